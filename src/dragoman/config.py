@@ -1,0 +1,214 @@
+"""Strict settings: YAML or dotted overrides in, frozen dataclasses out. Knows nothing of translation.
+
+A settings class stands beside the thing that it sets (`TransformerConfig` in `models/transformer.py`) and is made with
+`@settings`. Choices that exclude each other are classes told apart by their `type:` (`Annotated[A | B, by_type]`).
+A default exists once: in the class. Unknown keys are refused, with their path and the nearest known key.
+"""
+
+import dataclasses
+import difflib
+import functools
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, dataclass_transform
+
+import pydantic
+import yaml
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from dragoman.errors import DragomanError
+
+T = TypeVar("T")
+
+by_type = Field(discriminator="type")
+"""Marks a union of settings classes that are told apart by their `type:` key."""
+
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field, dataclasses.field))
+def settings(cls: type[T]) -> type[T]:
+    """Make `cls` a frozen, keyword-only dataclass that validates its fields and refuses unknown ones."""
+    return pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=_CONFIG)(cls)  # type: ignore[return-value]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win)."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: dict[Any, int] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float | bool):
+                continue
+            if key in seen:
+                raise yaml.YAMLError(f"line {key_node.start_mark.line + 1}: key {key!r} again (first on line {seen[key]})")
+            seen[key] = key_node.start_mark.line + 1
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: no such file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DragomanError(f"{path}: cannot be read: {error}") from error
+    return _mapping(text, str(path))
+
+
+def _mapping(text: str, source: str) -> dict[str, Any]:
+    try:
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 (a subclass of SafeLoader)
+    except yaml.YAMLError as error:
+        raise DragomanError(f"{source}: not valid YAML: {' '.join(str(error).split())}") from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise DragomanError(f"{source}: expected `key: value` lines, found {type(data).__name__}")
+    return data
+
+
+def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """`data` with `a.b=value` overrides applied, values read as YAML; `data` itself stays as it is.
+
+    >>> override({"training": {"max_steps": 100}}, ["training.max_steps=200", "model.position={type: learned}"])
+    {'training': {'max_steps': 200}, 'model': {'position': {'type': 'learned'}}}
+    """
+    result = _copy(data)
+    for text in overrides:
+        path, equals, value = text.partition("=")
+        if not equals or not path.strip():
+            raise DragomanError(f"override {text!r}: write it as key.subkey=value, for example training.max_steps=200")
+        *parents, last = path.strip().split(".")
+        place = result
+        for parent in parents:
+            if not isinstance(place.get(parent), dict):
+                place[parent] = {}
+            place = place[parent]
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise DragomanError(f"override {text!r}: the value is not valid YAML") from error
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
+    """Validated settings of class `cls` from plain data.
+
+    Raises DragomanError, one line for all findings: the path of each key, what is wrong, the nearest known key.
+    """
+    try:
+        return _adapter(cls).validate_python(dict(data))
+    except ValidationError as error:
+        findings = [_finding(cls, item) for item in error.errors()]
+        raise DragomanError(f"{source}: " + "; ".join(findings)) from error
+
+
+def load(cls: type[T], path: str | Path, overrides: Iterable[str] = ()) -> T:
+    """Settings of class `cls` from a YAML file with dotted overrides on top."""
+    return parse(cls, override(read_yaml(path), overrides), source=str(path))
+
+
+def to_dict(value: Any) -> dict[str, Any]:
+    """Settings as plain data (dicts, lists, numbers, strings): what `parse` takes back to equal settings."""
+    result = _adapter(type(value)).dump_python(value, mode="json")
+    return typing.cast(dict[str, Any], result)
+
+
+def to_yaml(value: Any) -> str:
+    """Settings as YAML text, in the order of the fields."""
+    return yaml.safe_dump(to_dict(value), sort_keys=False, allow_unicode=True, width=120)
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two plain settings differ: (dotted key, old value, new value), None where a side lacks the key.
+
+    >>> changes({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
+    [('a.c', 2, 3)]
+    """
+    found: list[tuple[str, Any, Any]] = []
+    for key in dict.fromkeys([*old, *new]):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += changes(before, after, f"{path}{key}.")
+        elif before != after:
+            found.append((f"{path}{key}", before, after))
+    return found
+
+
+@functools.cache
+def _adapter(cls: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(cls)
+
+
+def _finding(cls: Any, item: Any) -> str:
+    location = [str(part) for part in item["loc"]]
+    known, keys = _walk(cls, location)
+    path = ".".join(keys)
+    match item["type"]:
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            near = difflib.get_close_matches(location[-1], known, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"known keys here: {', '.join(known)}"
+            return f"unknown key `{path}`: {hint}"
+        case "missing" | "missing_keyword_only_argument" | "missing_argument":
+            return f"`{path}` is missing"
+        case "union_tag_invalid":
+            given, tags = item["ctx"]["tag"], item["ctx"]["expected_tags"].replace("'", "")
+            near = difflib.get_close_matches(given, tags.split(", "), n=1)
+            return f"`{path}.type`: no `{given}`: " + (f"did you mean `{near[0]}`? " if near else "") + f"known: {tags}"
+        case "union_tag_not_found":
+            return f"`{path}` needs a `type:`"
+    given = item.get("input")
+    shown = f" (given: {given!r})" if not isinstance(given, Mapping | list) or not given else ""
+    message = item["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"`{path}`: {message}{shown}" if path else f"{message}{shown}"
+
+
+def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
+    """Follow pydantic's location through settings classes: (names known at its end, keys without union tags)."""
+    current: Any = cls
+    keys: list[str] = []
+    known: list[str] = []
+    for part in location:
+        options = _settings_classes(current)
+        tagged = {_tag(option): option for option in options}
+        if len(options) > 1 and part in tagged:
+            current = tagged[part]
+            continue
+        keys.append(part)
+        known = [field.name for option in options for field in dataclasses.fields(option)]
+        current = next((typing.get_type_hints(o, include_extras=True).get(part) for o in options if part in _names(o)), current)
+    return known, keys
+
+
+def _settings_classes(annotation: Any) -> list[Any]:
+    if dataclasses.is_dataclass(annotation):
+        return [annotation]
+    found: list[Any] = []
+    for argument in typing.get_args(annotation):
+        if dataclasses.is_dataclass(argument) or typing.get_args(argument):
+            found += _settings_classes(argument)
+    return found
+
+
+def _names(cls: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)}
+
+
+def _tag(cls: Any) -> str | None:
+    hint = typing.get_type_hints(cls).get("type")
+    return typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
+
+

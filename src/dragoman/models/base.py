@@ -1,0 +1,55 @@
+"""The one interface behind which every translation model stands.
+
+Search, scoring, training and export call `encode`, `decode`, `start`, `step` and `reorder` and never ask which family
+a model is of. `step` must equal `decode` position by position; `tests/contracts` says so for every family.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, Self
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+class DecoderState(Protocol):
+    """What a decoder remembers between steps: key/value caches, or h and c. Immutable from outside."""
+
+    def reorder(self, rows: Int[Tensor, " new_rows"]) -> Self:
+        """The state whose row i is this state's row `rows[i]`: select beams, expand or drop sentences."""
+        ...
+
+
+class Seq2SeqModel(nn.Module, ABC):
+    """An encoder-decoder. Abstract; each family is final.
+
+    `src_mask` is True where there is a real token (`nn/masks.py`). All methods return logits, never probabilities,
+    and never a loss. Dropout follows `train()`/`eval()` and nothing else depends on them.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+
+    @abstractmethod
+    def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> Any:
+        """Read the source: the family's own `Memory`, which `decode` and `start` take."""
+
+    @abstractmethod
+    def decode(self, tgt_in: Int[Tensor, "batch tgt_len"], memory: Any) -> Float[Tensor, "batch tgt_len vocab"]:
+        """Teacher forcing: logits of the next token after every prefix of `tgt_in` (which begins with `<s>`)."""
+
+    @abstractmethod
+    def start(self, memory: Any) -> DecoderState:
+        """The state before the first token: one row for each sentence of `memory`."""
+
+    @abstractmethod
+    def step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:
+        """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""
+
+    def forward(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> Float[Tensor, "batch tgt_len vocab"]:
+        """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
+        return self.decode(tgt_in, self.encode(src, src_mask))

@@ -1,0 +1,99 @@
+"""Progress of long work, on stderr: a bar with an ETA on a terminal, a plain line now and then elsewhere.
+
+>>> with Progress("counting", total=3) as bar:  # doctest: +SKIP
+...     for _ in range(3):
+...         bar.advance(loss="4.20")
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+PLAIN_INTERVAL_S = 10.0
+
+
+def say(text: str = "", file: TextIO | None = None) -> None:
+    """Print one line to stderr, where everything that is not a result belongs."""
+    print(text, file=file or sys.stderr, flush=True)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a short clock text.
+
+    >>> clock(71.4), clock(3700)
+    ('1:11', '1:01:40')
+    """
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+class Progress:
+    """A context manager that reports how far a loop of `total` units is (`total=None`: unknown).
+
+    `advance(n, **fields)` counts n units and shows the fields (`loss="3.1"`); `say(text)` prints a line that does
+    not tear the bar.
+    """
+
+    def __init__(self, title: str, total: int | None, *, done: int = 0, interval_s: float = PLAIN_INTERVAL_S) -> None:
+        self.title, self.total, self.done, self.started_at = title, total, done, done
+        self.interval_s = interval_s
+        self.fields: dict[str, str] = {}
+        self.bar: RichProgress | None = None
+
+    def __enter__(self) -> "Progress":
+        self.start_time = self.last_time = time.monotonic()
+        if sys.stderr.isatty():
+            self.bar = RichProgress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[note]}"),
+                TimeElapsedColumn(),
+                TextColumn("ETA"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self.task = self.bar.add_task(self.title, total=self.total, completed=self.done, note="")
+            self.bar.start()
+        return self
+
+    def advance(self, n: int = 1, **fields: str) -> None:
+        self.done += n
+        self.fields.update(fields)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.done, note=self._note())
+        elif time.monotonic() - self.last_time >= self.interval_s:
+            self.last_time = time.monotonic()
+            say(self._line())
+
+    def say(self, text: str) -> None:
+        if self.bar is not None:
+            self.bar.console.print(text, markup=False, highlight=False)
+        else:
+            say(text)
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _note(self) -> str:
+        return "  ".join(f"{name} {value}" for name, value in self.fields.items())
+
+    def _line(self) -> str:
+        elapsed = time.monotonic() - self.start_time
+        parts = [f"{self.title}: {self.done:,}" + (f"/{self.total:,}" if self.total else "")]
+        parts += [note] if (note := self._note()) else []
+        parts.append(f"elapsed {clock(elapsed)}")
+        if self.total and self.done > self.started_at:
+            left = elapsed * (self.total - self.done) / (self.done - self.started_at)
+            parts.append(f"ETA {clock(left)}")
+        return "  ".join(parts)
