@@ -1,0 +1,147 @@
+"""Which rows go together in which step: batches under a token budget, as a pure function of (seed, epoch, step).
+
+There is no shuffle buffer and no iterator state. A run that stops after step 812 of epoch 3 resumes by asking for
+step 813 of epoch 3, and the number of processes may change in between: process r of W takes micro-batches
+r, r + W, ... of each step.
+
+Rows of about the same length go together, so that little of a batch is padding. As the rows are sorted from long to
+short, the first row of a batch is its widest, and the number of rows that fit is one division: no search, and the
+same cuts in every epoch. What an epoch's key shuffles is which rows of equal lengths meet, and the order of batches.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dragoman.errors import DragomanError
+
+IntArray = np.ndarray[Any, np.dtype[Any]]
+
+
+class BatchPlan:
+    """The batches of every epoch over pairs of known lengths (in tokens, without specials).
+
+    A micro-batch costs `rows x max(longest source + 1, longest target + 1)`, pads and the </s> of each side included,
+    and never more than `batch_tokens`. A step has `micro_batches` of them, but for the last step of an epoch, which
+    takes what is left: at least one. Each epoch has every row exactly once.
+
+    >>> plan = BatchPlan([3, 9, 3, 2], [3, 8, 2, 3], batch_tokens=12, micro_batches=2, seed=1, shuffle=False)
+    >>> [[rows.tolist() for rows in plan.step(0, step)] for step in range(plan.steps_per_epoch(0))]
+    [[[1], [2, 0, 3]]]
+
+    Row 1 is 9 + 1 positions wide and fills the budget of 12 alone; the other three are 3 + 1 wide, and 3 x 4 = 12.
+
+    Raises DragomanError when there are no rows, or when the longest row does not fit into `batch_tokens` by itself.
+    """
+
+    def __init__(
+        self,
+        src_lengths: IntArray | list[int],
+        tgt_lengths: IntArray | list[int],
+        *,
+        batch_tokens: int,
+        micro_batches: int = 1,
+        seed: int = 1,
+        shuffle: bool = True,
+    ) -> None:
+        src, tgt = np.asarray(src_lengths, dtype=np.int32), np.asarray(tgt_lengths, dtype=np.int32)
+        assert src.shape == tgt.shape, "a source and a target length for each row"
+        assert micro_batches >= 1, f"micro_batches is {micro_batches}, a step needs at least one"
+        if not len(src):
+            raise DragomanError("no sentence pairs to make batches of")
+        width = np.maximum(src, tgt) + 1
+        _refuse_too_long(src, tgt, width, batch_tokens)
+        self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
+
+        # Widest first, and within a width from (long target, short source) to the opposite; every other width runs
+        # backwards, so that neighbours resemble each other across a change of width as well.
+        lean = src - tgt
+        np.negative(lean, where=width % 2 == 0, out=lean)
+        self._rows = np.lexsort((lean, -width)).astype(np.int32)
+        self._cuts = _cuts(width[self._rows], batch_tokens)
+        src, tgt = src[self._rows], tgt[self._rows]
+        self._alike = np.zeros(len(src), dtype=np.int32)  # the number of the group of equal (source, target) lengths
+        np.cumsum((src[1:] != src[:-1]) | (tgt[1:] != tgt[:-1]), out=self._alike[1:])
+        self._fill = _fill(src, tgt, self._cuts)
+        self._epoch: tuple[int, IntArray, IntArray] | None = None
+
+    @property
+    def num_batches(self) -> int:
+        """Micro-batches in an epoch."""
+        return len(self._cuts) - 1
+
+    @property
+    def fill(self) -> float:
+        """The share of the positions of both sides that hold real tokens; the rest is padding. Equal for all epochs."""
+        return self._fill
+
+    def steps_per_epoch(self, epoch: int = 0) -> int:
+        """Steps in an epoch: ceil(batches / micro_batches), so that the last step may be a smaller one."""
+        return -(-self.num_batches // self.micro_batches)
+
+    def step(self, epoch: int, step: int) -> list[IntArray]:
+        """The row numbers of the micro-batches of one step; `step` counts from 0 within the epoch."""
+        if not 0 <= step < self.steps_per_epoch(epoch):
+            raise IndexError(f"step {step} of epoch {epoch}, which has {self.steps_per_epoch(epoch)} steps")
+        rows, order = self._plan(epoch)
+        batches = order[step * self.micro_batches : (step + 1) * self.micro_batches]
+        return [rows[self._cuts[batch] : self._cuts[batch + 1]] for batch in batches]
+
+    def _plan(self, epoch: int) -> tuple[IntArray, IntArray]:
+        """(rows, order of the batches) of an epoch; only the latest epoch asked for is kept."""
+        if self._epoch is None or self._epoch[0] != epoch:
+            rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)
+            if self.shuffle:
+                # Raw words of a counter-based generator: numpy promises that these stay the same in every version,
+                # which it does not for Generator.permutation.
+                noise = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
+                order = np.argsort(noise.random_raw(self.num_batches), kind="stable").astype(np.int32)
+                ties = noise.random_raw(len(rows)) >> np.uint64(32)
+                ties |= self._alike.astype(np.uint64) << np.uint64(32)
+                rows = rows[np.argsort(ties, kind="stable")]
+            rows.flags.writeable = False
+            self._epoch = epoch, rows, order
+        return self._epoch[1:]
+
+    @staticmethod
+    def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[IntArray]:
+        """Batches of row numbers for inference, from long to short, by source lengths alone.
+
+        As someone waits for each of them, a row that is longer than the budget gets a batch of its own.
+
+        >>> [rows.tolist() for rows in BatchPlan.eval_batches([2, 30, 3, 2], batch_tokens=8)]
+        [[1], [2, 0], [3]]
+        """
+        widths = np.asarray(lengths, dtype=np.int64) + 1
+        rows = np.argsort(-widths, kind="stable")
+        cuts = _cuts(widths[rows], batch_tokens)
+        for start, stop in itertools.pairwise(cuts):
+            yield rows[start:stop]
+
+
+def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
+    """Where batches start and the last one ends, over widths sorted from wide to narrow."""
+    cuts = [0]
+    while cuts[-1] < len(widths):
+        cuts.append(min(cuts[-1] + max(1, batch_tokens // int(widths[cuts[-1]])), len(widths)))
+    return np.array(cuts, dtype=np.int64)
+
+
+def _fill(src: IntArray, tgt: IntArray, cuts: IntArray) -> float:
+    real, padded = 0, 0
+    for lengths in (src, tgt):
+        real += int(lengths.sum(dtype=np.int64)) + len(lengths)
+        padded += int(((np.maximum.reduceat(lengths, cuts[:-1]).astype(np.int64) + 1) * np.diff(cuts)).sum())
+    return real / padded
+
+
+def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int) -> None:
+    row = int(width.argmax())
+    if (needed := int(width[row])) > batch_tokens:
+        raise DragomanError(
+            f"row {row} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
+            f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more, "
+            f"or lower corpus.max_tokens to {batch_tokens - 1}"
+        )
