@@ -1,0 +1,234 @@
+"""Checkpoints: directories that are whole or not there at all.
+
+    RUN/checkpoints/step-00000800/
+      model.safetensors       the weights              averaged.safetensors   their running average, where one is kept
+      optimizer.safetensors   its moments              state.json             step, schedule, best score, patience ...
+      MANIFEST.json           size and SHA-256 of each file, written last
+
+One is written as `step-00000800.tmp`, synced and renamed. The newest one that verifies is the one a run goes on from;
+no pointer file can be wrong. Nothing is pickled and nothing read from a checkpoint is executed.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+
+_NAME = re.compile(r"step-(\d{8,})")
+MANIFEST = "MANIFEST.json"
+
+
+def checkpoints_dir(run_dir: Path) -> Path:
+    return run_dir / "checkpoints"
+
+
+def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
+    """Write checkpoint `step` with one safetensors file for each group of tensors; returns its directory.
+
+    Raises DragomanError (path, bytes needed) when the disk refuses; checkpoints written before stay as they are.
+    """
+    final = checkpoints_dir(run_dir) / f"step-{step:08d}"
+    partial = final.with_name(final.name + ".tmp")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for name, tensors in groups.items():
+            save_file({key: tensor.detach().contiguous() for key, tensor in tensors.items()}, partial / f"{name}.safetensors")
+        _write_json(partial / "state.json", state)
+        files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
+        for path in partial.iterdir():
+            _sync(path)
+        _write_json(partial / MANIFEST, {"step": step, "files": files})
+        _sync(partial / MANIFEST)
+        _sync(partial)
+        if final.exists():  # the same step again, after a checkpoint of it failed to verify
+            shutil.rmtree(final)
+        partial.rename(final)
+        _sync(final.parent)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
+        raise DragomanError(
+            f"{final}: the checkpoint could not be written ({error}); it needs {needed:,} bytes. "
+            "Free space or mend permissions and run the same command again: earlier checkpoints are intact"
+        ) from error
+    return final
+
+
+def verify(path: Path) -> None:
+    """Raise DragomanError, naming the file, unless every file of the checkpoint is as its manifest says."""
+    manifest = _read_json(path / MANIFEST)
+    files = manifest.get("files")
+    if not isinstance(files, dict) or "state.json" not in files:
+        raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
+    for name, expected in files.items():
+        if not re.fullmatch(r"[a-z]+\.(safetensors|json)", name):
+            raise DragomanError(f"{path / MANIFEST}: {name!r} is no name of a checkpoint file")
+        if not (path / name).is_file():
+            raise DragomanError(f"{path / name}: missing; the checkpoint is damaged")
+        if _size_and_digest(path / name) != expected:
+            raise DragomanError(f"{path / name}: size or SHA-256 differ from the manifest; the file is damaged")
+
+
+def steps(run_dir: Path) -> list[Path]:
+    """Every complete checkpoint directory, oldest first; verified or not."""
+    directory = checkpoints_dir(run_dir)
+    found = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def newest(run_dir: Path, complain: Any = None) -> Path | None:
+    """The newest checkpoint that verifies, or None. `complain(text)` is told of each that does not."""
+    for path in reversed(steps(run_dir)):
+        try:
+            verify(path)
+            return path
+        except DragomanError as error:
+            if complain:
+                complain(f"skipped: {error}")
+    return None
+
+
+def best(run_dir: Path) -> Path | None:
+    """The verified checkpoint with the highest validation score, the later of equals; the newest where none has one."""
+    scored = [(state["score"], path) for path in steps(run_dir) if (state := _state_or_none(path)).get("score") is not None]
+    for _, path in sorted(scored, key=lambda item: (item[0], item[1].name), reverse=True):
+        with contextlib.suppress(DragomanError):
+            verify(path)
+            return path
+    return newest(run_dir)
+
+
+def select(run_dir: Path, which: str = "best") -> Path:
+    """The checkpoint called `best`, `last`, or by its step. Raises DragomanError where there is none."""
+    if not run_dir.is_dir():
+        raise DragomanError(f"{run_dir}: no such run directory")
+    path: Path | None
+    if which == "best":
+        path = best(run_dir)
+    elif which == "last":
+        path = newest(run_dir)
+    elif which.isdecimal():
+        path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
+        verify(path)
+    else:
+        raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")
+    if path is None:
+        raise DragomanError(f"{run_dir}: holds no checkpoint that verifies; train it first")
+    return path
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    return _read_json(path / "state.json")
+
+
+def load_group(path: Path, group: str) -> dict[str, Tensor]:
+    """The tensors of one group. Raises DragomanError when the file cannot be read as safetensors."""
+    file = path / f"{group}.safetensors"
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise DragomanError(f"{file}: cannot be read ({error})") from error
+
+
+def load_inference_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to translate with: the average where one was kept, otherwise the last."""
+    return load_group(path, "averaged" if (path / "averaged.safetensors").exists() else "model")
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Each parameter once under its first name (tied ones share it), as safetensors wants it."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Copy tensors into the model. Raises DragomanError listing what is missing, unknown or of another shape."""
+    own = weights(model)
+    wrong = [f"lacks {name}" for name in own.keys() - tensors.keys()]
+    wrong += [f"has an unknown {name}" for name in tensors.keys() - own.keys()]
+    wrong += [
+        f"{name} is {tuple(tensors[name].shape)} and should be {tuple(own[name].shape)}"
+        for name in own.keys() & tensors.keys()
+        if tensors[name].shape != own[name].shape
+    ]
+    if wrong:
+        shown = "; ".join(sorted(wrong)[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+        raise DragomanError(f"{source}: does not fit the model in config.yaml: {shown}")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(tensors[name])
+
+
+def average(paths: Iterable[Path]) -> dict[str, Tensor]:
+    """The mean of the model weights of several checkpoints (Vaswani et al. 2017, section 6.1)."""
+    total: dict[str, Tensor] = {}
+    count = 0
+    for path in paths:
+        count += 1
+        for name, tensor in load_group(path, "model").items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / count).float() for name, tensor in total.items()}
+
+
+def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
+    """Drop all but the last `keep_last` and the `keep_best` best checkpoints, but only once the newest verifies."""
+    paths = steps(run_dir)
+    if not paths or newest(run_dir) != paths[-1]:
+        return
+    scored = [(state["score"], path) for path in paths if (state := _state_or_none(path)).get("score") is not None]
+    scored.sort(key=lambda item: (item[0], item[1].name), reverse=True)
+    kept = {*paths[-keep_last:], *(path for _, path in scored[:keep_best])}
+    for path in paths:
+        if path not in kept:
+            shutil.rmtree(path)
+    for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _state_or_none(path: Path) -> dict[str, Any]:
+    try:
+        return load_state(path)
+    except DragomanError:
+        return {}
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: missing; the checkpoint is not complete") from error
+    except (OSError, ValueError) as error:
+        raise DragomanError(f"{path}: not readable as JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise DragomanError(f"{path}: not a JSON object")
+    return value
+
+
+def _size_and_digest(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

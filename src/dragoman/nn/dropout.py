@@ -1,0 +1,44 @@
+"""Dropout (Srivastava et al. 2014), cheap on the CPU.
+
+`torch.nn.functional.dropout` draws one float for each element on the CPU, one after the other. A keep-or-drop decision
+needs no 24 bits: here one 64-bit random word decides for eight elements, a byte each. The rate is therefore a multiple
+of 1/256, which is closer to the rate asked for than any one batch ever comes.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def keep_mask(shape: torch.Size, rate: float, device: torch.device) -> tuple[Tensor, float]:
+    """(bool mask of `shape`, True = keep; the exact rate used, a multiple of 1/256), from torch's global generator."""
+    dropped = round(rate * 256)
+    count = shape.numel()
+    words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device).random_(-(2**63), None)
+    return (words.view(torch.uint8)[:count] >= dropped).view(shape), dropped / 256
+
+
+def byte_dropout(x: Tensor, rate: float) -> Tensor:
+    """Zero elements with probability `rate` and scale the rest so that the expectation stays: the cheap twin of
+    `F.dropout`."""
+    mask, exact = keep_mask(x.shape, rate, x.device)
+    return x * (mask.to(x.dtype) * (1.0 / (1.0 - exact)))
+
+
+class Dropout(nn.Module):
+    """Dropout that is active in training only; draws from torch's global generator, which the training loop keys by
+    (seed, step, micro-batch)."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.rate == 0.0:
+            return x
+        if x.device.type == "cpu" and self.rate < 0.99:
+            return byte_dropout(x, self.rate)
+        return F.dropout(x, self.rate)
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"

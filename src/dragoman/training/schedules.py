@@ -1,0 +1,167 @@
+"""Learning-rate schedules: the rate of each optimizer step, counted from 1.
+
+All but `plateau` are pure functions of the step, so a resumed run needs nothing but its step to go on.
+"""
+
+import math
+from typing import Annotated, Any, Literal, Protocol
+
+from dragoman.config import Field, by_type, settings
+
+
+class Schedule(Protocol):
+    """The rate for a step; `observe` is told each validation score (higher is better)."""
+
+    def rate(self, step: int) -> float: ...
+
+    def observe(self, score: float) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+class FixedSchedule:
+    """A schedule that is a function of the step alone: `settings.rate_at(step, max_steps, d_model)`."""
+
+    def __init__(self, settings: Any, max_steps: int, d_model: int) -> None:
+        self.settings, self.max_steps, self.d_model = settings, max_steps, d_model
+
+    def rate(self, step: int) -> float:
+        return float(self.settings.rate_at(step, self.max_steps, self.d_model))
+
+    def observe(self, score: float) -> None:
+        pass
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
+
+
+class _Fixed:
+    def build(self, max_steps: int, d_model: int) -> Schedule:
+        return FixedSchedule(self, max_steps, d_model)
+
+
+def warm_up(step: int, warmup_steps: int) -> float:
+    """step / warmup_steps up to 1."""
+    return min(1.0, step / warmup_steps) if warmup_steps else 1.0
+
+
+@settings
+class NoamConfig(_Fixed):
+    """factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)."""
+
+    type: Literal["noam"] = "noam"
+    factor: float = Field(default=1.0, gt=0)
+    warmup_steps: int = Field(default=4000, ge=1)
+
+    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+        return self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5)
+
+
+@settings
+class InverseSqrtConfig(_Fixed):
+    """Noam's curve with its peak given: lr * min(step / warmup_steps, sqrt(warmup_steps / step))."""
+
+    type: Literal["inverse_sqrt"] = "inverse_sqrt"
+    lr: float = Field(default=1e-3, gt=0)
+    warmup_steps: int = Field(default=4000, ge=1)
+
+    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+        return self.lr * min(step / self.warmup_steps, math.sqrt(self.warmup_steps / step))
+
+
+@settings
+class LinearConfig(_Fixed):
+    """Up to `lr` in warmup_steps, then in a straight line to `final` * lr at max_steps."""
+
+    type: Literal["linear"] = "linear"
+    lr: float = Field(default=1e-3, gt=0)
+    warmup_steps: int = Field(default=400, ge=0)
+    final: float = Field(default=0.0, ge=0, le=1)
+
+    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+        done = progress(step, self.warmup_steps, max_steps)
+        return self.lr * warm_up(step, self.warmup_steps) * (1 - done + self.final * done)
+
+
+@settings
+class CosineConfig(_Fixed):
+    """Up to `lr` in warmup_steps, then along half a cosine to `final` * lr at max_steps (Loshchilov and Hutter 2017)."""
+
+    type: Literal["cosine"] = "cosine"
+    lr: float = Field(default=1e-3, gt=0)
+    warmup_steps: int = Field(default=400, ge=0)
+    final: float = Field(default=0.0, ge=0, le=1)
+
+    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+        fall = 0.5 * (1 + math.cos(math.pi * progress(step, self.warmup_steps, max_steps)))
+        return self.lr * warm_up(step, self.warmup_steps) * (self.final + (1 - self.final) * fall)
+
+
+@settings
+class ConstantConfig(_Fixed):
+    """`lr` after a warm-up."""
+
+    type: Literal["constant"] = "constant"
+    lr: float = Field(default=1e-3, gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+
+    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+        return self.lr * warm_up(step, self.warmup_steps)
+
+
+@settings
+class PlateauConfig:
+    """`lr` after a warm-up, multiplied by `factor` whenever `patience` validations in a row brought nothing better."""
+
+    type: Literal["plateau"] = "plateau"
+    lr: float = Field(default=1e-3, gt=0)
+    warmup_steps: int = Field(default=400, ge=0)
+    factor: float = Field(default=0.5, gt=0, lt=1)
+    patience: int = Field(default=3, ge=1)
+
+    def build(self, max_steps: int, d_model: int) -> Schedule:
+        return PlateauSchedule(self)
+
+
+class PlateauSchedule:
+    def __init__(self, settings: PlateauConfig) -> None:
+        self.settings = settings
+        self.best = -math.inf
+        self.bad = 0
+        self.reductions = 0
+
+    def rate(self, step: int) -> float:
+        warm = warm_up(step, self.settings.warmup_steps)
+        return float(self.settings.lr * warm * self.settings.factor**self.reductions)
+
+    def observe(self, score: float) -> None:
+        if score > self.best:
+            self.best, self.bad = score, 0
+            return
+        self.bad += 1
+        if self.bad >= self.settings.patience:
+            self.bad = 0
+            self.reductions += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        best = self.best if math.isfinite(self.best) else None
+        return {"best": best, "bad": self.bad, "reductions": self.reductions}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.best = -math.inf if state["best"] is None else float(state["best"])
+        self.bad, self.reductions = int(state["bad"]), int(state["reductions"])
+
+
+def progress(step: int, warmup_steps: int, max_steps: int) -> float:
+    """How much of the way from the end of the warm-up to max_steps is done, 0 to 1."""
+    return min(1.0, max(0.0, (step - warmup_steps) / max(1, max_steps - warmup_steps)))
+
+
+ScheduleConfig = Annotated[
+    NoamConfig | InverseSqrtConfig | LinearConfig | CosineConfig | ConstantConfig | PlateauConfig, by_type
+]
