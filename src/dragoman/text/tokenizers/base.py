@@ -1,0 +1,200 @@
+"""Steps 2 and 3: what every tokenizer can do, and the vocabulary file that most of them share."""
+
+import heapq
+import json
+import random
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from dragoman import config as settings_io
+from dragoman.errors import DragomanError
+
+T = TypeVar("T")
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+"""The first pieces of every vocabulary, in the order of their ids."""
+
+UNK_SURFACE = "⁇"
+"""What `decode` writes for the unknown piece: visible, and in no one's text."""
+
+
+class Tokenizer(ABC):
+    """Text to token ids and back.
+
+    `encode` never adds specials, and text that spells one ("<s>") never becomes its id. `decode` leaves out padding,
+    `<s>` and `</s>` and shows the unknown piece as UNK_SURFACE. A saved tokenizer is plain files; loading runs no code.
+    """
+
+    config_class: ClassVar[Any]
+
+    sampling: bool = False
+    """True where `resample` gives other segmentations."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    @classmethod
+    @abstractmethod
+    def train(cls, config: Any, lines: Iterator[str]) -> Self:
+        """A tokenizer learnt from lines of text, always the same one. Raises DragomanError if there is no text."""
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Number of ids, specials included."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]: ...
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the ids. Raises DragomanError for an id outside of the vocabulary."""
+
+    @abstractmethod
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The vocabulary's name of each id, specials included. Raises DragomanError for an id outside of it."""
+
+    @abstractmethod
+    def id_of(self, piece: str) -> int:
+        """The id of a piece, specials included; UNK_ID for a piece that is not in the vocabulary."""
+
+    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+        """Another segmentation of the text that `ids` spell, drawn with `rng`; the same ids if there is none."""
+        return ids
+
+    @abstractmethod
+    def _save_model(self, directory: Path) -> None: ...
+
+    @classmethod
+    @abstractmethod
+    def _load_model(cls, config: Any, directory: Path) -> Self: ...
+
+    def save(self, directory: Path) -> None:
+        """Write the settings and the model as plain files into `directory`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "config.json", settings_io.to_dict(self.config))
+        self._save_model(directory)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """The tokenizer that `save` wrote. Raises DragomanError when a file is missing or damaged."""
+        path = directory / "config.json"
+        return cls._load_model(settings_io.parse(cls.config_class, read_json(path, dict), source=str(path)), directory)
+
+
+class Vocabulary:
+    """Pieces by id, the specials first; a piece that is spelled like a special is never looked up as one."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = [*SPECIALS, *pieces]
+        self._ids = {piece: index for index, piece in enumerate(self._pieces) if index >= len(SPECIALS)}
+        assert len(self._ids) == len(self._pieces) - len(SPECIALS), "a piece twice"
+        assert self._ids.keys().isdisjoint(SPECIALS), "a special among the pieces"
+
+    @classmethod
+    def of_tokens(cls, tokens: Iterable[str], *, max_size: int | None = None, min_count: int = 1) -> "Vocabulary":
+        """The most frequent tokens, ties in code point order; `max_size` includes the specials.
+
+        Raises DragomanError when no token is left.
+        """
+        counts: Mapping[str, int] = Counter(token for token in tokens if token not in SPECIALS)
+        entries = ((-count, token) for token, count in counts.items() if count >= min_count)
+        ordered = sorted(entries) if max_size is None else heapq.nsmallest(max_size - len(SPECIALS), entries)
+        if not ordered:
+            raise DragomanError(f"the vocabulary is empty: the training text has no token at least {min_count} times")
+        return cls(token for _, token in ordered)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self._pieces):
+            raise DragomanError(f"token id {index} is outside of the vocabulary of {len(self._pieces):,} pieces")
+        return self._pieces[index]
+
+    def encode(self, token: str) -> int:
+        """The id of a token of a text, UNK_ID for an unknown one and for one that spells a special."""
+        return self._ids.get(token, UNK_ID)
+
+    def id_of(self, piece: str) -> int:
+        """The id of a piece by its name, specials included."""
+        return SPECIALS.index(piece) if piece in SPECIALS else self.encode(piece)
+
+    def surfaces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces to show: without padding, `<s>`, `</s>`, and UNK_SURFACE for the unknown one."""
+        kept = (index for index in ids if index not in (PAD_ID, BOS_ID, EOS_ID))
+        return [UNK_SURFACE if index == UNK_ID else self[index] for index in kept]
+
+    def save(self, path: Path) -> None:
+        write_json(path, self._pieces)
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        """Raises DragomanError unless the file is a JSON list of distinct strings that starts with the specials."""
+        pieces = read_json(path, list)
+        wrong = next((piece for piece in pieces if not isinstance(piece, str)), None)
+        if wrong is not None or None in pieces:
+            raise DragomanError(f"{path}: a piece must be a string, found {json.dumps(wrong)}")
+        if tuple(pieces[: len(SPECIALS)]) != SPECIALS:
+            raise DragomanError(f"{path}: a vocabulary starts with {', '.join(SPECIALS)}; this one with {pieces[:4]}")
+        if len(set(pieces)) < len(pieces):
+            raise DragomanError(f"{path}: {Counter(pieces).most_common(1)[0][0]!r} is there twice")
+        return cls(pieces[len(SPECIALS) :])
+
+
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer whose model is a Vocabulary in one JSON file."""
+
+    def __init__(self, config: Any, vocabulary: Vocabulary) -> None:
+        super().__init__(config)
+        self.vocabulary = vocabulary
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self.vocabulary[index] for index in ids]
+
+    def id_of(self, piece: str) -> int:
+        return self.vocabulary.id_of(piece)
+
+    def _save_model(self, directory: Path) -> None:
+        self.vocabulary.save(directory / "vocabulary.json")
+
+    @classmethod
+    def _load_model(cls, config: Any, directory: Path) -> Self:
+        return cls(config, Vocabulary.load(directory / "vocabulary.json"))
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DragomanError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(value, kind):
+        raise DragomanError(f"{path}: expected a JSON {'list' if kind is list else 'object'}")
+    return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=0 if isinstance(value, list) else 2), encoding="utf-8")
+
+
+def sample_lines(lines: Iterator[str], size: int) -> list[str]:
+    """At most `size` of the lines, uniformly, in memory of that size and always the same ones (Vitter 1985, R)."""
+    rng = random.Random(1)
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        if number < size:
+            kept.append(line)
+        elif (place := rng.randrange(number + 1)) < size:
+            kept[place] = line
+    return kept

@@ -1,0 +1,160 @@
+"""Subword units by SentencePiece: byte-pair encoding (Sennrich et al. 2016) or a unigram model (Kudo 2018).
+
+SentencePiece learns and encodes. Drawing other segmentations during training is our own (`resampling.py`), because
+SentencePiece draws from a random generator that cannot be keyed, and a run must be repeatable from its seed.
+"""
+
+import functools
+import io
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import sentencepiece as spm
+from pydantic import Field
+
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.text.tokenizers.base import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    SPECIALS,
+    UNK_ID,
+    UNK_SURFACE,
+    Tokenizer,
+    sample_lines,
+)
+from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
+
+_MODEL_FILE = "sentencepiece.model"
+
+
+@settings
+class SentencePieceConfig:
+    """`sampling` draws another segmentation each time a sentence is trained on: for bpe it is the probability to skip
+    a merge (BPE-dropout; 0.1 is common), for unigram the exponent on the pieces' probabilities (Kudo's alpha; smaller
+    is wilder); 0 is off. `vocab_size` includes the specials and is an upper bound: a small corpus gives less.
+    """
+
+    type: Literal["sentencepiece"] = "sentencepiece"
+    algorithm: Literal["bpe", "unigram"] = "bpe"
+    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    sampling: Annotated[float, Field(ge=0, le=1)] = 0.0
+    character_coverage: Annotated[float, Field(gt=0, le=1)] = 1.0
+    byte_fallback: bool = False
+    split_digits: bool = False
+    max_sentences: Annotated[int, Field(ge=1)] = 1_000_000
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Whitespace is not kept exactly: `decode(encode(x)) == " ".join(x.split())` for text of known characters.
+
+    The word mark "▁" (U+2581) counts as a space in text.
+    """
+
+    config_class = SentencePieceConfig
+
+    def __init__(self, config: SentencePieceConfig, model: bytes, name: str = "the SentencePiece model") -> None:
+        super().__init__(config)
+        self.model = model
+        self.sampling = config.sampling > 0
+        try:
+            self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise DragomanError(f"{name} is damaged: {error}") from error
+        specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
+        if specials != SPECIALS:
+            raise DragomanError(f"{name} must start with {', '.join(SPECIALS)}; it starts with {', '.join(specials)}")
+
+    @classmethod
+    def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
+        sample = sample_lines(filter(None, map(_plain, lines)), config.max_sentences)
+        if not sample:
+            raise DragomanError("the tokenizer has no text to learn from: every line is blank")
+        model = io.BytesIO()
+        try:
+            spm.SentencePieceTrainer.train(
+                sentence_iterator=iter(sample),
+                model_writer=model,
+                model_type=config.algorithm,
+                vocab_size=config.vocab_size,
+                hard_vocab_limit=False,
+                character_coverage=config.character_coverage,
+                byte_fallback=config.byte_fallback,
+                split_digits=config.split_digits,
+                normalization_rule_name="identity",  # normalisation is a step of its own, text/normalize.py
+                add_dummy_prefix=True,
+                remove_extra_whitespaces=True,
+                pad_id=PAD_ID,
+                unk_id=UNK_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                unk_surface=UNK_SURFACE,
+                num_threads=4,  # fixed: the sums of the unigram model depend on it
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise DragomanError(f"the tokenizer cannot be learnt: {_reason(error)}") from error
+        return cls(config, model.getvalue())
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._processor.GetPieceSize())
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.EncodeAsIds(_plain(text))
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        kept = [index for index in self._checked(ids) if index not in (PAD_ID, BOS_ID, EOS_ID)]
+        return str(self._processor.DecodeIds(kept))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._processor.IdToPiece(index) for index in self._checked(ids)]
+
+    def id_of(self, piece: str) -> int:
+        return int(self._processor.PieceToId(piece))
+
+    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+        return self._resampler(ids, rng) if self.sampling else ids
+
+    @functools.cached_property
+    def _resampler(self) -> Resampler:
+        processor = self._processor
+        usable = (
+            index
+            for index in range(len(SPECIALS), self.vocab_size)
+            if not (processor.IsControl(index) or processor.IsByte(index) or processor.IsUnknown(index))
+        )
+        pieces = {index: (processor.IdToPiece(index), processor.GetScore(index)) for index in usable}
+        return RESAMPLERS[self.config.algorithm](pieces, self.config.sampling)
+
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        checked = [int(index) for index in ids]
+        for index in checked:
+            if not 0 <= index < self.vocab_size:
+                raise DragomanError(f"token id {index} is outside of the vocabulary of {self.vocab_size:,} pieces")
+        return checked
+
+    def _save_model(self, directory: Path) -> None:
+        (directory / _MODEL_FILE).write_bytes(self.model)
+
+    @classmethod
+    def _load_model(cls, config: SentencePieceConfig, directory: Path) -> Self:
+        path = directory / _MODEL_FILE
+        try:
+            return cls(config, path.read_bytes(), name=str(path))
+        except OSError as error:
+            raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _plain(text: str) -> str:
+    """Single spaces between words and nowhere else; SentencePiece itself knows only U+0020 as a space."""
+    return " ".join(text.replace(WORD_START, " ").split())
+
+
+def _reason(error: RuntimeError) -> str:
+    """SentencePiece's message without the place in its source."""
+    return " ".join(str(error).split("] ")[-1].split()) or str(error)
