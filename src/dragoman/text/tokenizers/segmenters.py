@@ -1,0 +1,126 @@
+"""Where words end: rules of our own, or those of spaCy and jieba where they are installed.
+
+A segmenter takes text with single spaces and returns its words in order, each with True if it follows the one before
+without a space; put together again, they are the text.
+"""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable
+
+from dragoman.errors import DragomanError
+
+Words = list[tuple[str, bool]]
+Segmenter = Callable[[str], Words]
+
+CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Han characters and kana, as ranges for a regular expression: scripts written without spaces."""
+
+
+def segmenter(rules: str, lang: str) -> Segmenter:
+    """The segmenter of that name. Raises DragomanError when the library that it needs is not installed."""
+    return SEGMENTERS[rules](lang)
+
+
+@functools.cache
+def _rule(lang: str) -> Segmenter:
+    """Words with their inner hyphens; URLs, e-mail addresses, numbers and abbreviations with dots whole."""
+    return _by_pattern(_pattern(apart=""))
+
+
+@functools.cache
+def _characters(lang: str) -> Segmenter:
+    """As `_rule`, but each Han character or kana is a word."""
+    return _by_pattern(_pattern(apart=CJK))
+
+
+@functools.cache
+def _spacy(lang: str) -> Segmenter:
+    try:
+        import spacy
+    except ImportError as error:
+        raise DragomanError("`rules: spacy` needs spaCy: pip install 'dragoman[spacy]'") from error
+    try:
+        pipeline = spacy.blank(lang)
+    except ImportError as error:
+        raise DragomanError(f"spaCy has no tokenizer for `lang: {lang}`: {' '.join(str(error).split())}") from error
+
+    def segment(text: str) -> Words:
+        words: Words = []
+        joined = True
+        for token in pipeline.make_doc(text):
+            words.append((token.text, joined))
+            joined = not token.whitespace_
+        return words
+
+    return segment
+
+
+@functools.cache
+def _jieba(lang: str) -> Segmenter:
+    try:
+        import jieba
+    except ImportError as error:
+        raise DragomanError("`rules: jieba` needs jieba: pip install 'dragoman[chinese]'") from error
+    jieba.setLogLevel("WARNING")
+
+    def segment(text: str) -> Words:
+        words: Words = []
+        joined = True
+        for word in jieba.lcut(text):
+            if word.isspace():
+                joined = False
+            else:
+                words.append((word, joined))
+                joined = True
+        return words
+
+    return segment
+
+
+def _by_pattern(pattern: re.Pattern[str]) -> Segmenter:
+    def segment(text: str) -> Words:
+        return [
+            (match.group(), place > 0) for chunk in text.split() for place, match in enumerate(pattern.finditer(chunk))
+        ]
+
+    return segment
+
+
+def _pattern(apart: str) -> re.Pattern[str]:
+    """One word of a stretch without spaces; the last alternative takes any character, so that nothing is lost.
+
+    At an apostrophe, English endings stand for themselves (dog 's, we 'll) except n't; everything else is taken as an
+    elision, which ends with its apostrophe (l' homme, dell' arte).
+    """
+    letter = rf"(?:[^\W{apart}]|[{_marks()}\u200c\u200d])"
+    ending = rf"['’](?:s|re|ve|ll|d|m)(?!{letter})"
+    return re.compile(
+        rf"""
+          (?:(?:https?|ftp)://|www\.)\S*[\w/]                  # a URL, without the punctuation behind it
+        | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                         # an e-mail address
+        | \d+(?:[.,:]\d+)*{letter}*                            # 1,234.5  12:30  3rd
+        | (?:[^\W\d_{apart}]{{1,2}}\.){{2,}}                   # z.B.  e.g.  U.S.
+        | {ending}
+        | {letter}+(?:-{letter}+)*(?:['’]t(?!{letter})|(?!{ending})['’](?={letter}))?
+        | ([^\w\s])\1*                                         # ...  --  ?!
+        | .
+        """,
+        re.VERBOSE | re.IGNORECASE | re.DOTALL,
+    )
+
+
+@functools.cache
+def _marks() -> str:
+    """Combining marks (which `\\w` leaves out) as a character class: accents in NFD, vowel signs of Indic scripts."""
+    codes = [code for code in range(0x20000) if unicodedata.category(chr(code)).startswith("M")]
+    return "".join(map(re.escape, map(chr, codes)))
+
+
+SEGMENTERS: dict[str, Callable[[str], Segmenter]] = {
+    "rule": _rule,
+    "characters": _characters,
+    "spacy": _spacy,
+    "jieba": _jieba,
+}

@@ -1,0 +1,35 @@
+"""For text that is tokenised already: a token is what stands between spaces."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from dragoman.config import settings
+from dragoman.text.tokenizers.base import Vocabulary, VocabularyTokenizer
+
+
+@settings
+class WhitespaceConfig:
+    """The `vocab_size` (specials included) most frequent tokens that occur at least `min_count` times are known."""
+
+    type: Literal["whitespace"] = "whitespace"
+    vocab_size: Annotated[int, Field(ge=5)] = 30_000
+    min_count: Annotated[int, Field(ge=1)] = 1
+
+
+class WhitespaceTokenizer(VocabularyTokenizer):
+    """`decode(encode(x)) == " ".join(x.split())` for text of known tokens."""
+
+    config_class = WhitespaceConfig
+
+    @classmethod
+    def train(cls, config: WhitespaceConfig, lines: Iterator[str]) -> Self:
+        tokens = (token for line in lines for token in line.split())
+        return cls(config, Vocabulary.of_tokens(tokens, max_size=config.vocab_size, min_count=config.min_count))
+
+    def encode(self, text: str) -> list[int]:
+        return [self.vocabulary.encode(token) for token in text.split()]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return " ".join(self.vocabulary.surfaces(ids))
