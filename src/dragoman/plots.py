@@ -1,0 +1,212 @@
+"""Pictures from run logs. Matplotlib is loaded when a picture is drawn, and pyplot's global state never.
+
+Colours are Okabe and Ito's, which stay apart for the colour-blind; lines differ in marker and weight as well, so that
+a black-and-white print can be read.
+"""
+
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import DragomanError
+from dragoman.training.runlog import Event, best_validation, without_repeats
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+INK, MUTED, GRID = "#1f2328", "#656d76", "#d0d7de"
+TRAIN, VALID = "#0072b2", "#d55e00"
+
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same widths on every machine
+    "font.size": 9,
+    "text.color": INK,
+    "axes.titlesize": 10,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10,
+    "axes.labelsize": 9,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": GRID,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "ytick.left": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.fonttype": "none",  # text stays text: selectable, searchable, and drawn in a font that has the glyph
+    "svg.hashsalt": "dragoman",
+}
+
+
+def training_curves(events: Iterable[Event], panels: Sequence[str] = ()) -> "matplotlib.figure.Figure":
+    """Small multiples against the step: loss, BLEU, learning rate and tokens per second; the best validation is marked.
+
+    `panels` picks some of them (keys of `PANELS`; none: all). A panel without readings says so.
+    """
+    import matplotlib
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    events = without_repeats(events)
+    names = list(panels) or list(PANELS)
+    columns = min(2, len(names))
+    rows = math.ceil(len(names) / columns)
+    best = best_validation(events)
+    last_step = max((event["step"] for event in events if event.get("step") is not None), default=0)
+    with matplotlib.rc_context(STYLE):
+        figure = _sheet(rows, columns)
+        for position, name in enumerate(names, start=1):
+            title, unit, draw = PANELS[name]
+            axes = figure.add_subplot(rows, columns, position)
+            axes.set_title(title)
+            axes.set_xlabel("step")
+            axes.set_ylabel(unit)
+            axes.yaxis.set_label_coords(-0.15, 0.5)
+            if not draw(axes, events, best):
+                _say_empty(axes)
+                continue
+            axes.set_xlim(0, 1.03 * max(1, last_step))
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+            if best is not None:
+                axes.axvline(best["step"], color=MUTED, linewidth=0.9, linestyle=(0, (2, 3)), zorder=1)
+    return figure
+
+
+def save(figure: "matplotlib.figure.Figure", path: str | Path) -> Path:
+    """Write a figure as what the name ends in: .svg, .png or .pdf. The same figure gives the same bytes.
+
+    Raises DragomanError for another ending.
+    """
+    import matplotlib
+
+    path = Path(path)
+    match path.suffix.lower():
+        case ".svg":
+            path.write_text(to_svg(figure) + "\n", encoding="utf-8", newline="\n")
+        case ".png":
+            with matplotlib.rc_context(STYLE):
+                figure.savefig(path, dpi=200, metadata={"Software": None})
+        case ".pdf":
+            with matplotlib.rc_context(STYLE):
+                figure.savefig(path, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        case _:
+            raise DragomanError(f"{path}: cannot save a picture as {path.suffix or 'that'!r}: use .svg, .png or .pdf")
+    return path
+
+
+def to_svg(figure: "matplotlib.figure.Figure") -> str:
+    """The figure as an <svg> element that can stand in a page or alone: no date, no version, a clear background."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r'(<g) id="[a-z0-9]+_\d+"', r"\1", svg)  # figure_1, axes_1: unused, and not unique in a page of many
+    return svg.strip()
+
+
+def _sheet(rows: int, columns: int) -> "matplotlib.figure.Figure":
+    """An empty figure whose panels have one size and one margin, in inches, so that panels drawn apart align too."""
+    from matplotlib.figure import Figure
+
+    width, height = 5.0, 2.9
+    left, right, bottom, top = 0.78, 0.12, 0.52, 0.38
+    figure = Figure(figsize=(width * columns, height * rows))
+    figure.subplots_adjust(
+        left=left / (width * columns),
+        right=1 - right / (width * columns),
+        bottom=bottom / (height * rows),
+        top=1 - top / (height * rows),
+        wspace=(left + right) / (width - left - right),
+        hspace=(bottom + top) / (height - bottom - top),
+    )
+    return figure
+
+
+def _loss(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
+    train, valid = _series(events, "train", "loss"), _series(events, "valid", "loss")
+    label = "validation"
+    if best is not None and best.get("loss") is not None:
+        _star(axes, best["step"], best["loss"])
+        label += f" (★ {best['loss']:.3f})"
+    if train[0]:
+        axes.plot(*train, color=TRAIN, linewidth=1.3, label="train (smoothed labels)")
+    if valid[0]:
+        axes.plot(*valid, color=VALID, linewidth=1.3, marker="o", markersize=3.5, label=label)
+    if train[0] or valid[0]:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.99), ncols=2, handlelength=1.6, columnspacing=1.2)
+    return bool(train[0] or valid[0])
+
+
+def _bleu(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
+    steps, values = _series(events, "valid", "bleu")
+    if not steps or best is None or best.get("bleu") is None:
+        return False
+    axes.plot(steps, values, color=VALID, linewidth=1.3, marker="o", markersize=3.5)
+    _star(axes, best["step"], best["bleu"])
+    axes.set_title(f"★ {best['bleu']:.2f} at step {best['step']:,}", loc="right", fontsize=8.5)
+    axes.set_ylim(0, 1.12 * max(1.0, best["bleu"]))
+    return True
+
+
+def _learning_rate(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
+    return _from_zero(axes, *_series(events, "train", "lr"), "{:g}")
+
+
+def _throughput(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
+    return _from_zero(axes, *_series(events, "train", "tokens_per_s"), "{:,.0f}")
+
+
+def _from_zero(axes: "matplotlib.axes.Axes", steps: list[float], values: list[float], form: str) -> bool:
+    from matplotlib.ticker import FuncFormatter
+
+    highest = max((value for value in values if math.isfinite(value)), default=0.0)
+    if highest <= 0:
+        return False
+    axes.plot(steps, values, color=TRAIN, linewidth=1.3, marker="o" if len(steps) == 1 else "")
+    axes.set_ylim(0, 1.12 * highest)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: form.format(y)))
+    return True
+
+
+def _series(events: list[Event], kind: str, name: str) -> tuple[list[float], list[float]]:
+    """Steps and readings of one field; a reading that was not finite (null in the log) is a gap in the line."""
+    found = [event for event in events if event["event"] == kind and "step" in event and name in event]
+    if all(event[name] is None for event in found):
+        return [], []
+    return [event["step"] for event in found], [math.nan if e[name] is None else float(e[name]) for e in found]
+
+
+def _star(axes: "matplotlib.axes.Axes", step: float, value: float) -> None:
+    axes.plot([step], [value], color=INK, marker="*", markersize=9, linestyle="", zorder=5)
+
+
+def _say_empty(axes: "matplotlib.axes.Axes") -> None:
+    axes.set(xticks=[], yticks=[])
+    axes.text(0.5, 0.5, "no readings yet", color=MUTED, ha="center", va="center", transform=axes.transAxes)
+
+
+PANELS: dict[str, tuple[str, str, Any]] = {
+    "loss": ("Loss", "nats per target token", _loss),
+    "bleu": ("BLEU on the validation set", "BLEU (0 to 100)", _bleu),
+    "lr": ("Learning rate", "learning rate", _learning_rate),
+    "tokens_per_s": ("Training speed", "tokens/s (source + target)", _throughput),
+}
+"""Title, unit and drawing of each panel; a drawing returns whether there was anything to draw."""

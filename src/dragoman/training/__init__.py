@@ -1,0 +1,1 @@
+"""Training: loss, optimisation, the loop and its log."""

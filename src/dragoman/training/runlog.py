@@ -1,0 +1,177 @@
+"""The log of a run: one JSON object a line in metrics.jsonl, the same scalars in TensorBoard.
+
+The JSON lines are the record from which reports and plots are made (the events and their fields stand in
+docs/architecture.md); TensorBoard is for watching.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from numbers import Integral, Real
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dragoman.errors import DragomanError
+
+Event = dict[str, Any]
+
+METRICS = "metrics.jsonl"
+
+
+class RunLog:
+    """Appends events to `run_dir/metrics.jsonl` and their scalars to `run_dir/tensorboard`.
+
+    Every event is flushed, so a killed run loses at most the line that it was writing. A log that is opened again
+    (a resumed run) goes on at the end; a line that was cut off is removed first, so that it stays valid JSON lines.
+    """
+
+    def __init__(self, run_dir: str | Path, tensorboard: bool = True) -> None:
+        run_dir = Path(run_dir)
+        run_dir.mkdir(parents=True, exist_ok=True)
+        self.path = run_dir / METRICS
+        _mend(self.path)
+        self._file = self.path.open("a", encoding="utf-8", newline="\n")
+        self._board: Any = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(run_dir / "tensorboard"))
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""
+        record = {"event": kind, "time": datetime.now(UTC).isoformat(timespec="seconds"), **_plain(fields)}
+        self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        self._file.flush()
+        if self._board is not None:
+            self._show(kind, record)
+
+    def _show(self, kind: str, record: Event) -> None:
+        step = record.get("step")
+        for name in SCALARS.get(kind, ()):
+            if record.get(name) is not None:
+                self._board.add_scalar(f"{kind}/{name}", record[name], step)
+        if kind == "valid" and record.get("samples"):
+            self._board.add_text("valid/samples", _as_text(record["samples"]), step)
+        if kind in SCALARS:
+            self._board.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_events(path: str | Path) -> list[Event]:
+    """The events of a metrics.jsonl, in the order in which they were logged.
+
+    A last line that was cut off (the run was killed, or is writing it right now) is left out. Raises DragomanError
+    when the file is missing or cannot be read, and when any other line is not an event.
+    """
+    try:
+        *lines, tail = Path(path).read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: no such file: is this a run directory, and has its training begun?") from error
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+    events = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        event = _parse(line)
+        if event is None:
+            raise DragomanError(
+                f"{path}, line {number}: not an event (a JSON object with `event`): mend or delete this line"
+            )
+        events.append(event)
+    last = _parse(tail)
+    return [*events, last] if last is not None else events
+
+
+def without_repeats(events: Iterable[Event]) -> list[Event]:
+    """`events` less those that a resumed run logged again: where a kind of event goes back in steps, the later stay.
+
+    >>> logged = [{"event": "train", "step": step} for step in (100, 200, 300, 200)]
+    >>> [event["step"] for event in without_repeats(logged)]
+    [100, 200]
+    """
+    kept: list[Event] = []
+    lowest: dict[str, float] = {}  # per kind, the lowest step among the events that come later
+    for event in reversed(list(events)):
+        kind, step = str(event["event"]), event.get("step")
+        if kind in SCALARS and isinstance(step, int | float):
+            if step >= lowest.get(kind, math.inf):
+                continue
+            lowest[kind] = step
+        kept.append(event)
+    return kept[::-1]
+
+
+def best_validation(events: Iterable[Event]) -> Event | None:
+    """The validation with the highest BLEU (the first of equals), or the lowest loss where no BLEU was measured."""
+    valid = [event for event in events if event["event"] == "valid"]
+    if scored := [event for event in valid if event.get("bleu") is not None]:
+        return max(scored, key=lambda event: float(event["bleu"]))
+    lossy = [event for event in valid if event.get("loss") is not None]
+    return min(lossy, key=lambda event: float(event["loss"]), default=None)
+
+
+def _mend(path: Path) -> None:
+    """End a log on a whole line: complete what lacks only its line feed, cut off what is half an event."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    tail = data[data.rfind(b"\n") + 1 :]
+    if not tail:
+        return
+    with path.open("r+b") as file:
+        if _parse(tail) is not None:
+            file.seek(0, 2)
+            file.write(b"\n")
+        else:
+            file.truncate(len(data) - len(tail))
+
+
+def _parse(line: bytes) -> Event | None:
+    try:
+        value = json.loads(line)
+    except ValueError:  # both half a JSON text and half a UTF-8 character
+        return None
+    return value if isinstance(value, dict) and "event" in value else None
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON can hold it: numpy's numbers as Python's, tuples as lists, paths as text, NaN and inf as None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:
+    """Samples for TensorBoard, which reads Markdown: four spaces of indent keep every character as it is."""
+    blocks = ("\n".join(f"    {name}  {sample.get(name, '')}" for name in ("src", "ref", "hyp")) for sample in samples)
+    return "\n    \n".join(blocks)
+
+
+SCALARS = {
+    "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
+    "valid": ("loss", "perplexity", "bleu", "chrf"),
+}
+"""The fields that TensorBoard draws, by kind of event. These are also the kinds that a resumed run may repeat."""
