@@ -144,7 +144,7 @@ def _loss(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None)
     train, valid = _series(events, "train", "loss"), _series(events, "valid", "loss")
     label = "validation"
     if best is not None and best.get("loss") is not None:
-        _star(axes, best["step"], best["loss"])
+        _star(axes, best, "loss")
         label += f" (★ {best['loss']:.3f})"
     if train[0]:
         axes.plot(*train, color=TRAIN, linewidth=1.3, label="train (smoothed labels)")
@@ -160,7 +160,7 @@ def _bleu(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None)
     if not steps or best is None or best.get("bleu") is None:
         return False
     axes.plot(steps, values, color=VALID, linewidth=1.3, marker="o", markersize=3.5)
-    _star(axes, best["step"], best["bleu"])
+    _star(axes, best, "bleu")
     axes.set_title(f"★ {best['bleu']:.2f} at step {best['step']:,}", loc="right", fontsize=8.5)
     axes.set_ylim(0, 1.12 * max(1.0, best["bleu"]))
     return True
@@ -191,11 +191,11 @@ def _series(events: list[Event], kind: str, name: str) -> tuple[list[float], lis
     found = [event for event in events if event["event"] == kind and "step" in event and name in event]
     if all(event[name] is None for event in found):
         return [], []
-    return [event["step"] for event in found], [math.nan if e[name] is None else float(e[name]) for e in found]
+    return [float(event["step"]) for event in found], [math.nan if e[name] is None else float(e[name]) for e in found]
 
 
-def _star(axes: "matplotlib.axes.Axes", step: float, value: float) -> None:
-    axes.plot([step], [value], color=INK, marker="*", markersize=9, linestyle="", zorder=5)
+def _star(axes: "matplotlib.axes.Axes", best: Event, name: str) -> None:
+    axes.plot([best["step"]], [best[name]], color=INK, marker="*", markersize=9, linestyle="", zorder=5)
 
 
 def _say_empty(axes: "matplotlib.axes.Axes") -> None:
