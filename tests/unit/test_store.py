@@ -1,0 +1,251 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dragoman.data import encode, store
+from dragoman.data.store import FILES, META, IdCorpus, prepare
+from dragoman.errors import DragomanError
+from dragoman.text.corpus import FilesSource
+from dragoman.text.tokenizers import WhitespaceConfig, train_tokenizers
+
+WORDS = [f"w{number}" for number in range(50)]
+WHITESPACE = train_tokenizers(WhitespaceConfig(), lambda: iter(WORDS), lambda: iter(WORDS))
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Pairs of words, with the mistakes that are dropped on lines 2 to 6."""
+    src = ["w1 w2", "", "w3", " \t", "w1 " * 9, "w1", "w4 new", *(f"w{n} w7" for n in range(50))]
+    tgt = ["w5", "w6", "   ", "", "w1", "w1 " * 9, "w4", *(f"w{n}" for n in range(50))]
+    return write(tmp_path, src, tgt)
+
+
+def write(folder, src, tgt):
+    for name, lines in (("src.txt", src), ("tgt.txt", tgt)):
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return FilesSource(src=str(folder / "src.txt"), tgt=str(folder / "tgt.txt"))
+
+
+def run(source, folder, tokenizers=WHITESPACE, normalize="nfc", max_tokens=8, workers=1):
+    return prepare(source, tokenizers, folder, normalize=normalize, max_tokens=max_tokens, workers=workers)
+
+
+def contents(corpus):
+    ids = [(corpus.src(row).tolist(), corpus.tgt(row).tolist()) for row in range(len(corpus))]
+    return ids, corpus.lines.tolist()
+
+
+def test_what_is_kept_and_why_the_rest_is_not(source, tmp_path):
+    corpus, report = run(source, tmp_path / "ids")
+    assert (report.pairs_read, report.pairs_kept, len(corpus)) == (57, 52, 52)
+    assert report.dropped == {"blank source": 1, "blank target": 1, "blank both": 1, "longer than 8 tokens": 2}
+    assert corpus.lines[:3].tolist() == [1, 7, 8]
+    assert WHITESPACE.src.decode(corpus.src(0)) == "w1 w2"
+    assert WHITESPACE.tgt.decode(corpus.tgt(51)) == "w49"
+    assert (report.src_unknown, report.tgt_unknown) == (1, 0)
+    assert report.src_tokens == corpus.src_lengths.sum() == 2 + 2 + 100
+    assert report.tgt_tokens == corpus.tgt_lengths.sum() == 52
+    assert corpus.src_lengths.dtype == np.int32
+    assert not report.reused
+    with pytest.raises(ValueError, match="read-only"):
+        corpus.src(0)[0] = 1
+
+
+def test_text_is_normalised_before_it_is_tokenized(tmp_path):
+    source = write(tmp_path, ["e\u0301"], ["x"])
+    tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(["é"]), lambda: iter(["x"]))
+    for normalize, unknown in (("nfc", 0), ("none", 1)):
+        assert run(source, tmp_path / normalize, tokenizers, normalize)[1].src_unknown == unknown
+
+
+def test_an_equal_request_reuses_and_any_other_rebuilds(source, tmp_path):
+    first, report = run(source, tmp_path / "ids")
+    before = contents(first)
+    again, reused = run(source, tmp_path / "ids")
+    assert reused == replace(report, reused=True, seconds=reused.seconds)
+    assert contents(again) == before
+    other = train_tokenizers(WhitespaceConfig(), lambda: iter(WORDS[:40]), lambda: iter(WORDS))
+    assert not run(source, tmp_path / "ids", max_tokens=9)[1].reused
+    assert not run(source, tmp_path / "ids", max_tokens=9, normalize="nfkc")[1].reused
+    assert not run(source, tmp_path / "ids", other)[1].reused
+    write(tmp_path, ["w1"], ["w2"])
+    assert run(source, tmp_path / "ids")[1].pairs_read == 1
+
+
+@pytest.mark.parametrize("name", [META, *FILES])
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_damaged_store_is_named_when_opened_and_rebuilt_when_prepared(source, tmp_path, name, damage):
+    before = contents(run(source, tmp_path / "ids")[0])
+    path = tmp_path / "ids" / name
+    path.write_bytes(path.read_bytes()[:-1]) if damage == "cut" else path.unlink()
+    with pytest.raises(DragomanError, match=rf"{name}.*delete the folder and prepare"):
+        IdCorpus(tmp_path / "ids")
+    rebuilt, report = run(source, tmp_path / "ids")
+    assert not report.reused
+    assert contents(rebuilt) == before
+
+
+@pytest.mark.parametrize("meta", ["[]", "{}", '{"format": 99, "files": 3}', "\udcff"])
+def test_nonsense_in_the_description_is_damage(source, tmp_path, meta):
+    run(source, tmp_path / "ids")
+    (tmp_path / "ids" / META).write_text(meta, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(DragomanError, match="damaged"):
+        IdCorpus(tmp_path / "ids")
+
+
+def test_another_format_and_another_vocabulary_are_refused(source, tmp_path):
+    corpus, _ = run(source, tmp_path / "ids")
+    with pytest.raises(DragomanError, match="tgt ids go up to 53, but the vocabulary has 40 entries"):
+        IdCorpus(tmp_path / "ids", (54, 40))
+    (tmp_path / "ids" / META).write_text(json.dumps({**corpus.meta, "format": 2}), encoding="utf-8")
+    with pytest.raises(DragomanError, match="another version"):
+        IdCorpus(tmp_path / "ids")
+
+
+def test_nothing_left_and_a_failing_reader_leave_no_trace(tmp_path):
+    blank = write(tmp_path, ["", "w1"], ["w1", " "])
+    with pytest.raises(DragomanError, match=r"no sentence pair is left \(1 blank source, 1 blank target\)"):
+        run(blank, tmp_path / "ids")
+    unequal = write(tmp_path, ["w1", "w2"], ["w1"])
+    with pytest.raises(DragomanError, match="has 2 lines"):
+        run(unequal, tmp_path / "ids")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["src.txt", "tgt.txt"]
+
+
+def test_an_error_leaves_the_older_store_as_it_was(source, tmp_path):
+    before = contents(run(source, tmp_path / "ids")[0])
+    write(tmp_path, ["w1", "w2"], ["w1"])
+    with pytest.raises(DragomanError):
+        run(source, tmp_path / "ids")
+    assert contents(IdCorpus(tmp_path / "ids")) == before
+    assert not (tmp_path / "ids.tmp").exists()
+
+
+def test_a_folder_of_something_else_is_never_deleted(source, tmp_path):
+    with pytest.raises(DragomanError, match="holds other things"):
+        run(source, tmp_path)
+    with pytest.raises(DragomanError, match="is a file"):
+        run(source, tmp_path / "src.txt")
+    assert (tmp_path / "src.txt").exists()
+
+
+def test_large_vocabularies_take_four_bytes(tmp_path):
+    words = [f"w{number}" for number in range(70_000)]
+    tokenizers = train_tokenizers(WhitespaceConfig(vocab_size=80_000), lambda: iter(words), lambda: iter(words))
+    corpus, _ = run(write(tmp_path, [words[-1]], [words[0]]), tmp_path / "ids", tokenizers)
+    assert corpus.src(0).dtype == np.uint32
+    assert tokenizers.src.decode(corpus.src(0)) == words[-1]
+    assert [encode.id_dtype(size) for size in (65_536, 65_537)] == ["uint16", "uint32"]
+
+
+def test_processes_give_the_same_bytes(source, tmp_path, monkeypatch):
+    run(source, tmp_path / "alone")
+    monkeypatch.setattr(encode, "CHUNK_PAIRS", 5)
+    _, report = run(source, tmp_path / "together", workers=2)
+    assert report.pairs_read == 57
+    for name in FILES:
+        assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "together" / name).read_bytes()
+
+
+def test_a_small_corpus_starts_no_process(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(encode, "ProcessPoolExecutor", None)
+    assert run(source, tmp_path / "ids", workers=4)[1].pairs_kept == 52
+
+
+def test_an_error_of_the_reader_ends_the_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(encode, "CHUNK_PAIRS", 2)
+    source = write(tmp_path, WORDS, WORDS[:-1])
+    with pytest.raises(DragomanError, match="has 50 lines"):
+        run(source, tmp_path / "ids", workers=2)
+    assert not (tmp_path / "ids").exists()
+    assert not (tmp_path / "ids.tmp").exists()
+
+
+def test_few_chunks_are_under_way_at_any_time():
+    """Reading must wait for encoding: otherwise a whole corpus would queue up in memory."""
+    read = []
+
+    def chunks():
+        for number in range(50):
+            read.append(number)
+            yield [number]
+
+    with ThreadPoolExecutor(1) as pool:
+        for taken, result in enumerate(encode.in_order(lambda chunk: pool.submit(chunk.pop), chunks(), ahead=4)):
+            assert result == taken
+            assert len(read) - taken <= 4
+
+
+ENDLESS = """
+import itertools, sys
+from pathlib import Path
+from dragoman.data import encode, store
+from dragoman.text.corpus import DemoSource, Pair
+from dragoman.text.tokenizers import WhitespaceConfig, train_tokenizers
+encode.CHUNK_PAIRS = 100
+store.read_pairs = lambda source: (Pair(n, "a b", "c") for n in itertools.count(1))
+tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(["a b"]), lambda: iter(["c"]))
+store.prepare(DemoSource(split="train"), tokenizers, sys.argv[1], normalize="nfc", max_tokens=8, workers=2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups and their signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_and_no_half_store_is_left_behind(tmp_path, number):
+    path = tmp_path / "ids"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(path)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    lines = tmp_path / "ids.tmp" / "lines.bin"
+    wait_for(lambda: lines.exists() and lines.stat().st_size, "the first results")
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does: to every process
+    else:
+        process.kill()
+    _, errors = process.communicate(timeout=20)
+    wait_for(lambda: not group_lives(process.pid), "the processes to end")
+    assert not path.exists()
+    if number == signal.SIGINT:
+        assert not lines.parent.exists()
+        assert b"KeyboardInterrupt" in errors
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        time.sleep(0.02)
+
+
+def group_lives(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_encoding_processes_do_not_import_torch():
+    code = "import sys, dragoman.data.store; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_no_space_is_said_in_one_line(source, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "_write_arrays", full)
+    with pytest.raises(DragomanError, match="ids: cannot be written: No space left"):
+        run(source, tmp_path / "ids")
