@@ -1,0 +1,145 @@
+"""What every search shares: its settings, its result, the ranking of next tokens, the slots of a shrinking batch."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from dragoman.config import settings
+from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
+from dragoman.errors import DragomanError
+
+MIN_ROWS = 8
+"""A step never sees fewer rows than this. With fewer, the matrix products of a CPU round differently, and a sentence's
+translation would depend on how many sentences are translated beside it."""
+
+
+@settings
+class DecodingConfig:
+    """How to search for a translation. Lengths are counted in target tokens.
+
+    A hypothesis has at most `max_length_ratio * source length + max_length_extra` tokens with its `</s>` (never less
+    than one), and at least `min_length` without. `<unk>` is banned by default: the mark tells a reader nothing, and the
+    second-best token is a better guess. Banning does not rescale: scores stay log probabilities of the model.
+    """
+
+    beam_size: int = Field(default=5, ge=1)
+    length_penalty: LengthPenalty = AveragePenalty()
+    max_length_ratio: float = Field(default=2.0, ge=0.0)
+    max_length_extra: int = Field(default=20, ge=0)
+    min_length: int = Field(default=0, ge=0)
+    n_best: int = Field(default=1, ge=1)
+    ban_unk: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n_best > self.beam_size:
+            raise ValueError(
+                f"n_best {self.n_best} is more than beam_size {self.beam_size}: lower n_best or raise beam_size"
+            )
+
+
+@dataclass(frozen=True)
+class Specials:
+    """The ids that a search has to know. The defaults are those of every Dragoman vocabulary."""
+
+    pad_id: int = 0
+    unk_id: int = 1
+    bos_id: int = 2
+    eos_id: int = 3
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation: `ids` without `<s>` and `</s>`, `log_prob` (nats, `</s>` counted), `score` to rank by."""
+
+    ids: list[int]
+    score: float
+    log_prob: float
+
+
+def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[int]:
+    """What may not be the token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
+    banned = [specials.pad_id, specials.bos_id]
+    banned += [specials.unk_id] if config.ban_unk else []
+    banned += [specials.eos_id] if length <= config.min_length else []
+    return banned
+
+
+def best_tokens(
+    logits: Float[Tensor, "rows vocab"], k: int, banned: list[int]
+) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
+    """The k most probable next tokens of each row, best first: (log probabilities in float32, ids).
+
+    Of two tokens with the same probability the smaller id is first (unless more tokens are equal than are asked for:
+    then `topk` has chosen among them). Columns that banned tokens leave empty have -inf.
+    Asks for as many more than k as are banned and strikes those out afterwards, so that nothing of the size of the
+    vocabulary is copied but the log-softmax itself.
+    """
+    log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+    top, ids = log_probs.topk(min(k + len(banned), logits.size(1)), dim=1, sorted=False)
+    ids, order = ids.sort(dim=1)
+    struck = torch.isin(ids, torch.tensor(banned, device=ids.device))
+    top = top.gather(1, order).masked_fill(struck, -math.inf)
+    top, order = top.sort(dim=1, descending=True, stable=True)
+    return top[:, :k], ids.gather(1, order)[:, :k]
+
+
+class Slots:
+    """Which sentence sits in which slot of a batch that shrinks as sentences are done.
+
+    Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
+    for as many as it takes to keep MIN_ROWS rows.
+    """
+
+    CLOSED = -1
+
+    def __init__(self, num_sentences: int, rows_per_slot: int) -> None:
+        self.sentences = list(range(num_sentences))
+        self.min_slots = min_slots(rows_per_slot)
+
+    def close(self, done: list[bool]) -> list[tuple[int, int]]:
+        """Close the slots whose sentence is done: their (slot, sentence), each sentence once."""
+        found = [(slot, s) for slot, s in enumerate(self.sentences) if done[slot] and s != self.CLOSED]
+        for slot, _ in found:
+            self.sentences[slot] = self.CLOSED
+        return found
+
+    def shrink(self) -> list[int]:
+        """Give up closed slots: the slots that stay, ascending, by their old numbers; empty when all are closed."""
+        is_open = [s != self.CLOSED for s in self.sentences]
+        if not any(is_open):
+            self.sentences = []
+            return []
+        spare = max(0, self.min_slots - sum(is_open))
+        closed = [slot for slot, value in enumerate(is_open) if not value][:spare]
+        kept = sorted([slot for slot, value in enumerate(is_open) if value] + closed)
+        self.sentences = [self.sentences[slot] for slot in kept]
+        return kept
+
+
+def min_slots(rows_per_slot: int) -> int:
+    """How many slots it takes to have MIN_ROWS rows."""
+    return math.ceil(MIN_ROWS / rows_per_slot)
+
+
+def divisors(
+    penalty: LengthPenalty, max_lengths: Int[Tensor, " slots"], longest: int
+) -> Float[Tensor, " longest_plus_1"]:
+    """The penalty's divisor for every length up to `longest`, on the device of `max_lengths`. Length 0 never occurs."""
+    values = [1.0] + [penalty.divisor(length) for length in range(1, longest + 1)]
+    return torch.tensor(values, dtype=torch.float32, device=max_lengths.device)
+
+
+def check_finite(log_prob: float, sentence: int) -> None:
+    """Refuse a hypothesis that has no probability.
+
+    Raises DragomanError: only a model whose logits are NaN or infinite leaves a search without one.
+    """
+    if not math.isfinite(log_prob):
+        raise DragomanError(
+            f"sentence {sentence + 1} of the batch: the model gives no token a finite probability (NaN or infinite "
+            "logits); its training diverged or the checkpoint is damaged: try an earlier checkpoint"
+        )

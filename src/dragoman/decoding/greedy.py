@@ -1,0 +1,63 @@
+"""Greedy search: the most probable token, again and again. What a beam of 1 means here."""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from dragoman.decoding.base import (
+    DecodingConfig,
+    Hypothesis,
+    Slots,
+    Specials,
+    banned_ids,
+    best_tokens,
+    check_finite,
+    divisors,
+)
+from dragoman.models.base import Seq2SeqModel
+
+
+def greedy_search(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    config: DecodingConfig,
+    max_lengths: Int[Tensor, " batch"],
+    specials: Specials,
+) -> list[list[Hypothesis]]:
+    """One hypothesis for each sentence: finished by `</s>`, or cut at its `max_lengths`.
+
+    Raises DragomanError when the model's logits are not numbers.
+    """
+    state = model.start(model.encode(src, src_mask))
+    slots = Slots(num_sentences=src.size(0), rows_per_slot=1)
+    results: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
+    longest = int(max_lengths.max())
+    divisor = divisors(config.length_penalty, max_lengths, longest)
+    tokens = torch.full((src.size(0), 1), specials.bos_id, dtype=torch.long, device=src.device)  # (slots, length)
+    log_probs = torch.zeros(src.size(0), device=src.device)
+
+    for length in range(1, longest + 1):
+        logits, state = model.step(tokens[:, -1], state)
+        step_log_probs, ids = best_tokens(logits, 1, banned_ids(config, specials, length))
+        log_probs = log_probs + step_log_probs[:, 0]
+        tokens = torch.cat([tokens, ids], dim=1)
+
+        done = (ids[:, 0] == specials.eos_id) | (max_lengths <= length)
+        closing = slots.close(done.tolist())
+        if not closing:
+            continue
+        columns = tokens[:, 1:].tolist(), (log_probs / divisor[length]).tolist(), log_probs.tolist()
+        for slot, sentence in closing:
+            found, score, log_prob = (column[slot] for column in columns)
+            check_finite(log_prob, sentence)
+            results[sentence] = [Hypothesis([i for i in found if i != specials.eos_id], score, log_prob)]
+
+        kept = slots.shrink()
+        if not kept:
+            break
+        if len(kept) < tokens.size(0):
+            rows = torch.tensor(kept, device=src.device)
+            state = state.reorder(rows)
+            tokens, log_probs, max_lengths = tokens[rows], log_probs[rows], max_lengths[rows]
+    return results

@@ -1,0 +1,58 @@
+"""Step 8: encode once and search. The one door to the searches; `search` is all that other code calls."""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, min_slots
+from dragoman.decoding.beam import beam_search
+from dragoman.decoding.greedy import greedy_search
+from dragoman.models.base import Seq2SeqModel
+
+__all__ = ["SPECIALS", "DecodingConfig", "Hypothesis", "Specials", "default_max_lengths", "search"]
+
+SPECIALS = Specials()
+
+
+@torch.inference_mode()
+def search(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    config: DecodingConfig,
+    *,
+    max_lengths: Int[Tensor, " batch"] | None = None,
+    specials: Specials = SPECIALS,
+) -> list[list[Hypothesis]]:
+    """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
+
+    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows. A beam of 1 is greedy
+    search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
+
+    Raises DragomanError when the model's logits are not numbers.
+    """
+    batch = src.size(0)
+    if batch == 0:
+        return []
+    if max_lengths is None:
+        max_lengths = default_max_lengths(src_mask, config)
+    find = greedy_search if config.beam_size == 1 else beam_search
+    rows = _filled_up(batch, min_slots(config.beam_size), src.device)
+    was_training = model.training
+    model.eval()
+    try:
+        found = find(model, src[rows], src_mask[rows], config, max_lengths[rows], specials)
+    finally:
+        model.train(was_training)
+    return found[:batch]
+
+
+def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:
+    """How many tokens, `</s>` among them, a hypothesis for each sentence may have: at least 1."""
+    lengths = config.max_length_ratio * src_mask.sum(dim=1) + config.max_length_extra
+    return lengths.long().clamp(min=1)
+
+
+def _filled_up(batch: int, at_least: int, device: torch.device) -> Int[Tensor, " rows"]:
+    """Every sentence once, and the last one again until there are enough for `MIN_ROWS` rows a step."""
+    return torch.arange(max(batch, at_least), device=device).clamp(max=batch - 1)

@@ -1,0 +1,329 @@
+"""Search against a model whose every probability is in a table, so that the right answer can be enumerated."""
+
+import dataclasses
+import doctest
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman.config import parse, to_dict
+from dragoman.decoding import beam, penalties
+from dragoman.decoding.base import MIN_ROWS, DecodingConfig, Slots, best_tokens
+from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
+from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
+from dragoman.errors import DragomanError
+from dragoman.models.base import Seq2SeqModel
+
+UNK, BOS, EOS = 1, 2, 3
+PENALTIES: list[Any] = [
+    NoPenalty(),
+    AveragePenalty(alpha=0.5),
+    AveragePenalty(),
+    AveragePenalty(alpha=2.0),
+    GnmtPenalty(),
+    GnmtPenalty(alpha=1.5),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableState:
+    """Each row's sentence and prefix. Prefixes are the nodes of a tree: child t of node n is n * vocab + 1 + t."""
+
+    sentence: Tensor
+    node: Tensor | None
+
+    def reorder(self, rows: Tensor) -> "TableState":
+        return TableState(self.sentence[rows], None if self.node is None else self.node[rows])
+
+
+class TableModel(Seq2SeqModel):
+    """Logits of every prefix of every sentence from `table` (sentences, nodes, vocab); the source's first id is the
+    sentence. Prefixes too long for the table use the entry of another one."""
+
+    def __init__(self, table: Tensor) -> None:
+        super().__init__()
+        self.table = table
+        self.src_vocab_size, self.tgt_vocab_size = table.size(0), table.size(2)
+        self.batches: list[list[int]] = []  # the sentences of the rows of each step
+        self.modes: set[bool] = set()
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        return src[:, 0]
+
+    def start(self, memory: Tensor) -> TableState:
+        return TableState(memory, None)
+
+    def step(self, prev: Tensor, state: TableState) -> tuple[Tensor, TableState]:
+        self.batches.append(state.sentence.tolist())
+        self.modes.add(self.training)
+        if state.node is None:
+            assert (prev == BOS).all()
+            node = torch.zeros_like(prev)
+        else:
+            node = (state.node * self.tgt_vocab_size + 1 + prev) % self.table.size(1)
+        return self.table[state.sentence, node], TableState(state.sentence, node)
+
+    def decode(self, tgt_in: Tensor, memory: Tensor) -> Tensor:
+        state, steps = self.start(memory), []
+        for prev in tgt_in.unbind(1):
+            logits, state = self.step(prev, state)
+            steps.append(logits)
+        return torch.stack(steps, dim=1)
+
+    def log_prob(self, sentence: int, ids: list[int]) -> float:
+        """Of all of `ids`, one after the other."""
+        tgt_in = torch.tensor([[BOS, *ids[:-1]]])
+        log_probs = self.decode(tgt_in, torch.tensor([sentence])).float().log_softmax(-1)[0]
+        return sum(log_probs[i, token].item() for i, token in enumerate(ids))
+
+
+def random_model(seed: int, *, sentences: int = 3, vocab: int = 5, nodes: int = 4000, scale: float = 1.5) -> TableModel:
+    generator = torch.Generator().manual_seed(seed)
+    return TableModel(torch.randn(sentences, nodes, vocab, generator=generator) * scale)
+
+
+def sources(*sentences: int) -> tuple[Tensor, Tensor]:
+    src = torch.tensor(sentences)[:, None]
+    return src, torch.ones_like(src, dtype=torch.bool)
+
+
+def run(model: TableModel, sentences: list[int], config: DecodingConfig, longest: int) -> list[list[Hypothesis]]:
+    return search(model, *sources(*sentences), config, max_lengths=torch.full((len(sentences),), longest))
+
+
+def enumerated(
+    model: TableModel, sentence: int, words: list[int], penalty: LengthPenalty, longest: int
+) -> list[Hypothesis]:
+    """All finished hypotheses of at most `longest` tokens, best first."""
+    found = []
+    for length in range(longest):
+        for ids in itertools.product(words, repeat=length):
+            log_prob = model.log_prob(sentence, [*ids, EOS])
+            found.append(Hypothesis(list(ids), log_prob / penalty.divisor(length + 1), log_prob))
+    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+
+
+def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
+    assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize(("vocab", "words"), [(5, [1, 4]), (7, [4, 5, 6])])
+@pytest.mark.parametrize("n_best", [1, 7, 100])
+def test_a_beam_as_wide_as_the_space_finds_what_enumeration_finds(
+    vocab: int, words: list[int], penalty: Any, n_best: int
+) -> None:
+    model = random_model(vocab, vocab=vocab)
+    config = DecodingConfig(beam_size=110, n_best=n_best, length_penalty=penalty, ban_unk=UNK not in words)
+    for sentence, found in enumerate(run(model, [0, 1, 2], config, longest=4)):
+        expected = enumerated(model, sentence, words, penalty, longest=4)
+        assert len({tuple(h.ids) for h in found}) == len(found) == min(n_best, len(expected))
+        assert_same(found, expected[:n_best])
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+def test_stopping_early_gives_up_nothing(penalty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {"early": 0, "late": 0}
+    for seed, (beam_size, n_best) in enumerate([(2, 1), (3, 1), (4, 2), (5, 5), (8, 3)] * 3):
+        model = random_model(seed, vocab=8)
+        model.table[:, :, EOS] += 1.0
+        config = DecodingConfig(beam_size=beam_size, n_best=n_best, length_penalty=penalty)
+        early = run(model, [0, 1, 2], config, longest=10)
+        steps["early"] += len(model.batches)
+        model.batches.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(beam, "cannot_be_overtaken", lambda scores, *_: torch.zeros(len(scores), dtype=torch.bool))
+            assert run(model, [0, 1, 2], config, longest=10) == early
+        steps["late"] += len(model.batches)
+    assert steps["early"] <= steps["late"]
+    if penalty == NoPenalty():
+        assert steps["early"] < 0.8 * steps["late"]
+
+
+def by_hand(model: TableModel, sentence: int, longest: int) -> list[int]:
+    """Greedy search in the plainest way: the whole prefix again for every token."""
+    ids: list[int] = []
+    while len(ids) < longest and EOS not in ids:
+        logits = model.decode(torch.tensor([[BOS, *ids]]), torch.tensor([sentence]))[0, -1]
+        logits[[0, UNK, BOS]] = -math.inf
+        ids.append(int(logits.argmax()))
+    return ids
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_beam_1_is_greedy(seed: int) -> None:
+    model = random_model(seed, sentences=12, vocab=8)
+    config = DecodingConfig(beam_size=1)
+    greedy = run(model, list(range(12)), config, longest=10)
+    for sentence, [found] in enumerate(greedy):
+        ids = by_hand(model, sentence, 10)
+        assert found.ids == [token for token in ids if token != EOS]
+        assert found.log_prob == pytest.approx(model.log_prob(sentence, ids), abs=1e-5)
+        assert found.score == pytest.approx(found.log_prob / len(ids), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_beam_search_itself_with_beam_1(seed: int) -> None:
+    """Without a penalty it is greedy search; with one it may go on past the first </s>, to something better only."""
+    model = random_model(seed, sentences=12, vocab=8)
+    model.table[:, :, EOS] += 1.5  # so that every sentence ends
+    src, src_mask = sources(*range(12))
+    longest = torch.full((12,), 60)
+    for penalty in (NoPenalty(), AveragePenalty()):
+        config = DecodingConfig(beam_size=1, length_penalty=penalty)
+        greedy = search(model, src, src_mask, config, max_lengths=longest)
+        found = beam.beam_search(model, src, src_mask, config, longest, SPECIALS)
+        if penalty == NoPenalty():
+            assert found == greedy
+        assert all(a.score >= b.score for [a], [b] in zip(found, greedy, strict=True))
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_a_sentence_is_found_the_same_alone_and_in_a_batch(beam_size: int) -> None:
+    model = random_model(5, sentences=9, vocab=9)
+    config = DecodingConfig(beam_size=beam_size, n_best=min(2, beam_size))
+    src, src_mask = sources(*range(9))
+    longest = torch.tensor([1, 9, 2, 12, 5, 7, 20, 3, 4])
+    together = search(model, src, src_mask, config, max_lengths=longest)
+    for i in range(9):
+        [alone] = search(model, src[i : i + 1], src_mask[i : i + 1], config, max_lengths=longest[i : i + 1])
+        assert alone == together[i]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3, 5])
+def test_done_sentences_leave_and_rows_stay_grouped_by_sentence(beam_size: int) -> None:
+    model = random_model(6, sentences=20, vocab=9)
+    model.table[:, :, EOS] -= 100.0  # only the lengths end a sentence
+    src, src_mask = sources(*range(20))
+    search(model, src, src_mask, DecodingConfig(beam_size=beam_size), max_lengths=torch.arange(1, 21))
+    assert len(model.batches) == 20
+    for step, rows in enumerate(model.batches):
+        groups = [rows[i : i + beam_size] for i in range(0, len(rows), beam_size)]
+        assert all(len(set(group)) == 1 and len(group) == beam_size for group in groups)
+        is_open = {sentence for sentence in range(20) if sentence >= step}
+        assert is_open <= {group[0] for group in groups}
+        assert len(groups) == max(len(is_open), math.ceil(MIN_ROWS / beam_size))
+
+
+def test_slots() -> None:
+    slots = Slots(num_sentences=4, rows_per_slot=4)  # MIN_ROWS is two slots
+    assert slots.close([False, True, False, True]) == [(1, 1), (3, 3)]
+    assert slots.close([False, True, False, True]) == []
+    assert slots.shrink() == [0, 2]
+    assert slots.close([True, False]) == [(0, 0)]
+    assert slots.shrink() == [0, 1]
+    assert slots.close([True, True]) == [(1, 2)]
+    assert slots.shrink() == []
+
+
+def test_unfinished_hypotheses_count_only_where_none_is_finished() -> None:
+    table = torch.full((2, 4000, 6), -30.0)
+    table[:, :, 4], table[:, :, 5] = 2.0, 1.0
+    table[1, 0, EOS] = 1.5  # sentence 1: the empty translation is second best at once, nothing else ever ends
+    config = DecodingConfig(beam_size=2, n_best=2)
+    unfinished, finished = run(TableModel(table), [0, 1], config, longest=3)
+    assert unfinished[0].ids == [4, 4, 4]
+    assert sorted(unfinished[1].ids) == [4, 4, 5]
+    assert unfinished[0].score == pytest.approx(unfinished[0].log_prob / 3)
+    assert [h.ids for h in finished] == [[]]
+
+
+def test_lengths() -> None:
+    model = random_model(8, vocab=9)
+    model.table[:, :, EOS] += 4.0
+    for beam_size in (1, 4):
+        for found in run(model, [0, 1, 2], DecodingConfig(beam_size=beam_size, min_length=5), longest=9):
+            assert 5 <= len(found[0].ids) <= 8
+    config = DecodingConfig(max_length_ratio=1.5, max_length_extra=2)
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    assert default_max_lengths(mask, config).tolist() == [6, 3]
+    assert default_max_lengths(mask, DecodingConfig(max_length_ratio=0.0, max_length_extra=0)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_marks_are_never_produced(beam_size: int) -> None:
+    model = random_model(9, vocab=8)
+    model.table[:, :, [0, UNK, BOS]] += 5.0
+    found = run(model, [0, 1, 2], DecodingConfig(beam_size=beam_size, n_best=beam_size), longest=6)
+    assert all(token > EOS for hypotheses in found for h in hypotheses for token in h.ids)
+    with_unk = run(model, [0, 1, 2], DecodingConfig(beam_size=beam_size, ban_unk=False), longest=6)
+    assert any(UNK in hypotheses[0].ids for hypotheses in with_unk)
+
+
+def test_among_equals_the_better_prefix_then_the_smaller_id() -> None:
+    model = TableModel(torch.zeros(1, 4000, 7))
+    [[greedy]] = run(model, [0], DecodingConfig(beam_size=1, min_length=2), longest=3)
+    assert greedy.ids == [4, 4]
+    config = DecodingConfig(beam_size=4, n_best=4, length_penalty=NoPenalty(), min_length=1)
+    [found] = run(model, [0], config, longest=3)
+    assert [h.ids for h in found] == [[4], [4, 4]]  # "4 </s>", 44, 45, 46 are before "5 </s>"
+    log_probs, ids = best_tokens(torch.tensor([[0.0, 7.0, 5.0, 7.0, 4.0, 7.0]]), 3, banned=[1])
+    assert ids.tolist() == [[3, 5, 2]]
+    assert log_probs.isfinite().all()
+
+
+def test_half_precision_logits_are_normalised_in_float32() -> None:
+    model = random_model(10, vocab=8)
+    half = TableModel(model.table.bfloat16())
+    widened = TableModel(half.table.float())
+    for beam_size in (1, 4):
+        config = DecodingConfig(beam_size=beam_size)
+        assert run(half, [0, 1, 2], config, longest=8) == run(widened, [0, 1, 2], config, longest=8)
+
+
+def test_dropout_is_off_and_the_mode_comes_back() -> None:
+    model = random_model(11)
+    assert model.training
+    run(model, [0], DecodingConfig(), longest=3)
+    assert model.modes == {False}
+    assert model.training
+    model.eval()
+    run(model, [0], DecodingConfig(), longest=3)
+    assert not model.training
+
+
+def test_no_sentences() -> None:
+    empty = torch.zeros(0, 3, dtype=torch.long)
+    assert search(random_model(12), empty, empty.bool(), DecodingConfig()) == []
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_logits_that_are_no_numbers_are_refused(beam_size: int, value: float) -> None:
+    model = random_model(13, vocab=8)
+    model.table[1] = value
+    with pytest.raises(DragomanError, match="sentence 2 of the batch"):
+        run(model, [0, 1, 2], DecodingConfig(beam_size=beam_size), longest=5)
+
+
+def test_settings() -> None:
+    assert parse(DecodingConfig, {}) == DecodingConfig()
+    config = parse(DecodingConfig, {"beam_size": 4, "length_penalty": {"type": "gnmt", "alpha": 1.0}})
+    assert config.length_penalty == GnmtPenalty(alpha=1.0)
+    assert parse(DecodingConfig, to_dict(config)) == config
+    with pytest.raises(DragomanError, match="n_best 6 is more than beam_size 5: lower"):
+        parse(DecodingConfig, {"n_best": 6})
+    with pytest.raises(DragomanError, match="greater than or equal to 0"):
+        parse(DecodingConfig, {"length_penalty": {"type": "average", "alpha": -1}})
+    with pytest.raises(DragomanError, match="did you mean `average`"):
+        parse(DecodingConfig, {"length_penalty": {"type": "averag"}})
+
+
+def test_penalties_never_fall_with_length() -> None:
+    assert GnmtPenalty(alpha=0.6).divisor(13) == pytest.approx(3.0**0.6)
+    for penalty in PENALTIES:
+        values = [penalty.divisor(length) for length in range(1, 50)]
+        assert all(0 < a <= b for a, b in itertools.pairwise(values))
+
+
+def test_the_worked_examples() -> None:
+    for module in (beam, penalties):
+        result = doctest.testmod(module)
+        assert result.attempted > 0
+        assert result.failed == 0
