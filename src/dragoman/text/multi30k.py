@@ -1,8 +1,8 @@
 """Multi30k, the image captions that most small translation results are reported on: 29,000 pairs, 4 languages.
 
-The files are those of `data/task1/raw` in github.com/multi30k/dataset (Elliott et al. 2016, 2017; Barrault et al. 2018).
-They are for non-commercial research and education, so they are fetched, never shipped. The checksums are those of the
-text: how it was compressed does not matter.
+The files are those of `data/task1/raw` in github.com/multi30k/dataset (Elliott et al. 2016, 2017; Barrault et al.
+2018). They are for non-commercial research and education, so they are fetched, never shipped. The checksums are those
+of the text: how it was compressed does not matter.
 """
 
 import gzip

@@ -70,7 +70,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
-        sample = sample_lines(filter(None, map(_plain, lines)), config.max_sentences)
+        sample = sample_lines(filter(None, map(_teachable, lines)), config.max_sentences)
         if not sample:
             raise DragomanError("the tokenizer has no text to learn from: every line is blank")
         model = io.BytesIO()
@@ -153,6 +153,14 @@ class SentencePieceTokenizer(Tokenizer):
 def _plain(text: str) -> str:
     """Single spaces between words and nowhere else; SentencePiece itself knows only U+0020 as a space."""
     return " ".join(text.replace(WORD_START, " ").split())
+
+
+def _teachable(text: str) -> str:
+    """The text to learn from: SentencePiece leaves out what spells a special, and with it the characters in there."""
+    text = _plain(text)
+    for special in SPECIALS if "<" in text else ():
+        text = text.replace(special, " ".join(special))
+    return text
 
 
 def _reason(error: RuntimeError) -> str:
