@@ -124,7 +124,7 @@ def test_damaged_gzip_is_refused(write: Write) -> None:
 
 
 def test_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch, write: Write) -> None:
-    monkeypatch.setattr("dragoman.text.corpus.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("dragoman.text.lines.MAX_LINE_BYTES", 100)
     assert list(read_lines(write("x" * 99 + "\n"))) == ["x" * 99]
     with pytest.raises(DragomanError, match=r"text.de:2: a line of more than 100 bytes"):
         list(read_lines(write("a\n" + "x" * 101)))

@@ -1,0 +1,146 @@
+"""Bytes to lines: every way in which a text file can shift or garble its lines, refused by file and line.
+
+A line ends at LF and nowhere else (`str.splitlines` would also cut at U+2028 and seven more characters), and bytes are
+decoded strictly as UTF-8. Every complaint is a DragomanError of one line.
+"""
+
+import gzip
+import itertools
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+
+from dragoman.errors import DragomanError
+
+MAX_LINE_BYTES = 64 * 2**20
+"""A longer line is no sentence: a file without line ends, or a decompression bomb."""
+
+_GZIP = b"\x1f\x8b"
+_ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
+
+
+def find(path: str | Path) -> Path:
+    """The file as written, else under $DRAGOMAN_DATA, else under ./data.
+
+    Raises DragomanError that lists the places looked at.
+    """
+    written = Path(os.path.expanduser(path))
+    folders = [Path(), Path(os.environ["DRAGOMAN_DATA"])] if os.environ.get("DRAGOMAN_DATA") else [Path()]
+    places = list(dict.fromkeys(folder / written for folder in [*folders, Path("data")]))
+    for place in places:
+        if os.path.exists(place):
+            return place
+    for place in places:
+        if os.path.islink(place):
+            raise DragomanError(f"{show(place)} is a symbolic link to a file that does not exist")
+        other = place.with_suffix("") if place.suffix == ".gz" else place.with_name(place.name + ".gz")
+        if os.path.exists(other):
+            raise DragomanError(f"{show(place)}: no such file; did you mean {show(other)}?")
+    raise DragomanError(
+        f"{show(written)}: no such file; looked for {', '.join(map(show, places))} "
+        "(the environment variable DRAGOMAN_DATA may name the folder of your corpora)"
+    )
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file, plain or `.gz`, without their line ends.
+
+    Raises DragomanError for a file that cannot be read, is empty, is another kind of file, or is not UTF-8.
+    """
+    with _open(Path(path)) as stream:
+        empty = True
+        for line in lines_in(stream, show(path)):
+            empty = False
+            yield line
+    if empty:
+        raise DragomanError(f"{show(path)} is empty")
+
+
+def lines_in(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a byte stream (standard input, for example), under the rules of `read_lines`; may be none.
+
+    A line ends at LF only and loses one trailing CR; a byte order mark at the very start is dropped; NUL is refused.
+    """
+    for number in itertools.count(1):
+        try:
+            line = stream.readline(MAX_LINE_BYTES + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            reason = "is cut off" if isinstance(error, EOFError) else f"is damaged ({error})"
+            raise DragomanError(f"{name}: the gzip data {reason} after line {number - 1:,}: fetch it again") from error
+        except OSError as error:
+            raise DragomanError(f"{name}: cannot be read after line {number - 1:,}: {error.strerror}") from error
+        if not line:
+            return
+        if len(line) > MAX_LINE_BYTES:
+            raise DragomanError(f"{name}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; is this a text file?")
+        text = _decode(line, name, number)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """A byte stream of the file's text, decompressed; what is not text is refused by its first bytes."""
+    check_is_file(path)
+    with reporting_os_errors(path), path.open("rb") as raw:
+        start = raw.read(8)
+        raw.seek(0)
+        zipped = start.startswith(_GZIP)
+        if path.suffix == ".gz" and start and not zipped:
+            raise DragomanError(f"{show(path)} is not gzip data, although its name ends in .gz: rename or compress it")
+        if path.suffix != ".gz" and zipped:
+            raise DragomanError(f"{show(path)} is gzip data: rename it to {show(path.name + '.gz')} or unpack it")
+        for magic, kind in _ARCHIVES.items():
+            if start.startswith(magic):
+                raise DragomanError(f"{show(path)} is a {kind} file, not text: unpack it first (or pack it as .gz)")
+        if zipped:
+            with gzip.GzipFile(fileobj=raw) as stream:
+                yield cast(BinaryIO, stream)
+        else:
+            yield raw
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse what has no fixed content: it is read more than once (a pipe would also wait for ever)."""
+    if path.is_dir():
+        raise DragomanError(f"{show(path)} is a directory: name a file in it")
+    if os.path.exists(path) and not path.is_file():
+        raise DragomanError(f"{show(path)} is a pipe or device: write its content to a file first")
+
+
+@contextmanager
+def reporting_os_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DragomanError(f"{show(path)}: cannot be read: {error.strerror or error}") from error
+
+
+def _decode(line: bytes, name: str, number: int) -> str:
+    if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        _refuse_utf16(name)
+    if b"\0" in line:
+        if line.count(b"\0") * 3 >= len(line):
+            _refuse_utf16(name)
+        raise DragomanError(f"{name}:{number}: a NUL byte (byte {line.index(0) + 1} of the line): is this a text file?")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and not line.endswith(b"\n"):
+            raise DragomanError(f"{name}:{number}: ends in the middle of a character: is the file cut off?") from error
+        raise DragomanError(
+            f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8 "
+            f"({error.reason}): convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`"
+        ) from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _refuse_utf16(name: str) -> NoReturn:
+    raise DragomanError(f"{name} looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`")
+
+
+def show(path: str | Path) -> str:
+    """The path for a message, which stays one readable line whatever the file is called."""
+    return str(path) if str(path).isprintable() else repr(str(path))
