@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from dragoman.config import parse, to_dict
-from dragoman.decoding import beam, penalties
-from dragoman.decoding.base import MIN_ROWS, DecodingConfig, Slots, best_tokens
+from dragoman.decoding import base, beam, penalties
+from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Slots, best_tokens, padded
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
 from dragoman.errors import DragomanError
@@ -208,11 +208,12 @@ def test_done_sentences_leave_and_rows_stay_grouped_by_sentence(beam_size: int) 
         assert all(len(set(group)) == 1 and len(group) == beam_size for group in groups)
         is_open = {sentence for sentence in range(20) if sentence >= step}
         assert is_open <= {group[0] for group in groups}
-        assert len(groups) == max(len(is_open), math.ceil(MIN_ROWS / beam_size))
+        assert len(groups) == padded(len(is_open), beam_size)
+        assert len(rows) % ROW_MULTIPLE == 0
 
 
 def test_slots() -> None:
-    slots = Slots(num_sentences=4, rows_per_slot=4)  # MIN_ROWS is two slots
+    slots = Slots(num_sentences=4, rows_per_slot=2)  # ROW_MULTIPLE is two slots
     assert slots.close([False, True, False, True]) == [(1, 1), (3, 3)]
     assert slots.close([False, True, False, True]) == []
     assert slots.shrink() == [0, 2]
@@ -323,7 +324,7 @@ def test_penalties_never_fall_with_length() -> None:
 
 
 def test_the_worked_examples() -> None:
-    for module in (beam, penalties):
+    for module in (base, beam, penalties):
         result = doctest.testmod(module)
         assert result.attempted > 0
         assert result.failed == 0

@@ -12,9 +12,9 @@ from dragoman.config import settings
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.errors import DragomanError
 
-MIN_ROWS = 8
-"""A step never sees fewer rows than this. With fewer, the matrix products of a CPU round differently, and a sentence's
-translation would depend on how many sentences are translated beside it."""
+ROW_MULTIPLE = 4
+"""A step sees a multiple of this many rows. With others a CPU's matrix products may round the last rows differently
+(measured in float32 with 1 to 16 threads), and a translation would depend on what is translated beside it."""
 
 
 @settings
@@ -91,14 +91,14 @@ class Slots:
     """Which sentence sits in which slot of a batch that shrinks as sentences are done.
 
     Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
-    for as many as it takes to keep MIN_ROWS rows.
+    for as many as it takes to keep a multiple of ROW_MULTIPLE rows.
     """
 
     CLOSED = -1
 
     def __init__(self, num_sentences: int, rows_per_slot: int) -> None:
         self.sentences = list(range(num_sentences))
-        self.min_slots = min_slots(rows_per_slot)
+        self.rows_per_slot = rows_per_slot
 
     def close(self, done: list[bool]) -> list[tuple[int, int]]:
         """Close the slots whose sentence is done: their (slot, sentence), each sentence once."""
@@ -113,16 +113,21 @@ class Slots:
         if not any(is_open):
             self.sentences = []
             return []
-        spare = max(0, self.min_slots - sum(is_open))
+        spare = padded(sum(is_open), self.rows_per_slot) - sum(is_open)
         closed = [slot for slot, value in enumerate(is_open) if not value][:spare]
         kept = sorted([slot for slot, value in enumerate(is_open) if value] + closed)
         self.sentences = [self.sentences[slot] for slot in kept]
         return kept
 
 
-def min_slots(rows_per_slot: int) -> int:
-    """How many slots it takes to have MIN_ROWS rows."""
-    return math.ceil(MIN_ROWS / rows_per_slot)
+def padded(num_slots: int, rows_per_slot: int) -> int:
+    """`num_slots` or a few more: so many that their rows are a multiple of ROW_MULTIPLE.
+
+    >>> padded(1, rows_per_slot=5), padded(7, rows_per_slot=4), padded(7, rows_per_slot=1)
+    (4, 7, 8)
+    """
+    multiple = ROW_MULTIPLE // math.gcd(ROW_MULTIPLE, rows_per_slot)
+    return math.ceil(num_slots / multiple) * multiple
 
 
 def divisors(

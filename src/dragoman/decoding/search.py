@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, min_slots
+from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
 from dragoman.decoding.beam import beam_search
 from dragoman.decoding.greedy import greedy_search
 from dragoman.models.base import Seq2SeqModel
@@ -37,7 +37,8 @@ def search(
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
     find = greedy_search if config.beam_size == 1 else beam_search
-    rows = _filled_up(batch, min_slots(config.beam_size), src.device)
+    # The last sentence again, until the rows of a step are a multiple of ROW_MULTIPLE.
+    rows = torch.arange(padded(batch, config.beam_size), device=src.device).clamp(max=batch - 1)
     was_training = model.training
     model.eval()
     try:
@@ -51,8 +52,3 @@ def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: Decodin
     """How many tokens, `</s>` among them, a hypothesis for each sentence may have: at least 1."""
     lengths = config.max_length_ratio * src_mask.sum(dim=1) + config.max_length_extra
     return lengths.long().clamp(min=1)
-
-
-def _filled_up(batch: int, at_least: int, device: torch.device) -> Int[Tensor, " rows"]:
-    """Every sentence once, and the last one again until there are enough for `MIN_ROWS` rows a step."""
-    return torch.arange(max(batch, at_least), device=device).clamp(max=batch - 1)

@@ -1,0 +1,360 @@
+"""The command line: each command parses its arguments and calls one function. Results go to stdout, the rest to stderr."""
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.errors import DragomanError
+from dragoman.progress import clock, say
+from dragoman.version import __version__
+
+app = typer.Typer(
+    name="dragoman",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="""Dragoman takes parallel text and gives back a translator.
+
+**First steps**
+
+- `dragoman demo` — the whole way in three minutes, on text that comes with Dragoman
+
+- `dragoman train --src corpus.de --tgt corpus.en` — your own two files, line n of one translating line n of the other
+
+- `dragoman translate runs/NAME < some.de > some.en`
+
+A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here and
+there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`.
+""",
+)
+data_app = typer.Typer(no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman.")
+app.add_typer(data_app, name="data")
+
+Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
+Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Changes to the recipe: key.subkey=value ...", show_default=False)
+]
+Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
+LengthPenalty = Annotated[
+    float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")
+]
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+) -> None:
+    context.obj = {"debug": debug}
+    if version:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def train(
+    recipe: Annotated[
+        str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+    src: Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
+    valid_src: Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")] = None,
+    valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
+    run_dir: Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+) -> None:
+    """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
+
+    The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its newest
+    checkpoint. Ctrl-C finishes the step, saves and stops.
+
+    Examples:
+
+        dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000
+
+        dragoman train --src corpus.de.gz --tgt corpus.en.gz --run runs/mine
+    """
+    from dragoman import recipe as recipes
+
+    changes = list(overrides or [])
+    if recipe is not None and "=" in recipe and not Path(recipe).exists():
+        changes, recipe = [recipe, *changes], None
+    changes += [f"run_dir={json.dumps(str(run_dir))}"] if run_dir else []
+    changes += [f"device={device}"] if device else []
+    if recipe is not None:
+        if src or tgt:
+            raise DragomanError("give a recipe, or --src and --tgt; a recipe names its own corpus (corpus.train.src=...)")
+        settings = recipes.load(recipe, changes)
+    else:
+        settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
+    result = recipes.run(settings)
+    outcome = result.outcome
+    if outcome.reason == "interrupted":
+        say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
+    best = f"best validation BLEU {outcome.best_score:.2f} at step {outcome.best_step:,}; " if outcome.best_score else ""
+    say(f"{best}trained in {clock(outcome.elapsed_s)}")
+    say(f"run {result.run_dir}, report {result.report}")
+    say(f"translate with: dragoman translate {result.run_dir} < text")
+
+
+def _recipe_for_files(
+    src: Path | None, tgt: Path | None, valid_src: Path | None, valid_tgt: Path | None, run_dir: Path | None, changes: list[str]
+) -> Any:
+    from dragoman import config
+    from dragoman.default_recipe import default_recipe
+    from dragoman.recipe import RunConfig
+
+    if src is None or tgt is None:
+        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+    if (valid_src is None) != (valid_tgt is None):
+        raise DragomanError("give both --valid-src and --valid-tgt, or neither")
+    languages = (_language(src, "src"), _language(tgt, "tgt"))
+    directory = run_dir or Path("runs") / f"{languages[0]}-{languages[1]}"
+    valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
+    data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages)
+    return config.parse(RunConfig, config.override(data, changes), "settings for two files")
+
+
+def _language(path: Path, fallback: str) -> str:
+    """The language that a file name ends with (corpus.de, corpus.de.gz), or else `fallback`."""
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix != ".txt" else fallback
+
+
+@app.command()
+def translate(
+    run: Run,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate. [default: stdin]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    n_best: Annotated[int, typer.Option(help="Translations of each line; above 1: `line ||| text ||| score`.")] = 1,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Translate text: one line in, one line out; blank lines and order are kept.
+
+    Example: dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
+    """
+    from dragoman.progress import Progress
+    from dragoman.text.corpus import lines_in, read_lines
+    from dragoman.translator import STREAM_LINES, Translator, check_run_dir
+
+    translator = Translator.load(
+        check_run_dir(run), which=which, device=device, **_decoding(beam_size, length_penalty, n_best)
+    )
+    if input is None and sys.stdin.isatty():
+        say("type or paste text, a line at a time; Ctrl-D ends")
+    lines = read_lines(input) if input else lines_in(sys.stdin.buffer, "standard input")
+    interactive = input is None and sys.stdin.isatty()
+    with _output(output) as write, Progress("translating", None) as bar:
+        results = _numbered(translator, lines, 1 if interactive else STREAM_LINES)
+        for number, found in results:
+            if n_best == 1:
+                write(found[0].text + "\n")
+            else:
+                for item in found:
+                    write(f"{number} ||| {item.text} ||| {item.score:.4f}\n")
+            if not interactive:
+                bar.advance()
+
+
+def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
+    import itertools
+
+    number = 0
+    while chunk := list(itertools.islice(lines, buffer)):
+        for found in translator.n_best(chunk):
+            number += 1
+            yield number, found
+
+
+def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int = 1) -> dict[str, Any]:
+    changes: dict[str, Any] = {"n_best": n_best} if n_best > 1 else {}
+    if beam_size is not None:
+        changes["beam_size"] = beam_size
+    if length_penalty is not None:
+        changes["length_penalty"] = {"type": "average", "alpha": length_penalty}
+    return changes
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[Any]:
+    """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete."""
+    if path is None:
+        out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+
+        def write(text: str) -> None:
+            out.write(text)
+            if sys.stdout.isatty():
+                out.flush()
+
+        yield write
+        out.flush()
+        return
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file.write
+        partial.replace(path)
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="Reference translation of each --src.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    tokenize: Annotated[
+        str | None, typer.Option(help="BLEU's tokenizer: auto, 13a, intl, zh, char, none. [default: the recipe's]")
+    ] = None,
+    which: Which = "best",
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Translate test sets and score them: BLEU, chrF and TER by sacreBLEU, with full signatures.
+
+    Without --src and --ref, the test sets of the run's own recipe are scored.
+
+    Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
+    """
+    from dragoman.recipe import evaluate_run
+
+    results = evaluate_run(
+        run,
+        sources=src or [],
+        references=ref or [],
+        names=name or [],
+        tokenize=tokenize,
+        which=which,
+        device=device,
+        **_decoding(beam_size, length_penalty),
+    )
+    if as_json:
+        typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
+        return
+    width = max(len(key) for key in results)
+    typer.echo(f"{'':<{width}}  sentences    BLEU    chrF     TER")
+    for key, scores in results.items():
+        typer.echo(f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}")
+    for metric, signature in next(iter(results.values())).signatures.items():
+        typer.echo(f"{metric}: {signature}")
+
+
+@app.command()
+def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
+    """Learn the tokenizer and store the corpus as ids, ahead of training."""
+    from dragoman import recipe as recipes
+
+    prepared = recipes.prepare_run(recipes.load(recipe, overrides))
+    for split, report in (("train", prepared.train_report), ("valid", prepared.valid_report)):
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
+        say(
+            f"{split}: {report.pairs_read:,} pairs read, {report.pairs_kept:,} kept, dropped: {dropped}; "
+            f"{report.src_tokens:,} + {report.tgt_tokens:,} tokens, {report.src_unknown:,} + {report.tgt_unknown:,} unknown; "
+            f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
+        )
+
+
+@app.command()
+def check(recipe: Recipe, overrides: Overrides = None) -> None:
+    """Build everything that a recipe describes, without its data, in about a second."""
+    from dragoman import recipe as recipes
+
+    settings = recipes.load(recipe, overrides)
+    found = recipes.check(settings)
+    typer.echo(f"{recipe}: good. {settings.model.type}, {found.parameters:,} parameters, run {settings.run_dir}")
+
+
+@app.command()
+def report(run: Run) -> None:
+    """Write RUN/report.html again: curves, samples, scores, settings, in one file."""
+    from dragoman.report import write_report
+
+    typer.echo(write_report(run))
+
+
+@app.command()
+def demo(
+    recipe: Annotated[Path, typer.Option(help="The demo's recipe.")] = Path("recipes/demo.yaml"),
+    overrides: Overrides = None,
+) -> None:
+    """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
+    from dragoman.demo import run_demo
+
+    typer.echo(run_demo(recipe, overrides or []))
+
+
+@data_app.command("multi30k")
+def data_multi30k(
+    from_dir: Annotated[
+        Path | None, typer.Option("--from", help="Folder that has the files. [default: download them]")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Where to put them.")] = Path("data/multi30k"),
+) -> None:
+    """Multi30k: 29,000 image captions in English, German, French and Czech, with checksums."""
+    from dragoman.text.multi30k import fetch
+
+    for path in fetch(to, from_dir):
+        typer.echo(path)
+
+
+@data_app.command("demo")
+def data_demo(
+    pair: Annotated[str, typer.Option(help="de-en, zh-en, en-de or en-zh.")] = "de-en",
+    to: Annotated[Path, typer.Option(help="Where to write train, valid and test.")] = Path("data/demo"),
+    train_size: Annotated[int | None, typer.Option(help="Training pairs.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another corpus.")] = 1,
+) -> None:
+    """Write the embedded corpus to files, to look at it or to train on it as on your own."""
+    from dragoman.text.embedded import write
+
+    for path in write(to, pair, seed, {"train": train_size} if train_size else None):
+        typer.echo(path)
+
+
+def main() -> None:
+    """The entry point: one clear line and exit code 2 for mistakes that a person can mend."""
+    debug = "--debug" in sys.argv
+    try:
+        app(standalone_mode=False)
+    except DragomanError as error:
+        _fail(str(error), debug, code=2)
+    except KeyboardInterrupt:
+        _fail("stopped", debug, code=130)
+    except BrokenPipeError:  # `dragoman translate ... | head`
+        sys.stderr.close()
+        sys.exit(141)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's own: a wrong option, a missing argument
+            usage = getattr(error, "ctx", None)
+            say(usage.get_usage() if usage else "")
+            _fail(error.format_message(), debug, code=2)
+        if isinstance(error, OSError) and not debug:
+            _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), debug, code=2)
+        raise
+
+
+def _fail(message: str, debug: bool, code: int) -> None:
+    if debug:
+        raise  # noqa: PLE0704 (inside an except block of main)
+    say(f"dragoman: {message}")
+    sys.exit(code)

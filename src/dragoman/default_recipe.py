@@ -1,0 +1,110 @@
+"""A recipe for a corpus that comes as two bare files, sized to its number of pairs."""
+
+import hashlib
+import heapq
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.text.corpus import FilesSource, read_pairs
+
+MAX_HELD_OUT = 1_000
+"""Validation pairs that are taken from the training files where no others are given."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What suits a number of sentence pairs."""
+
+    vocab_size: int
+    d_model: int
+    layers: int
+    dropout: float
+    batch_tokens: int
+    max_steps: int
+    lr: float
+
+
+SIZES: list[tuple[float, Size]] = [
+    (2_000, Size(1_000, 64, 2, 0.3, 1024, 2_000, 3e-3)),
+    (15_000, Size(4_000, 128, 3, 0.3, 2048, 4_000, 3e-3)),
+    (100_000, Size(8_000, 128, 4, 0.25, 2048, 8_000, 3e-3)),
+    (1_000_000, Size(16_000, 256, 4, 0.15, 4096, 30_000, 1.5e-3)),
+    (float("inf"), Size(32_000, 512, 6, 0.1, 8192, 100_000, 7e-4)),
+]
+"""(fewer pairs than this, sizes), smallest first."""
+
+
+def default_recipe(
+    src: str,
+    tgt: str,
+    run_dir: str,
+    *,
+    valid: tuple[str, str] | None = None,
+    languages: tuple[str, str] = ("src", "tgt"),
+) -> dict[str, Any]:
+    """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
+
+    Raises DragomanError for what the readers refuse, and when there are too few pairs to hold some out.
+    """
+    pairs = sum(1 for _ in read_pairs(FilesSource(src=src, tgt=tgt)))
+    if valid is None:
+        train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
+    else:
+        train = (src, tgt)
+    size = next(size for limit, size in SIZES if pairs < limit)
+    return {
+        "run_dir": run_dir,
+        "corpus": {
+            "src_lang": languages[0],
+            "tgt_lang": languages[1],
+            "train": {"type": "files", "src": train[0], "tgt": train[1]},
+            "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
+        },
+        "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},
+        "model": {
+            "type": "transformer",
+            "d_model": size.d_model,
+            "d_ff": 4 * size.d_model,
+            "num_heads": min(8, size.d_model // 32),
+            "num_encoder_layers": size.layers,
+            "num_decoder_layers": size.layers,
+            "dropout": size.dropout,
+        },
+        "training": {
+            "max_steps": size.max_steps,
+            "batch_tokens": size.batch_tokens,
+            "validate_every": max(100, size.max_steps // 20),
+            "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
+        },
+    }
+
+
+def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Split a corpus of `pairs` pairs into `directory`: ((train src, train tgt), (valid src, valid tgt)).
+
+    About 2 % of the pairs, at most MAX_HELD_OUT, are held out by a hash of the source sentence: all pairs of a
+    sentence go the same way, so that none of the validation stands in the training set.
+    """
+    wanted = min(MAX_HELD_OUT, pairs // 50)
+    if not wanted:
+        raise DragomanError(f"{src}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
+    source = FilesSource(src=src, tgt=tgt)
+    limit = heapq.nsmallest(wanted, (_hash(pair.src) for pair in read_pairs(source)))[-1]
+    directory.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        files = {}
+        for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
+            files[name] = stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n"))
+        for pair in read_pairs(source):
+            split = "valid" if _hash(pair.src) <= limit else "train"
+            files[f"{split}.src"].write(pair.src + "\n")
+            files[f"{split}.tgt"].write(pair.tgt + "\n")
+    train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
+    return train, valid
+
+
+def _hash(sentence: str) -> int:
+    return int.from_bytes(hashlib.blake2b(sentence.encode(), digest_size=8).digest())

@@ -1,0 +1,39 @@
+"""The demo: the whole way on the embedded corpus, and a sentence of your own at its end."""
+
+import select
+import sys
+from pathlib import Path
+
+from dragoman import recipe as recipes
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+from dragoman.translator import Translator
+
+SENTENCE = "ich möchte ein bier"
+PATIENCE_S = 20.0
+"""How long the demo waits for a typed sentence before it takes SENTENCE."""
+
+
+def run_demo(recipe_path: Path, overrides: list[str]) -> str:
+    """Train, score, translate a typed sentence; returns the line that sums it up."""
+    recipe = recipes.load(recipe_path, overrides)
+    result = recipes.run(recipe)
+    if not result.tests:
+        raise DragomanError("the demo was stopped before it was scored; run it again and it goes on")
+    sentence = ask_for_sentence()
+    translation = Translator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
+    say(f"\n  {sentence}\n  -> {translation}\n")
+    scores = result.tests["test"]
+    return (
+        f"demo: BLEU {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
+        f"{result.outcome.elapsed_s:.0f} s, run {result.run_dir}, report {result.report}"
+    )
+
+
+def ask_for_sentence() -> str:
+    """A sentence typed at a terminal; where there is no terminal, or nobody types, the notes' own example."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return SENTENCE
+    say(f"type a German sentence of the demo's world and press Enter (or wait {PATIENCE_S:.0f} s):")
+    ready, _, _ = select.select([sys.stdin], [], [], PATIENCE_S)
+    return (sys.stdin.readline().strip() if ready else "") or SENTENCE

@@ -1,0 +1,96 @@
+"""Translation: batches of sentence pairs, cross-entropy of the target, BLEU of real translations."""
+
+import hashlib
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.data.plan import BatchPlan
+from dragoman.data.store import IdCorpus
+from dragoman.evaluation import EvaluationConfig, score
+from dragoman.text.corpus import Pair
+from dragoman.text.tokenizers import TokenizerPair
+from dragoman.training.loop import Validation
+from dragoman.training.loss import token_loss
+from dragoman.translator import Translator
+
+
+class TranslationTask:
+    """A `training.loop.Task` over one training corpus and one validation corpus."""
+
+    def __init__(
+        self,
+        train: IdCorpus,
+        plan: BatchPlan,
+        valid: IdCorpus,
+        valid_pairs: Sequence[Pair],
+        tokenizers: TokenizerPair,
+        *,
+        translator: Translator,
+        evaluation: EvaluationConfig,
+        tgt_lang: str,
+        seed: int,
+        samples: int,
+    ) -> None:
+        self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
+        self.tokenizers, self.translator = tokenizers, translator
+        self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
+
+    def position(self, step: int) -> tuple[int, int]:
+        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
+        return divmod(step - 1, self.plan.steps_per_epoch())
+
+    def batches(self, step: int) -> list[Batch]:
+        epoch, step_in_epoch = self.position(step)
+        return [self._collate(rows, epoch) for rows in self.plan.step(epoch, step_in_epoch)]
+
+    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        logits = model(batch.src, batch.src_mask, batch.tgt_in)
+        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
+        return loss, batch.num_tokens, batch.num_src_tokens + batch.num_tokens
+
+    def validate(self, model: nn.Module) -> Validation:
+        """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""
+        loss = self._validation_loss(model)
+        sources = [pair.src for pair in self.valid_pairs]
+        references = [pair.tgt for pair in self.valid_pairs]
+        hypotheses = self.translator.translate(sources)
+        scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
+        # Spread over the corpus, the same sentences every time.
+        chosen = [i * len(sources) // max(1, self.samples) for i in range(min(self.samples, len(sources)))]
+        return Validation(
+            score=scores.bleu,
+            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": scores.bleu, "chrf": scores.chrf},
+            samples=[{"src": sources[i], "ref": references[i], "hyp": hypotheses[i]} for i in chosen],
+        )
+
+    @torch.inference_mode()
+    def _validation_loss(self, model: nn.Module) -> float:
+        model.eval()
+        total, count = 0.0, 0
+        for rows in BatchPlan.eval_batches(self.valid.src_lengths, self.plan.batch_tokens):
+            batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
+            loss, tokens, _ = self.loss(model, batch, 0.0)
+            total, count = total + float(loss), count + tokens
+        return total / count
+
+    def _collate(self, rows: np.ndarray, epoch: int) -> Batch:
+        pairs = [(self.train.src(row), self.train.tgt(row)) for row in rows]
+        if self.tokenizers.src.sampling or self.tokenizers.tgt.sampling:
+            # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
+            resampled = []
+            for row, (src, tgt) in zip(rows, pairs, strict=True):
+                rng = random.Random(_key(self.seed, epoch, int(row)))
+                src_ids = self.tokenizers.src.resample(src.tolist(), rng)
+                resampled.append((src_ids, self.tokenizers.tgt.resample(tgt.tolist(), rng)))
+            return collate(resampled, rows)
+        return collate(pairs, rows)
+
+
+def _key(*numbers: int) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,111 @@
+"""Averages of the weights, which translate better than the weights of any one step."""
+
+from contextlib import contextmanager
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dragoman import checkpoint
+from dragoman.config import Field, by_type, settings
+
+
+@settings
+class NoAveragingConfig:
+    """The weights of the last step, as they are."""
+
+    type: Literal["none"] = "none"
+
+    def build(self, model: nn.Module, run_dir: Path) -> "Averager":
+        return Averager()
+
+
+@settings
+class EmaConfig:
+    """An exponential moving average: after each step, average = decay * average + (1 - decay) * weights.
+
+    The decay starts lower, min(decay, (1 + step) / (10 + step)), so that the random first weights are soon forgotten.
+    """
+
+    type: Literal["ema"] = "ema"
+    decay: float = Field(default=0.999, gt=0, lt=1)
+
+    def build(self, model: nn.Module, run_dir: Path) -> "Averager":
+        return EmaAverager(model, self.decay)
+
+
+@settings
+class LastConfig:
+    """The mean of the last `checkpoints` checkpoints (Vaswani et al. 2017, section 6.1)."""
+
+    type: Literal["last"] = "last"
+    checkpoints: int = Field(default=5, ge=2)
+
+    def build(self, model: nn.Module, run_dir: Path) -> "Averager":
+        return LastAverager(run_dir, self.checkpoints)
+
+
+class Averager:
+    """Keeps nothing: validation and translation use the weights themselves."""
+
+    def update(self, model: nn.Module, step: int) -> None:
+        """Called after every optimizer step."""
+
+    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
+        """The averaged weights to validate, save and translate with; None when there is no average."""
+        return None
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from the average that a checkpoint holds."""
+
+
+class EmaAverager(Averager):
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.averages = {name: tensor.clone() for name, tensor in checkpoint.weights(model).items()}
+
+    def update(self, model: nn.Module, step: int) -> None:
+        decay = min(self.decay, (1 + step) / (10 + step))
+        current = checkpoint.weights(model)
+        torch._foreach_lerp_(list(self.averages.values()), [current[name] for name in self.averages], 1.0 - decay)
+
+    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
+        return self.averages
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in self.averages.items():
+            tensor.copy_(tensors[name])
+
+
+class LastAverager(Averager):
+    """Reads the earlier checkpoints back from disk, so it needs no memory between saves and nothing to resume."""
+
+    def __init__(self, run_dir: Path, count: int) -> None:
+        self.run_dir, self.count = run_dir, count
+
+    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
+        earlier = checkpoint.steps(self.run_dir)[-(self.count - 1) :]
+        total = {name: tensor.double() for name, tensor in checkpoint.weights(model).items()}
+        for path in earlier:
+            for name, tensor in checkpoint.load_group(path, "model").items():
+                total[name] += tensor.to(total[name].device)
+        return {name: (tensor / (len(earlier) + 1)).float() for name, tensor in total.items()}
+
+
+@contextmanager
+def applied(model: nn.Module, averages: dict[str, Tensor] | None) -> Iterator[None]:
+    """Inside, the model has the averaged weights; after it, its own again."""
+    if averages is None:
+        yield
+        return
+    own = {name: tensor.clone() for name, tensor in checkpoint.weights(model).items()}
+    checkpoint.load_weights(model, averages, "the average")
+    try:
+        yield
+    finally:
+        checkpoint.load_weights(model, own, "the weights")
+
+
+AveragingConfig = Annotated[NoAveragingConfig | EmaConfig | LastConfig, by_type]

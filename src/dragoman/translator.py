@@ -1,0 +1,195 @@
+"""Text in, text out: the one inference path, under the command line, validation, evaluation and whatever serves."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman import checkpoint, config
+from dragoman.data.batch import collate_src
+from dragoman.data.plan import BatchPlan
+from dragoman.decoding.search import DecodingConfig, search
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.models import ModelConfig, Seq2SeqModel
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
+from dragoman.text.tokenizers.base import PAD_ID
+
+BATCH_TOKENS = 1024
+"""Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
+
+STREAM_LINES = 2048
+"""Lines that `stream` reads ahead, to sort them by length."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation: its text, the score it was ranked by, its log-probability in nats."""
+
+    text: str
+    score: float
+    log_prob: float
+
+
+class Translator:
+    """A model with its tokenizers. `Translator.load(run)` or `dragoman.load(run)` makes one from a run directory."""
+
+    def __init__(
+        self,
+        model: Seq2SeqModel,
+        tokenizers: TokenizerPair,
+        *,
+        decoding: DecodingConfig,
+        normalize: str = "none",
+        max_src_tokens: int = 256,
+        join: str = " ",
+        device: torch.device | None = None,
+    ) -> None:
+        self.model, self.tokenizers, self.decoding = model, tokenizers, decoding
+        self.normalize = NORMALIZERS[normalize]
+        self.max_src_tokens, self.join = max_src_tokens, join
+        self.device = device or torch.device("cpu")
+
+    @classmethod
+    def load(cls, run: str | Path, *, which: str = "best", device: str = "auto", **decoding: Any) -> "Translator":
+        """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
+
+        Raises DragomanError when the run holds no checkpoint that verifies or its parts do not fit together.
+        """
+        run_dir = Path(run)
+        path = checkpoint.select(run_dir, which)
+        recipe = config.read_yaml(run_dir / "config.yaml")
+        settings = {**recipe.get("decoding", {}), **decoding}
+        tokenizers = load_tokenizers(run_dir / "tokenizer")
+        model = build_model(config.parse(ModelConfig, recipe["model"], f"{run_dir / 'config.yaml'}: model"), tokenizers)
+        checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
+        corpus = recipe["corpus"]
+        chosen = pick_device(device)
+        return cls(
+            model.to(chosen).eval(),
+            tokenizers,
+            decoding=config.parse(DecodingConfig, settings, "decoding settings"),
+            normalize=corpus["normalize"],
+            max_src_tokens=corpus["max_tokens"],
+            join="" if corpus["tgt_lang"].split("-")[0] in {"zh", "ja", "th"} else " ",
+            device=chosen,
+        )
+
+    def translate(self, sentences: Sequence[str]) -> list[str]:
+        """The best translation of each sentence, in order; blank sentences stay blank."""
+        return [found[0].text for found in self.n_best(sentences)]
+
+    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[str]:
+        """`translate` for input of any length: reads `buffer` lines ahead and keeps the order."""
+        source = iter(lines)
+        while chunk := list(itertools.islice(source, buffer)):
+            yield from self.translate(chunk)
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The `decoding.n_best` best translations of each sentence, best first.
+
+        A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
+        ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
+        """
+        parts = [self._parts(self.normalize(sentence)) for sentence in sentences]
+        found = iter(self._search([ids for of_sentence in parts for ids in of_sentence]))
+        return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
+
+    def _search(self, sentences: list[list[int]]) -> list[list[Translation]]:
+        results: list[list[Translation]] = [[] for _ in sentences]
+        for rows in BatchPlan.eval_batches([len(ids) for ids in sentences], BATCH_TOKENS):
+            src, src_mask = collate_src([sentences[row] for row in rows])
+            for row, hypotheses in zip(
+                rows, search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding), strict=True
+            ):
+                results[row] = [
+                    Translation(self.tokenizers.tgt.decode(item.ids), item.score, item.log_prob) for item in hypotheses
+                ]
+        return results
+
+    def _parts(self, sentence: str) -> list[list[int]]:
+        """The ids of a sentence: none for a blank one, one list, or several for one that is too long."""
+        if not sentence.strip():
+            return []
+        ids = self.tokenizers.src.encode(sentence)
+        if len(ids) <= self.max_src_tokens:
+            return [ids]
+        encode = self.tokenizers.src.encode
+        return [encode(part) for part in split_long(sentence, lambda text: len(encode(text)), self.max_src_tokens)]
+
+    def _joined(self, parts: list[list[Translation]]) -> list[Translation]:
+        if not parts:
+            return [Translation("", 0.0, 0.0)]
+        if len(parts) == 1:
+            return parts[0]
+        best = [translations[0] for translations in parts]
+        log_prob = sum(item.log_prob for item in best)
+        score = sum(item.score for item in best) / len(best)
+        return [Translation(self.join.join(item.text for item in best), score, log_prob)]
+
+    def with_decoding(self, **changes: Any) -> "Translator":
+        """The same translator with other decoding settings."""
+        return Translator(
+            self.model,
+            self.tokenizers,
+            decoding=replace(self.decoding, **changes),
+            normalize=next(name for name, function in NORMALIZERS.items() if function is self.normalize),
+            max_src_tokens=self.max_src_tokens,
+            join=self.join,
+            device=self.device,
+        )
+
+
+def build_model(model: Any, tokenizers: TokenizerPair) -> Seq2SeqModel:
+    """The model of a recipe's `model:` for these vocabularies, freshly initialised."""
+    built: Seq2SeqModel = model.build(
+        src_vocab_size=tokenizers.src.vocab_size,
+        tgt_vocab_size=tokenizers.tgt.vocab_size,
+        shared_vocab=tokenizers.shared,
+        pad_id=PAD_ID,
+    )
+    return built
+
+
+def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:
+    """Cut `text` into parts of at most `limit` tokens: between sentences, or else between words, or else anywhere.
+
+    >>> split_long("One two. Three four five. Six.", lambda part: len(part.split()), limit=4)
+    ['One two.', 'Three four five. Six.']
+    """
+    pieces = [piece for piece in _SENTENCE_END.split(text) if piece]
+    if len(pieces) == 1:
+        pieces = text.split()
+    if len(pieces) == 1:
+        middle = len(text) // 2
+        if middle == 0:
+            return [text]
+        pieces = [text[:middle], text[middle:]]
+    parts: list[str] = []
+    held = ""
+    for piece in pieces:
+        joined = f"{held} {piece}" if held else piece
+        if count(joined) <= limit:
+            held = joined
+            continue
+        parts += [held] if held else []
+        held = piece
+        if count(piece) > limit:
+            parts += split_long(piece, count, limit)
+            held = ""
+    return parts + ([held] if held else [])
+
+
+def check_run_dir(run: str | Path) -> Path:
+    """The run directory as a path. Raises DragomanError when there is none."""
+    path = Path(run)
+    if not (path / "config.yaml").is_file():
+        raise DragomanError(f"{path}: not a run directory (it has no config.yaml)")
+    return path
