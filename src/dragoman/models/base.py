@@ -5,16 +5,17 @@ a model is of. `step` must equal `decode` position by position; `tests/contracts
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
+@runtime_checkable
 class DecoderState(Protocol):
     """What a decoder remembers between steps: key/value caches, or h and c. Immutable from outside."""
 
-    def reorder(self, rows: Int[Tensor, " new_rows"]) -> Self:
+    def reorder(self, rows: Int[Tensor, " new_rows"]) -> "DecoderState":
         """The state whose row i is this state's row `rows[i]`: select beams, expand or drop sentences."""
         ...
 

@@ -1,0 +1,10 @@
+"""Shapes in signatures are checked here (jaxtyping with beartype) and cost nothing elsewhere."""
+
+import jaxtyping
+
+with jaxtyping.install_import_hook(["dragoman.nn", "dragoman.models", "dragoman.decoding", "dragoman.data.batch",
+                                    "dragoman.training.loss"], "beartype.beartype"):  # fmt: skip
+    import dragoman.data.batch
+    import dragoman.decoding.search
+    import dragoman.models
+    import dragoman.training.loss  # noqa: F401

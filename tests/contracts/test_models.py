@@ -1,0 +1,160 @@
+"""What every model family in the table promises, in each of its variants."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import checkpoint
+from dragoman.data.batch import Batch, collate
+from dragoman.decoding.search import DecodingConfig, search
+from dragoman.models import MODELS, Seq2SeqModel
+from dragoman.training.loss import token_loss
+
+VOCAB = 23
+SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "transformer": [
+        {**SMALL, "norm_placement": placement, "position": position, "tie_embeddings": tie, "activation": activation}
+        for placement in ("pre", "post")
+        for position in ({"type": "sinusoidal"}, {"type": "learned", "max_len": 64})
+        for tie, activation in (("all", "relu"), ("output", "gelu"), ("none", "relu"))
+    ]
+}
+CASES = [(family, variant) for family in MODELS for variant in VARIANTS[family]]
+PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), ([20], [21]), ([22, 4, 9], [5, 5, 5, 6])]
+
+
+def test_every_family_has_variants_here() -> None:
+    assert VARIANTS.keys() == MODELS.keys()
+
+
+@pytest.fixture(params=CASES, ids=lambda case: "-".join([case[0], *map(str, list(case[1].values())[5:])]))
+def build(request: pytest.FixtureRequest) -> Any:
+    family, variant = request.param
+
+    def make(dropout: float = 0.0) -> Seq2SeqModel:
+        torch.manual_seed(1)
+        settings = MODELS[family](**variant, dropout=dropout)
+        return settings.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
+
+    return make
+
+
+def logits_of(model: Seq2SeqModel, batch: Batch) -> torch.Tensor:
+    return model(batch.src, batch.src_mask, batch.tgt_in)
+
+
+def test_step_equals_decode_at_every_position(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        memory = model.encode(batch.src, batch.src_mask)
+        at_once = model.decode(batch.tgt_in, memory)
+        state = model.start(memory)
+        for position in range(batch.tgt_in.size(1)):
+            logits, state = model.step(batch.tgt_in[:, position], state)
+            torch.testing.assert_close(logits, at_once[:, position], atol=1e-5, rtol=1e-5)
+
+
+def test_step_leaves_the_state_it_was_given_unchanged(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        _, state = model.step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
+        first, _ = model.step(batch.tgt_in[:, 1], state)
+        again, _ = model.step(batch.tgt_in[:, 1], state)
+    assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("rows", [[3, 1], [0, 0, 1, 1, 2, 2, 3, 3], [2, 2, 0], [1, 0, 3, 2]])
+def test_reorder_selects_expands_and_drops(build: Any, rows: list[int]) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        _, state = model.step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
+        straight, _ = model.step(batch.tgt_in[:, 1], state)
+        chosen = torch.tensor(rows)
+        moved, moved_state = model.step(batch.tgt_in[chosen, 1], state.reorder(chosen))
+        torch.testing.assert_close(moved, straight[chosen], atol=1e-5, rtol=1e-5)
+        back = torch.arange(len(rows)).flip(0)
+        twice, _ = model.step(batch.tgt_in[chosen, 1].flip(0), state.reorder(chosen).reorder(back))
+        torch.testing.assert_close(twice, moved.flip(0), atol=1e-5, rtol=1e-5)
+        del moved_state
+
+
+def test_the_future_does_not_reach_back(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    changed = batch.tgt_in.clone()
+    changed[:, 4:] = 7
+    with torch.no_grad():
+        memory = model.encode(batch.src, batch.src_mask)
+        before, after = model.decode(batch.tgt_in, memory), model.decode(changed, memory)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.equal(before[:, 4:], after[:, 4:])
+
+
+def test_padding_changes_nothing(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        together = logits_of(model, batch)
+        for row, pair in enumerate(PAIRS):
+            alone = logits_of(model, collate([pair]))[0]
+            torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+        garbage = batch.src.masked_fill(~batch.src_mask, 11)  # what stands at a pad must not matter
+        assert torch.equal(model(garbage, batch.src_mask, batch.tgt_in), together)
+
+
+def test_overfits_eight_pairs_and_translates_them(build: Any) -> None:
+    model = build()
+    generator = torch.Generator().manual_seed(2)
+    pairs = []
+    for length in range(2, 10):
+        src = torch.randint(4, VOCAB, (length,), generator=generator).tolist()
+        pairs.append((src, src[::-1][: length - 1]))
+    batch = collate(pairs)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for _ in range(250):
+        optimizer.zero_grad()
+        loss = token_loss(logits_of(model, batch), batch.tgt_out, batch.tgt_mask) / batch.num_tokens
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    assert loss.item() < 0.05
+    for beam_size in (1, 4):
+        found = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=beam_size))
+        assert [hypotheses[0].ids for hypotheses in found] == [tgt for _, tgt in pairs]
+
+
+def test_gradients_reach_every_parameter_and_are_finite(build: Any) -> None:
+    model, batch = build(dropout=0.1).train(), collate(PAIRS)
+    token_loss(logits_of(model, batch), batch.tgt_out, batch.tgt_mask, 0.1).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+
+
+def test_saved_and_loaded_is_equal(build: Any, tmp_path: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    path = checkpoint.save(tmp_path, 1, {"model": checkpoint.weights(model)}, {"step": 1})
+    checkpoint.verify(path)
+    other = build().eval()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(1.0)
+        assert not torch.equal(logits_of(other, batch), logits_of(model, batch))
+        checkpoint.load_weights(other, checkpoint.load_inference_weights(path), "test")
+        assert torch.equal(logits_of(other, batch), logits_of(model, batch))
+
+
+def test_beam_one_equals_greedy_by_hand(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    found = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1, max_length_ratio=1, max_length_extra=5))
+    with torch.no_grad():
+        for row, (src, _) in enumerate(PAIRS):
+            ids = [2]
+            one = collate([(src, [4])])
+            while len(ids) <= len(src) + 1 + 5:
+                logits = model(one.src, one.src_mask, torch.tensor([ids]))[0, -1]
+                logits[[0, 1, 2]] = -torch.inf
+                ids.append(int(logits.argmax()))
+                if ids[-1] == 3:
+                    break
+            assert found[row][0].ids == [token for token in ids[1:] if token != 3]

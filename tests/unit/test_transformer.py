@@ -1,0 +1,180 @@
+"""The textbook attention, the fused one and PyTorch's own modules agree, in outputs and gradients."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+from dragoman.models import TransformerConfig
+from dragoman.nn.attention import MultiHeadAttention, fused_attention, textbook_attention
+from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.positions import LearnedPositions, SinusoidalPositions, sinusoidal_table
+
+CLOSE = {"atol": 2e-5, "rtol": 1e-4}
+
+
+def source_mask() -> Tensor:
+    return torch.tensor([[True] * 7, [True] * 4 + [False] * 3, [True] + [False] * 6])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_textbook_equals_fused(masked: bool) -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(3, 2, 7, 8, requires_grad=True) for _ in range(3))
+    mask = (subsequent_mask(7) & key_mask(source_mask())) if masked else None
+    textbook, weights = textbook_attention(query, key, value, mask)
+    fused = fused_attention(query, key, value, mask)
+    torch.testing.assert_close(textbook, fused, **CLOSE)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 2, 7))
+    upstream = torch.randn_like(fused)
+    for ours, theirs in zip(
+        torch.autograd.grad(textbook, (query, key, value), upstream),
+        torch.autograd.grad(fused, (query, key, value), upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, **CLOSE)
+
+
+def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+    """PyTorch keeps the three input projections in one matrix."""
+    with torch.no_grad():
+        weights, biases = theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)
+        for linear, weight, bias in zip((ours.query_proj, ours.key_proj, ours.value_proj), weights, biases, strict=True):
+            linear.weight.copy_(weight)
+            linear.bias.copy_(bias)
+        ours.output_proj.weight.copy_(theirs.out_proj.weight)
+        ours.output_proj.bias.copy_(theirs.out_proj.bias)
+
+
+def test_multi_head_attention_equals_pytorchs() -> None:
+    torch.manual_seed(0)
+    theirs = nn.MultiheadAttention(16, 4, batch_first=True)
+    nn.init.normal_(theirs.in_proj_bias)
+    ours = MultiHeadAttention(16, 4)
+    copy_attention(theirs, ours)
+    x, memory = torch.randn(3, 5, 16, requires_grad=True), torch.randn(3, 7, 16, requires_grad=True)
+    expected, maps = theirs(x, memory, memory, key_padding_mask=~source_mask(), average_attn_weights=False)
+    got = ours(x, memory, key_mask(source_mask()))
+    torch.testing.assert_close(got, expected, **CLOSE)
+    torch.testing.assert_close(ours.weights(x, memory, key_mask(source_mask())), maps, **CLOSE)
+    upstream = torch.randn_like(got)
+    for mine, other in zip(
+        torch.autograd.grad(got, (x, memory), upstream), torch.autograd.grad(expected, (x, memory), upstream), strict=True
+    ):
+        torch.testing.assert_close(mine, other, **CLOSE)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_whole_transformer_equals_pytorchs(placement: str, activation: str) -> None:
+    """Same weights, same embedded input: outputs of the stacks and all gradients are equal."""
+    torch.manual_seed(0)
+    d_model, heads, d_ff, layers, vocab = 16, 2, 32, 2, 19
+    theirs = nn.Transformer(
+        d_model, heads, layers, layers, d_ff, 0.0, activation, batch_first=True, norm_first=placement == "pre"
+    )
+    if placement == "post":  # PyTorch adds final norms in either placement; the paper has none in this one
+        theirs.encoder.norm = theirs.decoder.norm = None
+    ours = TransformerConfig(
+        d_model=d_model, num_heads=heads, d_ff=d_ff, num_encoder_layers=layers, num_decoder_layers=layers, dropout=0.0,
+        norm_placement=placement, activation=activation,
+    ).build(src_vocab_size=vocab, tgt_vocab_size=vocab, shared_vocab=True, pad_id=0)  # fmt: skip
+    pairs = copy_transformer(theirs, ours, placement)
+    src, tgt_in = torch.randint(4, vocab, (3, 7)), torch.randint(4, vocab, (3, 5))
+
+    ours_logits = ours(src, source_mask(), tgt_in)
+    embedded = [embedding(ids) for embedding, ids in ((ours.src_embedding, src), (ours.tgt_embedding, tgt_in))]
+    hidden = theirs(
+        *embedded,
+        tgt_mask=~subsequent_mask(5),
+        src_key_padding_mask=~source_mask(),
+        memory_key_padding_mask=~source_mask(),
+    )
+    theirs_logits = ours.output(hidden)
+    torch.testing.assert_close(ours_logits, theirs_logits, **CLOSE)
+
+    upstream = torch.randn_like(ours_logits)
+    mine = torch.autograd.grad(ours_logits, [pair[0] for pair in pairs], upstream, retain_graph=True)
+    other = torch.autograd.grad(theirs_logits, [pair[1] for pair in pairs], upstream)
+    for (name, part), gradient, expected in zip([pair[2:] for pair in pairs], mine, other, strict=True):
+        torch.testing.assert_close(gradient, expected[part], msg=lambda text, name=name: f"{name}: {text}", **CLOSE)
+
+
+def copy_transformer(theirs: nn.Transformer, ours: nn.Module, placement: str) -> list[tuple[Tensor, Tensor, str, slice]]:
+    """Copy PyTorch's weights into ours; returns (our parameter, theirs, name, the rows of theirs that it equals)."""
+    pairs: list[tuple[Tensor, Tensor, str, slice]] = []
+
+    def link(own: Tensor, other: Tensor, name: str, part: slice = slice(None)) -> None:
+        with torch.no_grad():
+            own.copy_(other[part])
+        pairs.append((own, other, name, part))
+
+    def module(own: nn.Module, other: nn.Module, name: str) -> None:
+        nn.init.normal_(other.bias)
+        link(own.weight, other.weight, f"{name}.weight")
+        link(own.bias, other.bias, f"{name}.bias")
+
+    def attention(own: MultiHeadAttention, other: nn.MultiheadAttention, name: str) -> None:
+        size = other.embed_dim
+        nn.init.normal_(other.in_proj_bias)
+        for index, linear in enumerate((own.query_proj, own.key_proj, own.value_proj)):
+            part = slice(index * size, (index + 1) * size)
+            link(linear.weight, other.in_proj_weight, f"{name}.weight.{index}", part)
+            link(linear.bias, other.in_proj_bias, f"{name}.bias.{index}", part)
+        module(own.output_proj, other.out_proj, f"{name}.out")
+
+    for own, other in zip(ours.encoder_layers, theirs.encoder.layers, strict=True):
+        attention(own.self_attention, other.self_attn, "encoder.self")
+        module(own.feed_forward.expand, other.linear1, "encoder.linear1")
+        module(own.feed_forward.contract, other.linear2, "encoder.linear2")
+        module(own.self_attention_residual.norm, other.norm1, "encoder.norm1")
+        module(own.feed_forward_residual.norm, other.norm2, "encoder.norm2")
+    for own, other in zip(ours.decoder_layers, theirs.decoder.layers, strict=True):
+        attention(own.self_attention, other.self_attn, "decoder.self")
+        attention(own.cross_attention, other.multihead_attn, "decoder.cross")
+        module(own.feed_forward.expand, other.linear1, "decoder.linear1")
+        module(own.feed_forward.contract, other.linear2, "decoder.linear2")
+        module(own.self_attention_residual.norm, other.norm1, "decoder.norm1")
+        module(own.cross_attention_residual.norm, other.norm2, "decoder.norm2")
+        module(own.feed_forward_residual.norm, other.norm3, "decoder.norm3")
+    if placement == "pre":
+        module(ours.encoder_norm, theirs.encoder.norm, "encoder.norm")
+        module(ours.decoder_norm, theirs.decoder.norm, "decoder.norm")
+    return pairs
+
+
+def test_sinusoids_by_the_formula_and_growing() -> None:
+    table = sinusoidal_table(30, 8)
+    for position, column in ((0, 0), (3, 2), (29, 7), (11, 5)):
+        angle = torch.tensor(position / 10_000 ** (2 * (column // 2) / 8), dtype=torch.float64)
+        expected = angle.cos() if column % 2 else angle.sin()
+        assert table[position, column].item() == pytest.approx(expected.item(), abs=1e-6)
+    positions = SinusoidalPositions(8, length=4)
+    assert torch.equal(positions(0, 30), table)
+    assert torch.equal(positions(25, 5), table[25:])
+
+
+def test_learned_positions_refuse_what_they_do_not_have() -> None:
+    positions = LearnedPositions(8, max_len=6)
+    assert positions(2, 4).shape == (4, 8)
+    with pytest.raises(DragomanError, match=r"7 tokens .* 6 learned positions"):
+        positions(6, 1)
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "pad_id": 0}
+    with pytest.raises(DragomanError, match="multiple of model.num_heads"):
+        TransformerConfig(d_model=10, num_heads=4).build(shared_vocab=True, **sizes)
+    with pytest.raises(DragomanError, match="joint vocabulary"):
+        TransformerConfig(tie_embeddings="all").build(shared_vocab=False, **sizes)
+
+
+def test_tying_shares_the_very_tensor() -> None:
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "pad_id": 0, "shared_vocab": True}
+    tied = TransformerConfig(tie_embeddings="all").build(**sizes)
+    assert tied.src_embedding.tokens is tied.tgt_embedding.tokens
+    assert tied.output.weight is tied.tgt_embedding.tokens.embedding.weight
+    two_way = TransformerConfig(tie_embeddings="output").build(**sizes)
+    assert two_way.src_embedding.tokens is not two_way.tgt_embedding.tokens
+    assert two_way.output.weight is two_way.tgt_embedding.tokens.embedding.weight
