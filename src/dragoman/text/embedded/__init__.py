@@ -1,0 +1,138 @@
+"""The embedded corpus: sentence pairs from small synchronous grammars of our own, German-English and Chinese-English.
+
+It needs no file and no network, is free of anyone's rights, streams without end and never repeats a surprise: the same
+pair, split and seed give the same bytes everywhere. Test sentences combine what training shows only apart.
+
+>>> for german, english in sentences("de-en", "train", size=2):
+...     print(german, "|", english)
+ich möchte ein bier | i want a beer
+ich möchte eine cola | i want a coke
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from dragoman.errors import DragomanError
+from dragoman.text.embedded import chinese_sentences, german_sentences
+from dragoman.text.embedded.grammar import Derivation, split_of
+
+SPLITS = ("train", "valid", "test")
+SIZES = {"train": 20_000, "valid": 500, "test": 1_000}
+"""How many pairs a split has unless told otherwise."""
+
+LIMITS = {"valid": 5_000, "test": 10_000}
+"""How many pairs a held-out split can give: its sources are all different. Training has no end."""
+
+_CLASSIC_EVERY = 100
+"""After the classics themselves, one of them again at every hundredth line of training: enough to be learnt."""
+
+
+class _Deriver(Protocol):
+    def derive(self) -> Derivation: ...
+
+
+class Pair(NamedTuple):
+    """One direction of one grammar."""
+
+    source: str
+    target: str
+    grammar: Callable[[random.Random], _Deriver]
+    classics: tuple[tuple[str, str], ...]
+    reversed: bool = False
+
+
+def sentences(
+    pair: str = "de-en", split: str = "train", size: int | None = None, seed: int = 1
+) -> Iterator[tuple[str, str]]:
+    """Source and target sentences, one pair after another, in constant memory for training at any size.
+
+    Raises DragomanError for a pair or split that does not exist and for a size that a split cannot give.
+    """
+    direction = _direction(pair)
+    wanted = _size(split, SIZES.get(split, 0) if size is None else size)
+    # checked above, when called; only the stream itself waits for its first reader
+    derived = _training(direction, wanted, seed) if split == "train" else _held_out(direction, split, wanted, seed)
+    return ((target, source) for source, target in derived) if direction.reversed else derived
+
+
+def write(dir: Path, pair: str = "de-en", seed: int = 1, sizes: dict[str, int] | None = None) -> list[Path]:
+    """Write `train.de`, `train.en`, `valid.de` and so on (UTF-8, LF) and return their paths.
+
+    `sizes` names the splits to write; without it all three are written at their usual sizes.
+    """
+    direction = _direction(pair)
+    streams = {split: sentences(pair, split, size, seed) for split, size in (SIZES if sizes is None else sizes).items()}
+    dir.mkdir(parents=True, exist_ok=True)
+    written = []
+    for split, stream in streams.items():
+        paths = [dir / f"{split}.{direction.source}", dir / f"{split}.{direction.target}"]
+        with (
+            paths[0].open("w", encoding="utf-8", newline="\n") as sources,
+            paths[1].open("w", encoding="utf-8", newline="\n") as targets,
+        ):
+            for source, target in stream:
+                sources.write(source + "\n")
+                targets.write(target + "\n")
+        written += paths
+    return written
+
+
+def _direction(pair: str) -> Pair:
+    if pair not in PAIRS:
+        raise DragomanError(f"embedded corpus: no pair {pair!r}: known: {', '.join(PAIRS)}")
+    return PAIRS[pair]
+
+
+def _size(split: str, size: int) -> int:
+    if split not in SPLITS:
+        raise DragomanError(f"embedded corpus: no split {split!r}: known: {', '.join(SPLITS)}")
+    if size < 1:
+        raise DragomanError(f"embedded corpus: size {size}: ask for 1 pair or more")
+    if size > LIMITS.get(split, size):
+        raise DragomanError(f"embedded corpus: size {size}: the {split} split has {LIMITS[split]} pairs; ask for fewer")
+    return size
+
+
+def _derivations(direction: Pair, split: str, seed: int) -> Iterator[tuple[str, str]]:
+    """Endless sentence pairs of one split."""
+    languages = sorted((direction.source, direction.target))
+    grammar = direction.grammar(random.Random(f"{'-'.join(languages)} {split} {seed}"))
+    while True:
+        source, target, combinations = grammar.derive()
+        if split_of(combinations) == split:
+            yield source, target
+
+
+def _training(direction: Pair, size: int, seed: int) -> Iterator[tuple[str, str]]:
+    stream = _derivations(direction, "train", seed)
+    classics = direction.classics
+    for line in range(size):
+        if line < len(classics):
+            yield classics[line]
+        elif line % _CLASSIC_EVERY == 0:
+            yield classics[line // _CLASSIC_EVERY % len(classics)]
+        else:
+            yield next(stream)
+
+
+def _held_out(direction: Pair, split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Every source once, so that a score counts each sentence once."""
+    seen: set[str] = set()
+    for source, target in _derivations(direction, split, seed):
+        key = target if direction.reversed else source
+        if key not in seen:
+            seen.add(key)
+            yield source, target
+            if len(seen) == size:
+                return
+
+
+PAIRS: dict[str, Pair] = {
+    "de-en": Pair("de", "en", german_sentences.GermanEnglish, german_sentences.CLASSICS),
+    "zh-en": Pair("zh", "en", chinese_sentences.ChineseEnglish, chinese_sentences.CLASSICS),
+    "en-de": Pair("en", "de", german_sentences.GermanEnglish, german_sentences.CLASSICS, reversed=True),
+    "en-zh": Pair("en", "zh", chinese_sentences.ChineseEnglish, chinese_sentences.CLASSICS, reversed=True),
+}
+"""Every pair by name; the last two read the same grammars from the other side."""

@@ -11,11 +11,8 @@ from dragoman.text.embedded.grammar import join
 SUBJECTS = ("I", "you", "he", "we", "you", "they")
 OBJECTS = ("me", "you", "him", "us", "you", "them")
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["-", "-", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 class Verb(NamedTuple):
@@ -34,7 +31,10 @@ class Verb(NamedTuple):
 
 BE = Verb("be", "is", "was", "been")
 
-_BE_FORMS = {"present": ("am", "are", "is", "are", "are", "are"), "past": ("was", "were", "was", "were", "were", "were")}
+_BE_FORMS = {
+    "present": ("am", "are", "is", "are", "are", "are"),
+    "past": ("was", "were", "was", "were", "were", "were"),
+}
 _DO_FORMS = {"present": ("do", "do", "does", "do", "do", "do"), "past": ("did",) * 6}
 _AUXILIARIES = {
     "perfect": ("have", "have", "has", "have", "have", "have"),
@@ -113,7 +113,15 @@ def _verb_group(verb: Verb, tense: str, person: int, support: bool) -> tuple[str
 
 
 def statement(
-    subject: str, person: int, verb: Verb, tense: str, *, rest: str, pronoun: str = "", adverb: str = "", negative: bool = False
+    subject: str,
+    person: int,
+    verb: Verb,
+    tense: str,
+    *,
+    rest: str,
+    pronoun: str = "",
+    adverb: str = "",
+    negative: bool = False,
 ) -> str:
     """`The man does not often pick him up today`, without capital and period."""
     auxiliary, main = _verb_group(verb, tense, person, negative)

@@ -12,8 +12,8 @@ from dragoman.text.embedded import english
 from dragoman.text.embedded.german_words import FEEL, HABEN, NOUNS, PAST, SEIN, SORTS, WEATHER, Adjective, Noun, Verb
 from dragoman.text.embedded.grammar import join
 
-_NUMBERS = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
-_TENS = "- zehn zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+_NUMBERS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"]
+_TENS = ["-", "zehn", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
 _SHORT = {6: "sech", 7: "sieb"}
 
 
@@ -75,7 +75,7 @@ class Phrase(NamedTuple):
     person: int
     key: str
     sort: str
-    gender: str = "p"
+    gender: str = ""  # m, f, n; p for the plural; nothing for pronouns and names
     definite: bool = True
     combinations: tuple[str, ...] = ()
 
@@ -127,7 +127,9 @@ def _pronouns() -> tuple[Phrase, ...]:
         ("sie", "", "ihnen", 5),
     )
     rows = [
-        Phrase(nom, acc, dat, english.SUBJECTS[person], english.OBJECTS[person], person, english.SUBJECTS[person], "person")
+        Phrase(
+            nom, acc, dat, english.SUBJECTS[person], english.OBJECTS[person], person, english.SUBJECTS[person], "person"
+        )
         for nom, acc, dat, person in forms
     ]
     return (*rows, Phrase("sie", "", "ihr", "she", "her", 2, "she", "person"))
@@ -227,9 +229,12 @@ class Clause(NamedTuple):
         return join(self.subject.nominative, finite, self._middle(), end)
 
     def german_inverted(self, first: str = "") -> str:
-        """Verb second after `first`; verb first, as in a question, without it."""
+        """Verb second after `first`; verb first, as in a question, without it. A pronoun goes before a noun."""
         finite, end = self._finite()
-        return join(first, finite, self.subject.nominative, self._middle(), end)
+        subject, pronoun = self.subject.nominative, self.pronoun[0]
+        if pronoun and self.subject.gender:
+            return join(first, finite, pronoun, subject, self._replace(pronoun=("", ""))._middle(), end)
+        return join(first, finite, subject, self._middle(), end)
 
     def german_final(self, first: str) -> str:
         """A subordinate clause: its finite verb stands last and takes its prefix back."""

@@ -57,7 +57,12 @@ _NOUNS = {
 
 _COMPOUNDS = (
     # first parts (German, English), then heads: every first part with every head; gender and plural are the head's
-    ((("Apfel", "apple"), ("Birnen", "pear"), ("Kirsch", "cherry"), ("Tomaten", "tomato")), "Saft = juice", "m", "drink"),
+    (
+        (("Apfel", "apple"), ("Birnen", "pear"), ("Kirsch", "cherry"), ("Tomaten", "tomato")),
+        "Saft = juice",
+        "m",
+        "drink",
+    ),
     ((("Tomaten", "tomato"), ("Kartoffel", "potato"), ("Käse", "cheese")), "Suppe = soup", "f", "dish"),
     ((("Apfel", "apple"), ("Birnen", "pear"), ("Kirsch", "cherry")), "Kuchen/Kuchen = cake", "m", "food"),
     ((("Küchen", "kitchen"), ("Garten", "garden")), "Tisch/Tische = table", "m", "thing"),

@@ -1,0 +1,45 @@
+# Two commands are enough on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# For example PIP_ARGS="--index-url ..." to choose another build of PyTorch.
+PIP_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all check format bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+install: $(VENV)/installed  ## make .venv and install Dragoman there (the other commands do it when needed)
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Dragoman needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install  ## train a translator on the embedded corpus in about two minutes and look at it
+	@$(BIN)/dragoman demo
+
+test: install  ## all quick tests
+	@$(BIN)/python -m pytest
+
+test-all: install  ## the long tests too
+	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
+
+check: install  ## formatter, linter, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install  ## let the formatter and the linter mend what they can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install  ## what the benchmarks are and how to run them
+	@cat benchmarks/README.md
+
+clean:  ## remove the environment and caches; runs/ and data/ stay
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
