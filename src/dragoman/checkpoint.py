@@ -45,7 +45,9 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for name, tensors in groups.items():
-            save_file({key: tensor.detach().contiguous() for key, tensor in tensors.items()}, partial / f"{name}.safetensors")
+            save_file(
+                {key: tensor.detach().contiguous() for key, tensor in tensors.items()}, partial / f"{name}.safetensors"
+            )
         _write_json(partial / "state.json", state)
         files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
         for path in partial.iterdir():
@@ -103,7 +105,9 @@ def newest(run_dir: Path, complain: Any = None) -> Path | None:
 
 def best(run_dir: Path) -> Path | None:
     """The verified checkpoint with the highest validation score, the later of equals; the newest where none has one."""
-    scored = [(state["score"], path) for path in steps(run_dir) if (state := _state_or_none(path)).get("score") is not None]
+    scored = [
+        (state["score"], path) for path in steps(run_dir) if (state := _state_or_none(path)).get("score") is not None
+    ]
     for _, path in sorted(scored, key=lambda item: (item[0], item[1].name), reverse=True):
         with contextlib.suppress(DragomanError):
             verify(path)

@@ -1,4 +1,4 @@
-"""The command line: each command parses its arguments and calls one function. Results go to stdout, the rest to stderr."""
+"""The command line: a command parses its arguments and calls one function. Results to stdout, all else to stderr."""
 
 import contextlib
 import json
@@ -30,11 +30,13 @@ app = typer.Typer(
 
 - `dragoman translate runs/NAME < some.de > some.en`
 
-A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here and
-there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`.
+A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here
+and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`.
 """,
 )
-data_app = typer.Typer(no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman.")
+data_app = typer.Typer(
+    no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
+)
 app.add_typer(data_app, name="data")
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
@@ -77,8 +79,8 @@ def train(
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 
-    The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its newest
-    checkpoint. Ctrl-C finishes the step, saves and stops.
+    The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
+    newest checkpoint. Ctrl-C finishes the step, saves and stops.
 
     Examples:
 
@@ -95,7 +97,9 @@ def train(
     changes += [f"device={device}"] if device else []
     if recipe is not None:
         if src or tgt:
-            raise DragomanError("give a recipe, or --src and --tgt; a recipe names its own corpus (corpus.train.src=...)")
+            raise DragomanError(
+                "give a recipe, or --src and --tgt; a recipe names its own corpus (corpus.train.src=...)"
+            )
         settings = recipes.load(recipe, changes)
     else:
         settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
@@ -103,14 +107,21 @@ def train(
     outcome = result.outcome
     if outcome.reason == "interrupted":
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
-    best = f"best validation BLEU {outcome.best_score:.2f} at step {outcome.best_step:,}; " if outcome.best_score else ""
+    best = (
+        f"best validation BLEU {outcome.best_score:.2f} at step {outcome.best_step:,}; " if outcome.best_score else ""
+    )
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     say(f"run {result.run_dir}, report {result.report}")
     say(f"translate with: dragoman translate {result.run_dir} < text")
 
 
 def _recipe_for_files(
-    src: Path | None, tgt: Path | None, valid_src: Path | None, valid_tgt: Path | None, run_dir: Path | None, changes: list[str]
+    src: Path | None,
+    tgt: Path | None,
+    valid_src: Path | None,
+    valid_tgt: Path | None,
+    run_dir: Path | None,
+    changes: list[str],
 ) -> Any:
     from dragoman import config
     from dragoman.default_recipe import default_recipe
@@ -254,7 +265,9 @@ def evaluate(
     width = max(len(key) for key in results)
     typer.echo(f"{'':<{width}}  sentences    BLEU    chrF     TER")
     for key, scores in results.items():
-        typer.echo(f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}")
+        typer.echo(
+            f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}"
+        )
     for metric, signature in next(iter(results.values())).signatures.items():
         typer.echo(f"{metric}: {signature}")
 
@@ -355,6 +368,6 @@ def main() -> None:
 
 def _fail(message: str, debug: bool, code: int) -> None:
     if debug:
-        raise  # noqa: PLE0704 (inside an except block of main)
+        raise  # inside an except block of `main`
     say(f"dragoman: {message}")
     sys.exit(code)

@@ -7,7 +7,6 @@ A default exists once: in the class. Unknown keys are refused, with their path a
 
 import dataclasses
 import difflib
-import functools
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -43,7 +42,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, str | int | float | bool):
                 continue
             if key in seen:
-                raise yaml.YAMLError(f"line {key_node.start_mark.line + 1}: key {key!r} again (first on line {seen[key]})")
+                raise yaml.YAMLError(
+                    f"line {key_node.start_mark.line + 1}: key {key!r} again (first on line {seen[key]})"
+                )
             seen[key] = key_node.start_mark.line + 1
         return super().construct_mapping(node, deep=deep)
 
@@ -148,9 +149,14 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> l
     return found
 
 
-@functools.cache
-def _adapter(cls: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(cls)
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _adapter(cls: Any) -> TypeAdapter[Any]:
+    """Building one takes milliseconds; each class needs it once."""
+    if cls not in _adapters:
+        _adapters[cls] = TypeAdapter(cls)
+    return _adapters[cls]
 
 
 def _finding(cls: Any, item: Any) -> str:
@@ -189,7 +195,9 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
             continue
         keys.append(part)
         known = [field.name for option in options for field in dataclasses.fields(option)]
-        current = next((typing.get_type_hints(o, include_extras=True).get(part) for o in options if part in _names(o)), current)
+        current = next(
+            (typing.get_type_hints(o, include_extras=True).get(part) for o in options if part in _names(o)), current
+        )
     return known, keys
 
 
@@ -210,5 +218,3 @@ def _names(cls: Any) -> set[str]:
 def _tag(cls: Any) -> str | None:
     hint = typing.get_type_hints(cls).get("type")
     return typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
-
-

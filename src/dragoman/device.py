@@ -1,6 +1,6 @@
 """Which device to compute on, and in which precision."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -32,8 +32,13 @@ def pick_precision(name: PrecisionName, device: torch.device) -> Literal["float3
 
 
 def _cpu_has_bf16() -> bool:
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities = cpu_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def cpu_capabilities() -> dict[str, Any]:
+    """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
+    return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -1,7 +1,7 @@
 """A recipe says everything about a run; `run` carries it out, from raw text to a scored translator.
 
-    recipe = load("recipes/multi30k-en-de.yaml", ["training.max_steps=2000"])
-    run(recipe)
+recipe = load("recipes/multi30k-en-de.yaml", ["training.max_steps=2000"])
+run(recipe)
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -22,7 +22,7 @@ from dragoman.data.batch import collate
 from dragoman.data.plan import BatchPlan
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
-from dragoman.device import DeviceName, pick_device, pick_precision
+from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, Scores, score
 from dragoman.models import ModelConfig, TransformerConfig
@@ -154,15 +154,17 @@ def _tokenizers(recipe: RunConfig, directory: Path) -> TokenizerPair:
     if marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity:
         return load_tokenizers(directory)
     say("learning the tokenizer")
-    tokenizers = train_tokenizers(recipe.tokenizer, lambda: _side(recipe.corpus, 1), lambda: _side(recipe.corpus, 2))
+    tokenizers = train_tokenizers(
+        recipe.tokenizer, lambda: _texts(recipe.corpus, "src"), lambda: _texts(recipe.corpus, "tgt")
+    )
     save_tokenizers(tokenizers, directory)
     marker.write_text(identity + "\n", encoding="utf-8")
     return tokenizers
 
 
-def _side(corpus: CorpusConfig, column: int) -> Iterator[str]:
+def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
     normalize = NORMALIZERS[corpus.normalize]
-    return (normalize(pair[column]) for pair in read_pairs(corpus.train))
+    return (normalize(pair.src if side == "src" else pair.tgt) for pair in read_pairs(corpus.train))
 
 
 def _claim(recipe: RunConfig) -> None:
@@ -356,7 +358,7 @@ def _machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = os.cpu_count()
-    name = getattr(torch.cpu, "get_capabilities", dict)().get("cpu_name") or platform.processor() or platform.machine()
+    name = cpu_capabilities().get("cpu_name") or platform.processor() or platform.machine()
     return f"{name}, {cores} cores, {platform.system()}"
 
 

@@ -39,7 +39,9 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> N
     """PyTorch keeps the three input projections in one matrix."""
     with torch.no_grad():
         weights, biases = theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)
-        for linear, weight, bias in zip((ours.query_proj, ours.key_proj, ours.value_proj), weights, biases, strict=True):
+        for linear, weight, bias in zip(
+            (ours.query_proj, ours.key_proj, ours.value_proj), weights, biases, strict=True
+        ):
             linear.weight.copy_(weight)
             linear.bias.copy_(bias)
         ours.output_proj.weight.copy_(theirs.out_proj.weight)
@@ -59,7 +61,9 @@ def test_multi_head_attention_equals_pytorchs() -> None:
     torch.testing.assert_close(ours.weights(x, memory, key_mask(source_mask())), maps, **CLOSE)
     upstream = torch.randn_like(got)
     for mine, other in zip(
-        torch.autograd.grad(got, (x, memory), upstream), torch.autograd.grad(expected, (x, memory), upstream), strict=True
+        torch.autograd.grad(got, (x, memory), upstream),
+        torch.autograd.grad(expected, (x, memory), upstream),
+        strict=True,
     ):
         torch.testing.assert_close(mine, other, **CLOSE)
 
@@ -101,7 +105,9 @@ def test_whole_transformer_equals_pytorchs(placement: str, activation: str) -> N
         torch.testing.assert_close(gradient, expected[part], msg=lambda text, name=name: f"{name}: {text}", **CLOSE)
 
 
-def copy_transformer(theirs: nn.Transformer, ours: nn.Module, placement: str) -> list[tuple[Tensor, Tensor, str, slice]]:
+def copy_transformer(
+    theirs: nn.Transformer, ours: nn.Module, placement: str
+) -> list[tuple[Tensor, Tensor, str, slice]]:
     """Copy PyTorch's weights into ours; returns (our parameter, theirs, name, the rows of theirs that it equals)."""
     pairs: list[tuple[Tensor, Tensor, str, slice]] = []
 
@@ -164,7 +170,7 @@ def test_learned_positions_refuse_what_they_do_not_have() -> None:
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
     sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "pad_id": 0}
-    with pytest.raises(DragomanError, match="multiple of model.num_heads"):
+    with pytest.raises(DragomanError, match=r"multiple of model\.num_heads"):
         TransformerConfig(d_model=10, num_heads=4).build(shared_vocab=True, **sizes)
     with pytest.raises(DragomanError, match="joint vocabulary"):
         TransformerConfig(tie_embeddings="all").build(shared_vocab=False, **sizes)

@@ -1,7 +1,8 @@
 """The Transformer (Vaswani et al. 2017), assembled from the blocks of `nn`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, final
+from typing import Annotated, Literal, cast, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -70,7 +71,9 @@ class TransformerConfig:
         Raises DragomanError when sizes do not fit each other, or three-way tying meets two vocabularies.
         """
         if self.d_model % self.num_heads:
-            raise DragomanError(f"model.d_model ({self.d_model}) must be a multiple of model.num_heads ({self.num_heads})")
+            raise DragomanError(
+                f"model.d_model ({self.d_model}) must be a multiple of model.num_heads ({self.num_heads})"
+            )
         if self.tie_embeddings == "all" and not shared_vocab:
             raise DragomanError(
                 "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
@@ -81,7 +84,9 @@ class TransformerConfig:
             if self.tie_embeddings == "all"
             else TokenEmbedding(tgt_vocab_size, self.d_model, pad_id, self.scale_embeddings)
         )
-        output = OutputProjection(tgt_vocab_size, self.d_model, None if self.tie_embeddings == "none" else tgt_embedding)
+        output = OutputProjection(
+            tgt_vocab_size, self.d_model, None if self.tie_embeddings == "none" else tgt_embedding
+        )
         return Transformer(
             src_embedding=PositionedEmbedding(src_embedding, self.position.build(self.d_model), self.dropout),
             tgt_embedding=PositionedEmbedding(tgt_embedding, self.position.build(self.d_model), self.dropout),
@@ -116,7 +121,7 @@ class PositionedEmbedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "batch len"], start: int = 0) -> Float[Tensor, "batch len d_model"]:
         """`start`: the position of the first column (decoding feeds one column at a time)."""
-        return self.dropout(self.tokens(ids) + self.positions(start, ids.size(1)))  # type: ignore[no-any-return]
+        return self.dropout(self.tokens(ids) + self.positions(start, ids.size(1)))
 
 
 class EncoderLayer(nn.Module):
@@ -131,7 +136,7 @@ class EncoderLayer(nn.Module):
         self, x: Float[Tensor, "batch src_len d_model"], mask: Bool[Tensor, "batch 1 1 src_len"]
     ) -> Float[Tensor, "batch src_len d_model"]:
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask))
-        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ class DecoderLayer(nn.Module):
     ) -> Float[Tensor, "batch tgt_len d_model"]:
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
-        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
+        return self.feed_forward_residual(x, self.feed_forward)
 
     def step(
         self,
@@ -176,9 +181,7 @@ class DecoderLayer(nn.Module):
         def attend_to_past(y: Tensor) -> Tensor:
             nonlocal cache
             key, value = self.self_attention.project_keys_values(y)
-            cache = replace(
-                cache, key=torch.cat([cache.key, key], dim=2), value=torch.cat([cache.value, value], dim=2)
-            )
+            cache = replace(cache, key=torch.cat([cache.key, key], dim=2), value=torch.cat([cache.value, value], dim=2))
             return self.self_attention.attend(y, cache.key, cache.value, None)
 
         def attend_to_memory(y: Tensor) -> Tensor:
@@ -265,9 +268,7 @@ class Transformer(Seq2SeqModel):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
 
-    def encode(
-        self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]
-    ) -> TransformerMemory:
+    def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> TransformerMemory:
         x, mask = self.src_embedding(src), key_mask(src_mask)
         for layer in self.encoder_layers:
             x = layer(x, mask)
@@ -281,11 +282,11 @@ class Transformer(Seq2SeqModel):
         causal_mask = subsequent_mask(tgt_in.size(1), tgt_in.device)[None, None]
         for layer in self.decoder_layers:
             x = layer(x, memory.hidden, memory_mask, causal_mask)
-        return self.output(self.decoder_norm(x))  # type: ignore[no-any-return]
+        return self.output(self.decoder_norm(x))
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         caches = []
-        for layer in self.decoder_layers:
+        for layer in self._decoder_layers():
             memory_key, memory_value = layer.cross_attention.project_keys_values(memory.hidden)
             empty = memory_key[:, :, :0]
             caches.append(LayerCache(empty, empty, memory_key, memory_value))
@@ -296,9 +297,12 @@ class Transformer(Seq2SeqModel):
     ) -> tuple[Float[Tensor, "rows vocab"], TransformerState]:
         x = self.tgt_embedding(prev[:, None], start=state.position)
         caches = []
-        for layer, cache in zip(self.decoder_layers, state.layers, strict=True):
+        for layer, cache in zip(self._decoder_layers(), state.layers, strict=True):
             x, grown = layer.step(x, cache, state.memory_mask)
             caches.append(grown)
         logits = self.output(self.decoder_norm(x))[:, 0]
         return logits, TransformerState(tuple(caches), state.memory_mask, state.position + 1)
 
+    def _decoder_layers(self) -> Iterator[DecoderLayer]:
+        """`decoder_layers` by their own type, which `nn.ModuleList` forgets."""
+        return (cast(DecoderLayer, layer) for layer in self.decoder_layers)

@@ -1,1 +1,1 @@
-"""The blocks: attention, positions, norms, masks, feed-forward, embeddings, dropout. They take ints and modules, never a config."""
+"""The blocks: attention, positions, norms, masks, feed-forward, embeddings, dropout: from ints, never from a config."""

@@ -99,5 +99,5 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (batch, num_heads, len, d_head)
 
     def _textbook_is_faster(self, query: Tensor) -> bool:
-        # Measured (docs/log.md): the fused kernel's bf16 backward on the CPU is several times slower for short sentences.
+        # The fused kernel's bf16 backward on the CPU is several times slower for short sentences (docs/log.md).
         return query.device.type == "cpu" and torch.is_grad_enabled() and query.dtype == torch.bfloat16

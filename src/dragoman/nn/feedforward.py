@@ -19,7 +19,7 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        return self.contract(self.dropout(self.activation(self.expand(x))))  # type: ignore[no-any-return]
+        return self.contract(self.dropout(self.activation(self.expand(x))))
 
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}

@@ -15,7 +15,7 @@ class PostNorm(nn.Module):
         self.norm, self.dropout = norm, Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return self.norm(x + self.dropout(sublayer(x)))  # type: ignore[no-any-return]
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 class PreNorm(nn.Module):

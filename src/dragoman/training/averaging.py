@@ -1,7 +1,7 @@
 """Averages of the weights, which translate better than the weights of any one step."""
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -34,7 +34,7 @@ def estimate(trainer: Trainer) -> Estimate:
         for batch in task.batches(step):
             with autocast(device, trainer.precision):
                 loss, _, _ = task.loss(model, batch.to(device), trainer.config.label_smoothing)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         if device.type == "cuda":
             torch.cuda.synchronize()
         times.append(time.monotonic() - start)

@@ -134,8 +134,10 @@ class Trainer:
         for number, batch in enumerate(self.task.batches(step)):
             seed_for(self.seed, step, number)
             with autocast(self.device, self.precision):
-                loss, tokens, all_tokens = self.task.loss(self.model, batch.to(self.device), self.config.label_smoothing)
-            loss.backward()  # type: ignore[no-untyped-call]
+                loss, tokens, all_tokens = self.task.loss(
+                    self.model, batch.to(self.device), self.config.label_smoothing
+                )
+            loss.backward()
             loss_sum += loss.detach()
             count, processed = count + tokens, processed + all_tokens
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
@@ -168,7 +170,7 @@ class Trainer:
                 if self.step % self.config.log_every == 0 or self.step == self.config.max_steps:
                     self._log_step(window, norm)
                     window.restart()
-                bar.advance(loss=window.shown_loss, **{"tokens/s": window.shown_rate})
+                bar.advance(1, **{"loss": window.shown_loss, "tokens/s": window.shown_rate})
                 last = self.step == self.config.max_steps
                 if self.step % self.config.validate_every == 0 or last or self.stop_asked:
                     if not self.stop_asked:
@@ -285,8 +287,8 @@ class Trainer:
 
         previous: dict[int, Any] = {}
         try:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                previous[number] = signal.signal(number, ask)
+            for wanted in (signal.SIGINT, signal.SIGTERM):
+                previous[wanted] = signal.signal(wanted, ask)
         except ValueError:  # not in the main thread: whoever runs us there handles signals
             pass
         try:

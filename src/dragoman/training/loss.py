@@ -72,7 +72,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
         (gradient,) = ctx.saved_tensors
         # The training loop backpropagates the bare sum and divides the parameters' gradients once, so on the CPU this
         # walk over (positions x vocab) is nearly always saved. (On a GPU, looking at the value would stop the queue.)

@@ -31,7 +31,7 @@ OptimizerConfig = AdamWConfig
 
 def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
     """The optimizer's state as named tensors, `PARAMETER/FIELD`, which is what a checkpoint can hold without pickle."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[torch.Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{names[parameter]}/{field}": value
         for parameter, fields in optimizer.state.items()
@@ -44,5 +44,5 @@ def load_state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, tenso
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
         name, _, field = key.rpartition("/")
-        # Step counters stay on the CPU or go with the parameter, as the optimizer made them; fused ones want the device.
+        # Fused optimizers want the step counter on the device of the parameter too.
         optimizer.state[parameters[name]][field] = value.to(parameters[name].device)

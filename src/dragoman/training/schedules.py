@@ -59,7 +59,7 @@ class NoamConfig(_Fixed):
     warmup_steps: int = Field(default=4000, ge=1)
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
-        return self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5)
+        return float(self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5))
 
 
 @settings
@@ -90,7 +90,7 @@ class LinearConfig(_Fixed):
 
 @settings
 class CosineConfig(_Fixed):
-    """Up to `lr` in warmup_steps, then along half a cosine to `final` * lr at max_steps (Loshchilov and Hutter 2017)."""
+    """Up to `lr` in warmup_steps, then half a cosine down to `final` * lr at max_steps (Loshchilov and Hutter 2017)."""
 
     type: Literal["cosine"] = "cosine"
     lr: float = Field(default=1e-3, gt=0)
