@@ -105,10 +105,7 @@ def newest(run_dir: Path, complain: Any = None) -> Path | None:
 
 def best(run_dir: Path) -> Path | None:
     """The verified checkpoint with the highest validation score, the later of equals; the newest where none has one."""
-    scored = [
-        (state["score"], path) for path in steps(run_dir) if (state := _state_or_none(path)).get("score") is not None
-    ]
-    for _, path in sorted(scored, key=lambda item: (item[0], item[1].name), reverse=True):
+    for _, path in sorted(_scored(run_dir), key=lambda item: (item[0], item[1].name), reverse=True):
         with contextlib.suppress(DragomanError):
             verify(path)
             return path
@@ -187,18 +184,33 @@ def average(paths: Iterable[Path]) -> dict[str, Tensor]:
 
 
 def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
-    """Drop all but the last `keep_last` and the `keep_best` best checkpoints, but only once the newest verifies."""
+    """Drop all but the newest, the last `keep_last` and the `keep_best` best of the validated checkpoints.
+
+    One that was saved because a run was stopped has no score and goes as soon as there is a newer one. Nothing goes
+    unless the newest verifies.
+    """
     paths = steps(run_dir)
     if not paths or newest(run_dir) != paths[-1]:
         return
-    scored = [(state["score"], path) for path in paths if (state := _state_or_none(path)).get("score") is not None]
-    scored.sort(key=lambda item: (item[0], item[1].name), reverse=True)
-    kept = {*paths[-keep_last:], *(path for _, path in scored[:keep_best])}
+    scored = _scored(run_dir)
+    best_first = sorted(scored, key=lambda item: (item[0], item[1].name), reverse=True)
+    kept = {paths[-1], *(path for _, path in scored[-keep_last:]), *(path for _, path in best_first[:keep_best])}
     for path in paths:
         if path not in kept:
             shutil.rmtree(path)
     for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _scored(run_dir: Path) -> list[tuple[float, Path]]:
+    """(validation score, checkpoint) of those that were validated, oldest first."""
+    found = [(_state_or_none(path).get("score"), path) for path in steps(run_dir)]
+    return [(score, path) for score, path in found if score is not None]
+
+
+def validated(run_dir: Path) -> list[Path]:
+    """The checkpoints that were written after a validation, oldest first."""
+    return [path for _, path in _scored(run_dir)]
 
 
 def _state_or_none(path: Path) -> dict[str, Any]:

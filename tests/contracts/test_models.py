@@ -146,7 +146,9 @@ def test_saved_and_loaded_is_equal(build: Any, tmp_path: Any) -> None:
 
 def test_beam_one_equals_greedy_by_hand(build: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
-    found = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1, max_length_ratio=1, max_length_extra=5))
+    found = search(
+        model, batch.src, batch.src_mask, DecodingConfig(beam_size=1, max_length_ratio=1, max_length_extra=5)
+    )
     with torch.no_grad():
         for row, (src, _) in enumerate(PAIRS):
             ids = [2]

@@ -73,7 +73,8 @@ class TranslationTask:
     def _validation_loss(self, model: nn.Module) -> float:
         model.eval()
         total, count = 0.0, 0
-        for rows in BatchPlan.eval_batches(self.valid.src_lengths, self.plan.batch_tokens):
+        lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
+        for rows in BatchPlan.eval_batches(lengths, self.plan.batch_tokens):
             batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
             total, count = total + float(loss), count + tokens

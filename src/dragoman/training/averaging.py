@@ -80,13 +80,13 @@ class EmaAverager(Averager):
 
 
 class LastAverager(Averager):
-    """Reads the earlier checkpoints back from disk, so it needs no memory between saves and nothing to resume."""
+    """Reads the earlier (validated) checkpoints back from disk: no memory between saves, nothing to resume."""
 
     def __init__(self, run_dir: Path, count: int) -> None:
         self.run_dir, self.count = run_dir, count
 
     def average(self, model: nn.Module) -> dict[str, Tensor] | None:
-        earlier = checkpoint.steps(self.run_dir)[-(self.count - 1) :]
+        earlier = checkpoint.validated(self.run_dir)[-(self.count - 1) :]
         total = {name: tensor.double() for name, tensor in checkpoint.weights(model).items()}
         for path in earlier:
             for name, tensor in checkpoint.load_group(path, "model").items():

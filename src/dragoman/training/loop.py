@@ -24,7 +24,7 @@ from dragoman.device import PrecisionName, autocast
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress, say
 from dragoman.training import optim
-from dragoman.training.averaging import AveragingConfig, EmaConfig, applied
+from dragoman.training.averaging import AveragingConfig, EmaConfig, LastConfig, applied
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
 from dragoman.training.runlog import RunLog
 from dragoman.training.schedules import LinearConfig, ScheduleConfig
@@ -56,6 +56,13 @@ class TrainingConfig:
     log_every: int = Field(default=50, ge=1)
     samples: int = Field(default=4, ge=0)
     """Validation sentences whose translations are shown as training goes on."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.averaging, LastConfig) and self.keep_last < self.averaging.checkpoints - 1:
+            raise ValueError(
+                f"averaging the last {self.averaging.checkpoints} checkpoints needs keep_last of at least "
+                f"{self.averaging.checkpoints - 1}, it is {self.keep_last}"
+            )
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,7 @@ class Trainer:
         self.averager = config.averaging.build(self.model, run_dir)
         self.step = 0
         self.best_step, self.best_score, self.bad_validations = 0, -math.inf, 0
+        self.last_score = -math.inf
         self.elapsed_before = 0.0
         self.started = time.monotonic()
         self.stop_asked = False
@@ -171,11 +179,11 @@ class Trainer:
                     self._log_step(window, norm)
                     window.restart()
                 bar.advance(1, **{"loss": window.shown_loss, "tokens/s": window.shown_rate})
-                last = self.step == self.config.max_steps
-                if self.step % self.config.validate_every == 0 or last or self.stop_asked:
-                    if not self.stop_asked:
-                        self._validate(bar)
-                    self._save()
+                due = self.step % self.config.validate_every == 0 or self.step == self.config.max_steps
+                if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
+                    self._validate(bar)
+                if due or self.stop_asked:
+                    self._save(score=self.last_score if due else None)
                     window.restart()
                 if self.stop_asked:
                     reason = "interrupted"
@@ -235,7 +243,7 @@ class Trainer:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
-    def _save(self) -> None:
+    def _save(self, score: float | None) -> None:
         groups = {
             "model": checkpoint.weights(self.model),
             "optimizer": optim.state_tensors(self.optimizer, self.model),
@@ -248,7 +256,7 @@ class Trainer:
             "step": self.step,
             "epoch": epoch,
             "step_in_epoch": step_in_epoch,
-            "score": getattr(self, "last_score", None) if not self.stop_asked else None,
+            "score": score,
             "best_score": None if self.best_score == -math.inf else self.best_score,
             "best_step": self.best_step,
             "bad_validations": self.bad_validations,

@@ -9,7 +9,9 @@ ich möchte ein bier | i want a beer
 ich möchte eine cola | i want a coke
 """
 
+import functools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -29,12 +31,16 @@ _CLASSIC_EVERY = 100
 """After the classics themselves, one of them again at every hundredth line of training: enough to be learnt."""
 
 
+_FAMILIAR = 3
+"""A held-out sentence keeps to word forms that the usual training pairs of its seed show at least so often."""
+
+
 class _Deriver(Protocol):
     def derive(self) -> Derivation: ...
 
 
 class Pair(NamedTuple):
-    """One direction of one grammar."""
+    """One direction of one grammar, from `source` to `target` as the grammar tells them."""
 
     source: str
     target: str
@@ -62,12 +68,13 @@ def write(dir: Path, pair: str = "de-en", seed: int = 1, sizes: dict[str, int] |
 
     `sizes` names the splits to write; without it all three are written at their usual sizes.
     """
-    direction = _direction(pair)
+    _direction(pair)
+    languages = pair.split("-")
     streams = {split: sentences(pair, split, size, seed) for split, size in (SIZES if sizes is None else sizes).items()}
     dir.mkdir(parents=True, exist_ok=True)
     written = []
     for split, stream in streams.items():
-        paths = [dir / f"{split}.{direction.source}", dir / f"{split}.{direction.target}"]
+        paths = [dir / f"{split}.{language}" for language in languages]
         with (
             paths[0].open("w", encoding="utf-8", newline="\n") as sources,
             paths[1].open("w", encoding="utf-8", newline="\n") as targets,
@@ -97,8 +104,7 @@ def _size(split: str, size: int) -> int:
 
 def _derivations(direction: Pair, split: str, seed: int) -> Iterator[tuple[str, str]]:
     """Endless sentence pairs of one split."""
-    languages = sorted((direction.source, direction.target))
-    grammar = direction.grammar(random.Random(f"{'-'.join(languages)} {split} {seed}"))
+    grammar = direction.grammar(random.Random(f"{direction.source}-{direction.target} {split} {seed}"))
     while True:
         source, target, combinations = grammar.derive()
         if split_of(combinations) == split:
@@ -118,21 +124,40 @@ def _training(direction: Pair, size: int, seed: int) -> Iterator[tuple[str, str]
 
 
 def _held_out(direction: Pair, split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Every source once, so that a score counts each sentence once."""
-    seen: set[str] = set()
-    for source, target in _derivations(direction, split, seed):
-        key = target if direction.reversed else source
-        if key not in seen:
-            seen.add(key)
-            yield source, target
-            if len(seen) == size:
-                return
+    """Every source once, so that a score counts each sentence once; no word that training does not show."""
+    familiar = _familiar(direction, seed)
+    side = 1 if direction.reversed else 0
+    seen = {classic[side] for classic in direction.classics}
+    left = size
+    for pair in _derivations(direction, split, seed):
+        if pair[side] in seen or not familiar.issuperset(_forms(direction, *pair)):
+            continue
+        seen.add(pair[side])
+        yield pair
+        left -= 1
+        if not left:
+            return
 
 
+@functools.cache
+def _familiar(direction: Pair, seed: int) -> frozenset[str]:
+    counts: Counter[str] = Counter()
+    for pair in _training(direction, SIZES["train"], seed):
+        counts.update(_forms(direction, *pair))
+    return frozenset(form for form, count in counts.items() if count >= _FAMILIAR)
+
+
+def _forms(direction: Pair, source: str, target: str) -> list[str]:
+    """The word forms of a pair; characters where there are no spaces."""
+    return [*(source if direction.source == "zh" else source.split()), *target.split()]
+
+
+_GERMAN = Pair("de", "en", german_sentences.GermanEnglish, german_sentences.CLASSICS)
+_CHINESE = Pair("zh", "en", chinese_sentences.ChineseEnglish, chinese_sentences.CLASSICS)
 PAIRS: dict[str, Pair] = {
-    "de-en": Pair("de", "en", german_sentences.GermanEnglish, german_sentences.CLASSICS),
-    "zh-en": Pair("zh", "en", chinese_sentences.ChineseEnglish, chinese_sentences.CLASSICS),
-    "en-de": Pair("en", "de", german_sentences.GermanEnglish, german_sentences.CLASSICS, reversed=True),
-    "en-zh": Pair("en", "zh", chinese_sentences.ChineseEnglish, chinese_sentences.CLASSICS, reversed=True),
+    "de-en": _GERMAN,
+    "zh-en": _CHINESE,
+    "en-de": _GERMAN._replace(reversed=True),
+    "en-zh": _CHINESE._replace(reversed=True),
 }
 """Every pair by name; the last two read the same grammars from the other side."""

@@ -148,7 +148,7 @@ WER = bare("wer", "who", 2, "person")
 
 
 class Tense(NamedTuple):
-    """How a tense is told: a German auxiliary by person with an infinitive, or the verb's own forms; the English tense."""
+    """A tense or modal: a German auxiliary by person with an infinitive, or the verb's own forms; the English tense."""
 
     english: str
     auxiliary: tuple[str, ...] = ()
@@ -331,7 +331,7 @@ def profession(subject: Phrase, which: int, tense: str = "present") -> Clause:
 
 def weather(which: int, tense: str = "present") -> Clause:
     """`Es regnet`."""
-    return Clause(ES, WEATHER[which], TENSES[tense], combinations=(f"it+{WEATHER[which].english.base}",))
+    return Clause(ES, WEATHER[which], TENSES[tense])
 
 
 RELATIVE = {gender: bare_forms.split() for gender, bare_forms in ARTICLES.items()}

@@ -41,7 +41,7 @@ from dragoman.text.embedded.german_words import (
 from dragoman.text.embedded.grammar import Chooser, spread
 
 ANY_TENSE = spread(
-    {"present": 34, "past": 26, "already": 6, "pluperfect": 6, "future": 9, "can": 6, "must": 6, "should": 4, "may": 3}
+    {"present": 38, "past": 26, "already": 6, "pluperfect": 6, "future": 9, "can": 6, "must": 6, "should": 4, "may": 3}
     | {"want": 6, "could": 3, "had to": 3, "gern": 5}
 )
 _STATIVE = spread({"present": 6, "past": 3, "future": 1})
@@ -81,6 +81,8 @@ PLACES = (
     ("am Bahnhof", "at the station"),
 )
 
+# what is only ever a form of `ich`, `du` or `ihr` needs its share
+_SUBJECTS = (*PRONOUNS, *PRONOUNS[:2], *PRONOUNS[:2], PRONOUNS[4])
 _PEOPLE_DETERMINERS = spread({"der": 11, "ein": 3, "mein": 3, "dein": 2, "sein": 2, "unser": 2, "dieser": 3, "#": 1})
 _OBJECT_DETERMINERS = spread({"der": 9, "ein": 10, "mein": 2, "dein": 1, "sein": 1, "unser": 1, "dieser": 2, "#": 4})
 INDEFINITE = ("ein", "ein", "#")
@@ -120,9 +122,9 @@ class ClauseMaker(Chooser):
 
     def _subject(self) -> Phrase:
         chance = self._random()
-        if chance < 0.5:
-            return self.pick(PRONOUNS)
-        if chance < 0.58:
+        if chance < 0.53:
+            return self.pick(_SUBJECTS)
+        if chance < 0.6:
             return self.pick(NAMES)
         noun = self.pick(SORTS["animal" if chance > 0.93 else "person"])
         return self._noun_phrase(noun, _PEOPLE_DETERMINERS, adjective=0.25, many=0.3)
@@ -169,7 +171,7 @@ class ClauseMaker(Chooser):
             return self._giving(subject, verb, tense, when, negative)
         if verb.goals:
             goal = self.pick(verb.goals)
-            combinations = (f"{verb.english.base}+{goal[1]}",)
+            combinations = (f"{verb.english.base}+{goal[1]}",) if goal[1] != "in bed" else ()
             return Clause(
                 subject,
                 verb,

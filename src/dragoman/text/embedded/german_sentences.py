@@ -1,6 +1,5 @@
 """German-English: the sentences that clauses are joined to, and questions."""
 
-
 from dragoman.text.embedded import english
 from dragoman.text.embedded.german import (
     ALREADY,
