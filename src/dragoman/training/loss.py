@@ -55,7 +55,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(logits), rows_at_once):
             rows = slice(start, start + rows_at_once)
             target, real = targets[rows, None], mask[rows, None].float()
-            scores = logits[rows].float()
+            # A copy, even of float32: the gradient is made in its place, and the caller's logits stay as they are.
+            scores = logits[rows].to(torch.float32, copy=needs_gradient)
             log_normalizer = scores.logsumexp(dim=-1, keepdim=True)
             losses = log_normalizer - (1.0 - label_smoothing) * scores.gather(1, target)
             if label_smoothing:
