@@ -188,6 +188,10 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
     keys: list[str] = []
     known: list[str] = []
     for part in location:
+        if typing.get_origin(current) is dict:  # keys are free here, even ones that are called like a tag or a field
+            keys.append(part)
+            current = typing.get_args(current)[1]
+            continue
         options = _settings_classes(current)
         tagged = {_tag(option): option for option in options}
         if len(options) > 1 and part in tagged:
