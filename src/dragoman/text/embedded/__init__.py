@@ -1,7 +1,7 @@
 """The embedded corpus: sentence pairs from small synchronous grammars of our own, German-English and Chinese-English.
 
-It needs no file and no network, is free of anyone's rights, streams without end and never repeats a surprise: the same
-pair, split and seed give the same bytes everywhere. Test sentences combine what training shows only apart.
+It needs no file and no network, streams without end, and the same pair, split and seed give the same bytes
+everywhere. Test sentences combine what training shows only apart.
 
 >>> for german, english in sentences("de-en", "train", size=2):
 ...     print(german, "|", english)
@@ -11,6 +11,7 @@ ich möchte eine cola | i want a coke
 
 import functools
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,9 +31,10 @@ LIMITS = {"valid": 5_000, "test": 10_000}
 _CLASSIC_EVERY = 100
 """After the classics themselves, one of them again at every hundredth line of training: enough to be learnt."""
 
-
 _FAMILIAR = 3
 """A held-out sentence keeps to word forms that the usual training pairs of its seed show at least so often."""
+
+_WORD = re.compile(r"[\w'-]+")
 
 
 class _Deriver(Protocol):
@@ -148,8 +150,9 @@ def _familiar(direction: Pair, seed: int) -> frozenset[str]:
 
 
 def _forms(direction: Pair, source: str, target: str) -> list[str]:
-    """The word forms of a pair; characters where there are no spaces."""
-    return [*(source if direction.source == "zh" else source.split()), *target.split()]
+    """The word forms of a pair, capitals and all; characters where there are no spaces."""
+    words = source if direction.source == "zh" else _WORD.findall(source)
+    return [*words, *_WORD.findall(target)]
 
 
 _GERMAN = Pair("de", "en", german_sentences.GermanEnglish, german_sentences.CLASSICS)

@@ -213,7 +213,9 @@ class GermanEnglish(ClauseMaker):
             inner = self._clause(self._human(), ("present",), negated=0, adverb=0)
         if self.chance(0.4):
             german, word = self.pick(_IT_IS)
-            combinations = (*inner.combinations, f"{word}+{inner.verb.english.name}")
+            # whoever would sleep in `Es ist schön, zu schlafen` is not said, and so no part of a combination
+            told = () if inner.verb in INTRANSITIVE else inner.combinations
+            combinations: tuple[str, ...] = (*told, f"{word}+{inner.verb.english.name}")
             main_german, main_english = f"es ist {german}", f"it is {word}"
         else:
             tense = self.pick(("present", "present", "past"))
