@@ -1,0 +1,205 @@
+"""The real command line, as a newcomer uses it: each test runs `dragoman` in a process of its own."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+DRAGOMAN = [sys.executable, "-m", "dragoman"]
+TINY = [
+    "tokenizer={type: words}",
+    "model.d_model=32",
+    "model.num_heads=2",
+    "model.d_ff=64",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "training.schedule={type: linear, lr: 0.005, warmup_steps: 20}",
+    "training.batch_tokens=512",
+    "training.max_steps=40",
+    "training.validate_every=20",
+]
+
+
+def dragoman(*arguments: object, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DRAGOMAN, *map(str, arguments)], cwd=cwd, input=text, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+
+
+def succeed(*arguments: object, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    done = dragoman(*arguments, cwd=cwd, text=text)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def refuse(*arguments: object, cwd: Path, text: str = "") -> str:
+    """The one line with which a command refuses: exit code 2, nothing on stdout, no traceback."""
+    done = dragoman(*arguments, cwd=cwd, text=text)
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    line = done.stderr.strip().splitlines()[-1]
+    assert line.startswith("dragoman: ")
+    return line
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with demo text in data/demo and a small run trained from two bare files in runs/mine."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    succeed("data", "demo", "--train-size", 2000, cwd=folder)
+    files = ["--src", "data/demo/train.de", "--tgt", "data/demo/train.en"]
+    done = succeed("train", *files, "--run", "runs/mine", *TINY, cwd=folder)
+    assert done.stdout == ""
+    for heading in ("1 read pairs", "4 batch", "7 train", "best validation BLEU", "runs/mine/report.html"):
+        assert heading in done.stderr
+    return folder
+
+
+def test_training_leaves_a_run_directory(run: Path) -> None:
+    folder = run / "runs/mine"
+    assert {"config.yaml", "tokenizer", "prepared", "checkpoints", "metrics.jsonl", "tensorboard", "report.html"} <= {
+        path.name for path in folder.iterdir()
+    }
+    events = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [event["step"] for event in events if event["event"] == "valid"] == [20, 40]
+    held_out = set((folder / "split/valid.src").read_text(encoding="utf-8").splitlines())
+    trained_on = set((folder / "split/train.src").read_text(encoding="utf-8").splitlines())
+    assert held_out
+    assert not held_out & trained_on
+
+
+def test_one_line_in_one_line_out(run: Path) -> None:
+    lines = ["Das Kind schläft.", "", "   ", "ich möchte ein bier", "Das Kind schläft.", "word " * 700, "你好 \u2028 x"]
+    done = succeed("translate", "runs/mine", "--beam-size", 2, cwd=run, text="\n".join(lines) + "\n")
+    out = done.stdout.split("\n")
+    assert out[-1] == ""
+    assert len(out) == len(lines) + 1
+    assert out[1] == out[2] == ""
+    assert out[0] == out[4]
+    succeed("translate", "runs/mine", "--beam-size", 2, "-i", "data/demo/test.de", "-o", "out.en", cwd=run)
+    assert len((run / "out.en").read_bytes().split(b"\n")) == len((run / "data/demo/test.de").read_bytes().split(b"\n"))
+
+
+def test_a_last_line_without_line_end_is_a_line(run: Path) -> None:
+    assert len(succeed("translate", "runs/mine", cwd=run, text="Das Kind schläft.").stdout.splitlines()) == 1
+    assert succeed("translate", "runs/mine", cwd=run, text="").stdout == ""
+
+
+def test_n_best_lists_are_numbered_and_ordered(run: Path) -> None:
+    done = succeed("translate", "runs/mine", "--beam-size", 3, "--n-best", 3, cwd=run, text="Das Kind schläft.\n\nJa.\n")
+    rows = [line.split(" ||| ") for line in done.stdout.splitlines()]
+    assert {int(row[0]) for row in rows} == {1, 2, 3}
+    scores = [float(row[2]) for row in rows if row[0] == "1"]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_evaluate_several_sets_as_json(run: Path) -> None:
+    head = {}
+    for side in ("de", "en"):
+        head[side] = run / f"head.{side}"
+        lines = (run / f"data/demo/valid.{side}").read_text(encoding="utf-8").split("\n")[:20]
+        head[side].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sets = ["--src", head["de"], "--ref", head["en"], "--src", head["en"], "--ref", head["en"], "--name", "a", "--name", "b"]
+    done = succeed("evaluate", "runs/mine", *sets, "--beam-size", 1, "--json", cwd=run)
+    scores = json.loads(done.stdout)
+    assert scores.keys() == {"a", "b"}
+    assert "tok:13a" in scores["a"]["signatures"]["bleu"]
+    assert scores["a"]["sentences"] == 20
+    table = succeed("evaluate", "runs/mine", *sets, "--beam-size", 1, "--tokenize", "none", cwd=run).stdout
+    assert "tok:none" in table
+
+
+def test_the_same_command_goes_on_or_says_that_it_is_done(run: Path) -> None:
+    settings = (run / "runs/mine/config.yaml").read_text(encoding="utf-8")
+    (run / "mine.yaml").write_text(settings, encoding="utf-8")
+    assert "nothing to train: 40 of 40 steps are done" in succeed("train", "mine.yaml", cwd=run).stderr
+    assert "going on from step 40" in succeed("train", "mine.yaml", "training.max_steps=45", cwd=run).stderr
+    assert "training.label_smoothing: 0.1 -> 0.2" in refuse("train", "mine.yaml", "training.label_smoothing=0.2", cwd=run)
+
+
+def test_ctrl_c_saves_and_the_next_call_goes_on(run: Path) -> None:
+    (run / "long.yaml").write_text((run / "runs/mine/config.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [*DRAGOMAN, "train", "long.yaml", "--run", "runs/long", "training.max_steps=100000", "training.log_every=5"]
+    with subprocess.Popen(command, cwd=run, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        log = run / "runs/long/metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while not (log.exists() and '"event": "train"' in log.read_text(encoding="utf-8")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert "stopped and saved at step" in stderr
+    assert "Traceback" not in stderr
+    stopped_at = int(next((run / "runs/long/checkpoints").iterdir()).name.removeprefix("step-"))
+    again = succeed("train", "long.yaml", "--run", "runs/long", f"training.max_steps={stopped_at + 3}", cwd=run)
+    assert "going on from step" in again.stderr
+
+
+def test_prepare_then_reuse(run: Path) -> None:
+    assert "stored in" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
+    assert "used what was stored" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "no-such.yaml"], "no-such.yaml: no such file"),
+        (["train", "mine.yaml", "training.max_stepz=3"], "did you mean `max_steps`"),
+        (["train", "mine.yaml", "model.type=transfomer"], "transformer"),
+        (["train"], "give a recipe, or both --src and --tgt"),
+        (["train", "--src", "data/demo/train.de", "--tgt", "data/demo/valid.en", "--run", "runs/bad"], "lines"),
+        (["train", "--src", "latin1.de", "--tgt", "latin1.en", "--run", "runs/bad"], "latin1.de"),
+        (["translate", "runs/nothing-here"], "not a run directory"),
+        (["translate", "runs/mine", "--checkpoint", "7"], "step-00000007"),
+        (["translate", "runs/mine", "--beam-size", "0"], "beam_size"),
+        (["translate", "runs/mine", "-i", "missing.txt"], "missing.txt"),
+        (["translate", "runs/mine", "--device", "cud"], "device 'cud'"),
+        (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "one reference for each source"),
+        (["evaluate", "runs/mine", "--src", "data/demo/test.de", "--ref", "data/demo/valid.en"], "lines"),
+        (["evaluate", "runs/mine"], "names no test set"),
+        (["data", "demo", "--pair", "de-xx"], "de-xx"),
+        (["data", "multi30k", "--from", "nowhere"], "nowhere"),
+        (["check", "mine.yaml", "model.d_model=30", "model.num_heads=4"], "multiple of model.num_heads"),
+        (["trane"], "trane"),
+        (["train", "--no-such-option"], "--no-such-option"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_get_one_clear_line(run: Path, arguments: list[str], message: str) -> None:
+    if not (run / "mine.yaml").exists():
+        (run / "mine.yaml").write_text((run / "runs/mine/config.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    (run / "latin1.de").write_bytes("gut\nschön\n".encode("latin-1"))
+    (run / "latin1.en").write_bytes(b"good\nnice\n")
+    assert message in refuse(*arguments, cwd=run)
+
+
+def test_learns_to_reverse_digits(tmp_path: Path) -> None:
+    """Quality through the command line: unseen digit strings come back reversed."""
+    rng = random.Random(int(os.environ.get("DRAGOMAN_TEST_SEED", "1")))
+    seen: set[str] = set()
+    while len(seen) < 3300:
+        seen.add(" ".join(rng.choices("0123456789", k=rng.randint(3, 6))))
+    lines = sorted(seen)
+    rng.shuffle(lines)
+    for split, part in (("train", lines[:3000]), ("valid", lines[3000:3100]), ("test", lines[3100:])):
+        (tmp_path / f"{split}.src").write_text("\n".join(part) + "\n", encoding="utf-8")
+        (tmp_path / f"{split}.tgt").write_text("\n".join(line[::-1] for line in part) + "\n", encoding="utf-8")
+    sizes = ["tokenizer={type: whitespace}", "model.d_model=64", "model.num_encoder_layers=2", "model.num_decoder_layers=2"]
+    training = ["training.max_steps=400", "training.batch_tokens=512", "training.validate_every=200", "model.dropout=0.0",
+                "training.schedule={type: linear, lr: 0.003, warmup_steps: 50}", "model.d_ff=128"]  # fmt: skip
+    files = ["--src", "train.src", "--tgt", "train.tgt", "--valid-src", "valid.src", "--valid-tgt", "valid.tgt"]
+    succeed("train", *files, "--run", "run", *sizes, *training, cwd=tmp_path)
+    out = succeed("translate", "run", "-i", "test.src", cwd=tmp_path).stdout.splitlines()
+    expected = (tmp_path / "test.tgt").read_text(encoding="utf-8").splitlines()
+    right = sum(got == want for got, want in zip(out, expected, strict=True))
+    assert right >= 0.95 * len(expected), f"{right} of {len(expected)}"
