@@ -180,6 +180,8 @@ class Trainer:
                     window.restart()
                 bar.advance(1, **{"loss": window.shown_loss, "tokens/s": window.shown_rate})
                 due = self.step % self.config.validate_every == 0 or self.step == self.config.max_steps
+                if due or self.stop_asked:
+                    self._require_finite(loss, norm)
                 if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
                     self._validate(bar)
                 if due or self.stop_asked:
@@ -203,13 +205,18 @@ class Trainer:
         """Seconds of training so far, those before a resume included."""
         return self.elapsed_before + time.monotonic() - self.started
 
+    def _require_finite(self, loss: float | Tensor, norm: Tensor) -> None:
+        """Stop before numbers that are none are logged, validated or saved."""
+        for name, value in (("loss", float(loss)), ("norm of the gradient", float(norm))):
+            if not math.isfinite(value):
+                raise DragomanError(
+                    f"the {name} is {value} at step {self.step}: nothing was saved since the last checkpoint. "
+                    "Lower training.schedule's rate, lengthen its warm-up, or set training.precision=float32"
+                )
+
     def _log_step(self, window: "_Window", norm: Tensor) -> None:
         loss, rate = window.close()
-        if not math.isfinite(loss):
-            raise DragomanError(
-                f"the loss is {loss} at step {self.step}: nothing was saved since the last checkpoint. "
-                "Lower training.schedule's rate, lengthen its warm-up, or set training.precision=float32"
-            )
+        self._require_finite(loss, norm)
         epoch, _ = self.task.position(self.step)
         self.log.event(
             "train",
