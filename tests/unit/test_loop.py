@@ -1,0 +1,318 @@
+"""The training loop on a made-up task of a few parameters: resuming, accumulating, stopping, refusing to save NaN."""
+
+import math
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman import checkpoint
+from dragoman.config import parse
+from dragoman.errors import DragomanError
+from dragoman.nn.dropout import Dropout
+from dragoman.training import optim
+from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
+from dragoman.training.runlog import RunLog, read_events
+
+
+@dataclass
+class Rows:
+    """A micro-batch: inputs and the numbers that the model shall say for them."""
+
+    x: Tensor
+    y: Tensor
+
+    def to(self, device: torch.device) -> "Rows":
+        return Rows(self.x.to(device), self.y.to(device))
+
+
+@dataclass
+class Regression:
+    """A `Task`: squared error, summed over the rows. `micro_batches` cuts the same 12 rows of a step differently."""
+
+    micro_batches: Sequence[int] = (12,)
+    scores: Sequence[float] = (1.0, 2.0, 3.0, 4.0, 5.0)
+    on_loss: Callable[[Tensor], Tensor] = field(default=lambda loss: loss)
+    validations: int = 0
+
+    def position(self, step: int) -> tuple[int, int]:
+        return divmod(step - 1, 7)
+
+    def batches(self, step: int) -> list[Rows]:
+        x = torch.randn(12, 4, generator=torch.Generator().manual_seed(step))
+        return [Rows(part, part.sum(dim=1, keepdim=True)) for part in x.split(list(self.micro_batches))]
+
+    def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
+        loss = (model(batch.x) - batch.y).square().sum()
+        return self.on_loss(loss), len(batch.x), 2 * len(batch.x)
+
+    def validate(self, model: nn.Module) -> Validation:
+        self.validations += 1
+        score = self.scores[self.validations - 1]
+        return Validation(score, {"loss": 1.0, "bleu": score})
+
+
+Make = Callable[..., Trainer]
+DEFAULTS = {
+    "max_steps": 20,
+    "validate_every": 10,
+    "log_every": 10,
+    "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 3},
+}
+
+
+@pytest.fixture
+def trainer() -> Iterator[Make]:
+    with ExitStack() as logs:
+
+        def make(run_dir: Path, task: Regression, dropout: float = 0.5, **changes: Any) -> Trainer:
+            torch.manual_seed(1)
+            return Trainer(
+                parse(TrainingConfig, {**DEFAULTS, **changes}),
+                nn.Sequential(nn.Linear(4, 16), nn.ReLU(), Dropout(dropout), nn.Linear(16, 1)),
+                task,
+                run_dir=run_dir,
+                log=logs.enter_context(RunLog(run_dir, tensorboard=False)),
+                device=torch.device("cpu"),
+                precision="float32",
+                seed=3,
+                d_model=16,
+            )
+
+        yield make
+
+
+def everything(trained: Trainer) -> dict[str, Tensor]:
+    """All numbers that training changes: weights, optimizer state, averages."""
+    averages = trained.averager.average(trained.model) or {}
+    state = optim.state_tensors(trained.optimizer, trained.model)
+    found = {**checkpoint.weights(trained.model), **state, **{f"avg {name}": t for name, t in averages.items()}}
+    return {name: tensor.clone() for name, tensor in found.items()}
+
+
+def differences(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[str]:
+    assert first.keys() == second.keys()
+    return [name for name in first if not torch.equal(first[name], second[name])]
+
+
+AVERAGING = [{"type": "ema", "decay": 0.9}, {"type": "last", "checkpoints": 2}, {"type": "none"}]
+SCHEDULES = [{"type": "cosine", "lr": 0.01, "warmup_steps": 3}, {"type": "plateau", "lr": 0.01, "patience": 1}]
+
+
+@pytest.mark.parametrize("averaging", AVERAGING, ids=lambda settings: settings["type"])
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda settings: settings["type"])
+def test_a_resumed_run_equals_one_never_stopped_bit_for_bit(
+    trainer: Make, tmp_path: Path, averaging: Any, schedule: Any
+) -> None:
+    settings = {"averaging": averaging, "schedule": schedule, "validate_every": 5}
+    scores = [3.0, 2.0, 2.5, 4.0]
+    straight = trainer(tmp_path / "straight", Regression(scores=scores), **settings)
+    straight.train()
+    # Killed after step 13: what was done since the checkpoint of step 10 is lost.
+    stopped = trainer(tmp_path / "stopped", Regression(scores=scores, on_loss=_fail_at(14)), **settings)
+    with pytest.raises(RuntimeError, match="killed"):
+        stopped.train()
+    resumed = trainer(tmp_path / "stopped", Regression(scores=scores, validations=2), **settings)
+    path = checkpoint.newest(tmp_path / "stopped")
+    assert path is not None
+    resumed.resume(path)
+    assert resumed.step == 10
+    torch.manual_seed(999)  # where the process's own generator stands must not matter
+    outcome = resumed.train()
+    assert differences(everything(straight), everything(resumed)) == []
+    assert (outcome.step, outcome.best_step, outcome.best_score) == (20, 20, 4.0)
+    assert resumed.schedule.state_dict() == straight.schedule.state_dict()
+    last = [checkpoint.newest(tmp_path / name) for name in ("straight", "stopped")]
+    for group in ("model", "optimizer") + (("averaged",) if averaging["type"] != "none" else ()):
+        first, second = (checkpoint.load_group(path, group) for path in last if path)
+        assert differences(first, second) == []
+
+
+def _fail_at(step: int) -> Callable[[Tensor], Tensor]:
+    calls = 0
+
+    def fail(loss: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            raise RuntimeError("killed")
+        return loss
+
+    return fail
+
+
+def test_dropout_is_keyed_by_seed_step_and_micro_batch() -> None:
+    draws = {}
+    for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0), (1, 11, 0), (11, 1, 0)]:
+        seed_for(*key)
+        draws[key] = torch.rand(4)
+        seed_for(*key)
+        assert torch.equal(torch.rand(4), draws[key])
+    assert len({tuple(draw.tolist()) for draw in draws.values()}) == len(draws)
+
+
+@pytest.mark.parametrize("parts", [(6, 6), (4, 4, 4), (1, 11)])
+def test_micro_batches_give_the_gradient_of_the_whole_batch(
+    trainer: Make, tmp_path: Path, parts: Sequence[int]
+) -> None:
+    results = []
+    for name, micro_batches in (("whole", (12,)), ("parts", parts)):
+        one = trainer(tmp_path / name, Regression(micro_batches), dropout=0.0, clip_norm=0)
+        loss, norm, processed = one.train_step(1)
+        gradients = torch.cat([parameter.grad.flatten() for parameter in one.model.parameters()])  # type: ignore[union-attr]
+        results.append((loss, norm, gradients))
+        assert processed == 24
+    for whole, summed in zip(*results, strict=True):
+        torch.testing.assert_close(whole, summed, rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_is_that_of_the_mean_over_all_tokens_of_the_step(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Regression((1, 11)), dropout=0.0, clip_norm=0)
+    (rows,) = Regression().batches(1)
+    expected = (one.model(rows.x) - rows.y).square().mean()
+    gradients = torch.autograd.grad(expected, list(one.model.parameters()))
+    loss, norm, _ = one.train_step(1)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(norm, torch.cat([gradient.flatten() for gradient in gradients]).norm())
+    for parameter, gradient in zip(one.model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 0.1, 1e6])
+def test_the_gradient_is_cut_to_clip_norm_and_0_means_no_limit(trainer: Make, tmp_path: Path, clip_norm: float) -> None:
+    one = trainer(tmp_path, Regression(), clip_norm=clip_norm)
+    _, norm, _ = one.train_step(1)
+    used = torch.cat([parameter.grad.flatten() for parameter in one.model.parameters()]).norm()  # type: ignore[union-attr]
+    assert norm > 0.2  # what is reported is the norm before the cut
+    torch.testing.assert_close(used, torch.tensor(0.1) if clip_norm == 0.1 else norm, rtol=1e-4, atol=0)
+
+
+def test_training_brings_the_loss_down_and_logs_it(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Regression(), dropout=0.0, max_steps=60, validate_every=30)
+    outcome = one.train()
+    assert (outcome.reason, outcome.step) == ("max_steps", 60)
+    events = read_events(tmp_path / "metrics.jsonl")
+    assert [(event["event"], event["step"]) for event in events if event["event"] != "train"] == [
+        ("valid", 30),
+        ("valid", 60),
+        ("end", 60),
+    ]
+    logged = [event for event in events if event["event"] == "train"]
+    assert [event["step"] for event in logged] == [10, 20, 30, 40, 50, 60]
+    assert logged[-1]["loss"] < 0.3 * logged[0]["loss"]
+    assert [event["lr"] for event in logged] == [one.schedule.rate(event["step"]) for event in logged]
+
+
+def test_the_best_validation_is_recorded_and_the_first_of_equals_stays(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Regression(scores=[1.0, 7.0, 7.0, 3.0]), validate_every=5, keep_last=1)
+    outcome = one.train()
+    assert (outcome.best_step, outcome.best_score) == (10, 7.0)
+    newest, best = checkpoint.newest(tmp_path), checkpoint.best(tmp_path)
+    assert newest is not None
+    assert best is not None
+    state = checkpoint.load_state(newest)
+    assert (state["step"], state["score"], state["best_step"], state["best_score"]) == (20, 3.0, 10, 7.0)
+    assert checkpoint.load_state(best)["score"] == 7.0
+
+
+def test_patience_stops_after_so_many_validations_without_a_better_score(trainer: Make, tmp_path: Path) -> None:
+    task = Regression(scores=[1.0, 3.0, 3.0, 2.9, 9.0])
+    outcome = trainer(tmp_path, task, validate_every=2, patience=2).train()
+    assert (outcome.reason, outcome.step, outcome.best_step) == ("patience", 8, 4)
+    assert task.validations == 4
+
+
+def test_validation_sees_the_average_and_training_goes_on_with_the_weights(trainer: Make, tmp_path: Path) -> None:
+    seen = []
+
+    class Watching(Regression):
+        def validate(self, model: nn.Module) -> Validation:
+            seen.append({name: tensor.clone() for name, tensor in checkpoint.weights(model).items()})
+            return super().validate(model)
+
+    one = trainer(tmp_path, Watching(), max_steps=10)
+    one.train()
+    average = one.averager.average(one.model)
+    assert average is not None
+    assert differences(seen[0], average) == []
+    assert differences(seen[0], dict(checkpoint.weights(one.model))) == list(seen[0])
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_the_step_saves_and_can_be_resumed_exactly(
+    trainer: Make, tmp_path: Path, which: signal.Signals
+) -> None:
+    calls = 0
+
+    def interrupt(loss: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            os.kill(os.getpid(), which)
+        return loss
+
+    before = signal.getsignal(which)
+    outcome = trainer(tmp_path / "a", Regression(on_loss=interrupt)).train()
+    assert (outcome.reason, outcome.step, outcome.best_score) == ("interrupted", 7, None)
+    assert signal.getsignal(which) is before
+    path = checkpoint.newest(tmp_path / "a")
+    assert path is not None
+    assert (checkpoint.load_state(path)["step"], checkpoint.load_state(path)["score"]) == (7, None)
+    resumed = trainer(tmp_path / "a", Regression())
+    resumed.resume(path)
+    straight = trainer(tmp_path / "b", Regression())
+    assert [one.train().reason for one in (resumed, straight)] == ["max_steps"] * 2
+    assert differences(everything(resumed), everything(straight)) == []
+
+
+def test_a_second_signal_stops_at_once(trainer: Make, tmp_path: Path) -> None:
+    def interrupt_twice(loss: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        return loss
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer(tmp_path, Regression(on_loss=interrupt_twice)).train()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert checkpoint.steps(tmp_path) == []
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize(("log_every", "at"), [(10, 13), (1, 13), (100, 13), (100, 15), (10, 20)])
+def test_a_loss_that_is_no_number_stops_the_run_and_no_checkpoint_holds_it(
+    trainer: Make, tmp_path: Path, bad: float, log_every: int, at: int
+) -> None:
+    calls = 0
+
+    def spoil(loss: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return loss * bad if calls == at else loss
+
+    one = trainer(tmp_path, Regression(on_loss=spoil), validate_every=5, log_every=log_every)
+    with pytest.raises(DragomanError, match=r"the (loss|gradient).* is (nan|inf)") as caught:
+        one.train()
+    assert "\n" not in str(caught.value)
+    paths = checkpoint.steps(tmp_path)
+    assert paths[-1].name == f"step-{(at - 1) // 5 * 5:08d}"
+    for path in paths:
+        for group in ("model", "averaged", "optimizer"):
+            assert all(tensor.isfinite().all() for tensor in checkpoint.load_group(path, group).values())
+
+
+def test_an_interrupted_step_whose_loss_is_no_number_is_not_saved(trainer: Make, tmp_path: Path) -> None:
+    def spoil(loss: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGINT)
+        return loss * math.nan
+
+    with pytest.raises(DragomanError, match="is nan"):
+        trainer(tmp_path, Regression(on_loss=spoil)).train()
+    assert checkpoint.steps(tmp_path) == []
