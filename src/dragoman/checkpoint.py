@@ -30,6 +30,11 @@ _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 
 
+def _step(path: Path) -> int | None:
+    named = _NAME.fullmatch(path.name)
+    return int(named[1]) if named else None
+
+
 def checkpoints_dir(run_dir: Path) -> Path:
     return run_dir / "checkpoints"
 
@@ -59,7 +64,7 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
             shutil.rmtree(final)
         partial.rename(final)
         _sync(final.parent)
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
         raise DragomanError(
@@ -75,6 +80,11 @@ def verify(path: Path) -> None:
     files = manifest.get("files")
     if not isinstance(files, dict) or "state.json" not in files:
         raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
+    if manifest.get("step") != _step(path):
+        raise DragomanError(f"{path / MANIFEST}: is of step {manifest.get('step')}; the folder was renamed or mixed up")
+    unlisted = {entry.name for entry in path.iterdir()} - files.keys() - {MANIFEST}
+    if unlisted:
+        raise DragomanError(f"{path / min(unlisted)}: not in the manifest; it was put there afterwards")
     for name, expected in files.items():
         if not re.fullmatch(r"[a-z]+\.(safetensors|json)", name):
             raise DragomanError(f"{path / MANIFEST}: {name!r} is no name of a checkpoint file")

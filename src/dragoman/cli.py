@@ -282,7 +282,8 @@ def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
         say(
             f"{split}: {report.pairs_read:,} pairs read, {report.pairs_kept:,} kept, dropped: {dropped}; "
-            f"{report.src_tokens:,} + {report.tgt_tokens:,} tokens, {report.src_unknown:,} + {report.tgt_unknown:,} unknown; "
+            f"{report.src_tokens:,} + {report.tgt_tokens:,} tokens, "
+            f"{report.src_unknown:,} + {report.tgt_unknown:,} of them unknown; "
             f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
         )
 
@@ -338,9 +339,9 @@ def data_demo(
     seed: Annotated[int, typer.Option(help="Another seed, another corpus.")] = 1,
 ) -> None:
     """Write the embedded corpus to files, to look at it or to train on it as on your own."""
-    from dragoman.text.embedded import write
+    from dragoman.text.embedded import SIZES, write
 
-    for path in write(to, pair, seed, {"train": train_size} if train_size else None):
+    for path in write(to, pair, seed, {**SIZES, "train": train_size or SIZES["train"]}):
         typer.echo(path)
 
 

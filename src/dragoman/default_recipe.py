@@ -85,23 +85,30 @@ def default_recipe(
 def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:
     """Split a corpus of `pairs` pairs into `directory`: ((train src, train tgt), (valid src, valid tgt)).
 
-    About 2 % of the pairs, at most MAX_HELD_OUT, are held out by a hash of the source sentence: all pairs of a
-    sentence go the same way, so that none of the validation stands in the training set.
+    About 2 % of the different source sentences, at most MAX_HELD_OUT, are held out by a hash, with all of their pairs:
+    so none of the validation sentences stands in the training set. Raises DragomanError where too little is left.
     """
     wanted = min(MAX_HELD_OUT, pairs // 50)
     if not wanted:
         raise DragomanError(f"{src}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
     source = FilesSource(src=src, tgt=tgt)
-    limit = heapq.nsmallest(wanted, (_hash(pair.src) for pair in read_pairs(source)))[-1]
+    limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in read_pairs(source)})[-1]
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         files = {}
         for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
             files[name] = stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n"))
+        sizes = {"train": 0, "valid": 0}
         for pair in read_pairs(source):
             split = "valid" if _hash(pair.src) <= limit else "train"
+            sizes[split] += 1
             files[f"{split}.src"].write(pair.src + "\n")
             files[f"{split}.tgt"].write(pair.tgt + "\n")
+    if sizes["valid"] > sizes["train"]:
+        raise DragomanError(
+            f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs to train "
+            "on; give --valid-src and --valid-tgt"
+        )
     train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
     return train, valid
 

@@ -1,5 +1,6 @@
 """Which device to compute on, and in which precision."""
 
+import os
 from typing import Any, Literal
 
 import torch
@@ -7,6 +8,10 @@ import torch
 from dragoman.errors import DragomanError
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+# oneDNN keeps a compiled kernel for each shape of a bf16 matrix product. Every batch brings new shapes, so its 1,024
+# places are never hit twice and hold 0.8 GB for nothing (docs/log.md). Read when the first product is computed.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 
 
@@ -22,13 +27,17 @@ def pick_device(name: str = "auto") -> torch.device:
     return torch.device(name)
 
 
-def pick_precision(name: PrecisionName, device: torch.device) -> Literal["float32", "bfloat16"]:
-    """`auto`: bfloat16 matrix products where the hardware has them, float32 otherwise."""
+def pick_precision(name: PrecisionName, device: torch.device, d_model: int) -> Literal["float32", "bfloat16"]:
+    """`auto`: bfloat16 matrix products where the hardware has them and gains by them, float32 otherwise.
+
+    A CPU gains from d_model 128 on (1.5 times there; at 96 float32 is faster, docs/log.md): below, converting the
+    operands costs more than the products save.
+    """
     if name != "auto":
         return name
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    return "bfloat16" if device.type == "cpu" and _cpu_has_bf16() else "float32"
+    return "bfloat16" if device.type == "cpu" and d_model >= 128 and _cpu_has_bf16() else "float32"
 
 
 def _cpu_has_bf16() -> bool:

@@ -1,5 +1,6 @@
 """Corpus scores by sacreBLEU (Post 2018), each with the signature that says how it was computed."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -15,7 +16,8 @@ class EvaluationConfig:
     """How translations are scored."""
 
     tokenize: Tokenize = "auto"
-    """BLEU's own tokenisation of the (detokenised) text; `auto`: `zh` for Chinese, else sacreBLEU's default `13a`.
+    """BLEU's own tokenisation of the (detokenised) text; `auto`: `zh` for Chinese, `char` for other languages
+    that are written without spaces, else sacreBLEU's default `13a`.
     `none` is for text that is tokenised already, as in the literature's lower-cased Multi30k figures."""
     lowercase: bool = False
 
@@ -73,4 +75,5 @@ def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:
     """The sacreBLEU tokenizer that `auto` stands for in this target language."""
     if tokenize != "auto":
         return tokenize
-    return "zh" if tgt_lang.split("-")[0] in {"zh", "cmn", "yue"} else "13a"
+    language = re.split("[-_]", tgt_lang.lower())[0]
+    return "zh" if language in {"zh", "cmn", "yue"} else "char" if language in {"ja", "th", "lo", "km", "my"} else "13a"

@@ -92,7 +92,7 @@ def check(recipe: RunConfig) -> Check:
     recipe.training.optimizer.build(model)
     batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])
     model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
-    pick_precision(recipe.training.precision, pick_device(recipe.device))
+    pick_precision(recipe.training.precision, pick_device(recipe.device), recipe.model.d_model)
     return Check(sum(parameter.numel() for parameter in model.parameters()), src_size, tgt_size)
 
 
@@ -267,7 +267,7 @@ def _trainer(recipe: RunConfig, prepared: Prepared, valid_pairs: list[Pair], log
         run_dir=Path(recipe.run_dir),
         log=log,
         device=device,
-        precision=pick_precision(training.precision, device),
+        precision=pick_precision(training.precision, device, recipe.model.d_model),
         seed=recipe.seed,
         d_model=recipe.model.d_model,
     )

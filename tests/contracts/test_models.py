@@ -18,8 +18,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {**SMALL, "norm_placement": placement, "position": position, "tie_embeddings": tie, "activation": activation}
         for placement in ("pre", "post")
         for position in ({"type": "sinusoidal"}, {"type": "learned", "max_len": 64})
-        for tie, activation in (("all", "relu"), ("output", "gelu"), ("none", "relu"))
+        for tie, activation in (("all", "relu"), ("output", "gelu"))
     ]
+    + [{**SMALL, "tie_embeddings": "none", "scale_embeddings": False}]
 }
 CASES = [(family, variant) for family in MODELS for variant in VARIANTS[family]]
 PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), ([20], [21]), ([22, 4, 9], [5, 5, 5, 6])]
@@ -117,6 +118,8 @@ def test_overfits_eight_pairs_and_translates_them(build: Any) -> None:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        if loss.item() < 0.02:
+            break
     assert loss.item() < 0.05
     for beam_size in (1, 4):
         found = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=beam_size))

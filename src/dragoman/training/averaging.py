@@ -87,7 +87,7 @@ class LastAverager(Averager):
 
     def average(self, model: nn.Module) -> dict[str, Tensor] | None:
         earlier = checkpoint.validated(self.run_dir)[-(self.count - 1) :]
-        total = {name: tensor.double() for name, tensor in checkpoint.weights(model).items()}
+        total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
         for path in earlier:
             for name, tensor in checkpoint.load_group(path, "model").items():
                 total[name] += tensor.to(total[name].device)

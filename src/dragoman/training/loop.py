@@ -165,13 +165,12 @@ class Trainer:
     def train(self) -> Outcome:
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
         self.started = time.monotonic()
-        reason = "max_steps"
         window = _Window()
         with (
             self._stop_on_signals(),
             Progress("training", self.config.max_steps, done=self.step, interval_s=15.0) as bar,
         ):
-            while self.step < self.config.max_steps:
+            while self.step < self.config.max_steps and not self._out_of_patience():
                 loss, norm, tokens = self.train_step(self.step + 1)
                 self.step += 1
                 window.add(loss, tokens)
@@ -188,17 +187,17 @@ class Trainer:
                     self._save(score=self.last_score if due else None)
                     window.restart()
                 if self.stop_asked:
-                    reason = "interrupted"
                     break
-                if self.config.patience is not None and self.bad_validations >= self.config.patience:
-                    reason = "patience"
-                    break
+        reason = "interrupted" if self.stop_asked else "patience" if self.step < self.config.max_steps else "max_steps"
         best = None if self.best_score == -math.inf else self.best_score
         outcome = Outcome(reason, self.step, self.best_step, best, self.elapsed_s)
         self.log.event(
             "end", step=self.step, reason=reason, best_step=self.best_step, best_bleu=best, elapsed_s=self.elapsed_s
         )
         return outcome
+
+    def _out_of_patience(self) -> bool:
+        return self.config.patience is not None and self.bad_validations >= self.config.patience
 
     @property
     def elapsed_s(self) -> float:

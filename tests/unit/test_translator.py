@@ -1,0 +1,99 @@
+"""Text in, text out, on a model that knows nothing: order, blanks, long lines, settings."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from dragoman import checkpoint, config
+from dragoman.decoding.search import DecodingConfig
+from dragoman.errors import DragomanError
+from dragoman.models import TransformerConfig
+from dragoman.recipe import RunConfig
+from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.translator import Translator, build_model, split_long
+
+MODEL = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run directory with a random model, put together by hand."""
+    folder = tmp_path_factory.mktemp("run")
+    source = {"type": "files", "src": "x", "tgt": "y"}
+    corpus = {"src_lang": "en", "tgt_lang": "en", "train": source, "valid": source, "max_tokens": 12}
+    recipe = config.parse(RunConfig, {"run_dir": str(folder), "corpus": corpus, "model": MODEL})
+    (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
+    tokenizers = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
+    save_tokenizers(tokenizers, folder / "tokenizer")
+    torch.manual_seed(3)
+    model = build_model(TransformerConfig(**MODEL), tokenizers)
+    checkpoint.save(folder, 1, {"model": checkpoint.weights(model)}, {"step": 1, "score": 1.0})
+    return folder
+
+
+def test_order_and_blanks_are_kept(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    out = translator.translate([LINES[0], "", LINES[1], "  ", LINES[0]])
+    assert out[1] == out[3] == ""
+    assert out[0] == out[4] != ""
+    assert translator.translate([]) == []
+
+
+def test_a_stream_gives_what_one_call_gives(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    lines = [LINES[i % 4] if i % 7 else "" for i in range(50)]
+    assert list(translator.stream(iter(lines), buffer=8)) == translator.translate(lines)
+
+
+def test_neighbours_do_not_change_a_translation(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    together = translator.translate(LINES)
+    assert [translator.translate([line])[0] for line in LINES] == together
+
+
+def test_a_line_longer_than_the_model_knows_is_cut_and_joined(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    assert translator.translate([" ".join(LINES)])[0] == " ".join(translator.translate(LINES))
+    assert translator.translate(["cat " * 500])[0]
+
+
+def test_settings_can_be_changed_when_loading(run: Path) -> None:
+    translator = Translator.load(run, device="cpu", beam_size=3, n_best=2)
+    assert translator.decoding == dataclasses.replace(DecodingConfig(), beam_size=3, n_best=2)
+    found = translator.n_best(LINES[:1])[0]
+    assert len(found) <= 2
+    assert found[0].score >= found[-1].score
+    assert translator.with_decoding(beam_size=1, n_best=1).decoding.beam_size == 1
+    with pytest.raises(DragomanError, match="beam_size"):
+        Translator.load(run, beam_sise=3)
+
+
+def test_loading_names_what_is_wrong(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match="no such run directory"):
+        Translator.load(tmp_path / "none")
+    with pytest.raises(DragomanError, match="holds no checkpoint"):
+        Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "parts"),
+    [
+        ("a b c", 3, ["a b c"]),
+        ("a b. c d. e", 2, ["a b.", "c d.", "e"]),
+        ("a b c d e", 2, ["a b", "c d", "e"]),
+        ("a. b. c. d.", 2, ["a. b.", "c. d."]),
+    ],
+)
+def test_split_long(text: str, limit: int, parts: list[str]) -> None:
+    assert split_long(text, lambda part: len(part.split()), limit) == parts
+
+
+def test_split_long_keeps_every_character_of_text_without_spaces() -> None:
+    text = "很" * 103
+    parts = split_long(text, len, 10)
+    assert max(map(len, parts)) <= 10
+    assert "".join("".join(parts).split()) == text
