@@ -166,11 +166,11 @@ def translate(
     translator = Translator.load(
         check_run_dir(run), which=which, device=device, **_decoding(beam_size, length_penalty, n_best)
     )
-    if input is None and sys.stdin.isatty():
+    interactive = input is None and sys.stdin.isatty()
+    if interactive:
         say("type or paste text, a line at a time; Ctrl-D ends")
     lines = read_lines(input) if input else lines_in(sys.stdin.buffer, "standard input")
-    interactive = input is None and sys.stdin.isatty()
-    with _output(output) as write, Progress("translating", None) as bar:
+    with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
         results = _numbered(translator, lines, 1 if interactive else STREAM_LINES)
         for number, found in results:
             if n_best == 1:
@@ -178,8 +178,7 @@ def translate(
             else:
                 for item in found:
                     write(f"{number} ||| {item.text} ||| {item.score:.4f}\n")
-            if not interactive:
-                bar.advance()
+            bar.advance()
 
 
 def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:

@@ -106,8 +106,8 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
             files[f"{split}.tgt"].write(pair.tgt + "\n")
     if sizes["valid"] > sizes["train"]:
         raise DragomanError(
-            f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs to train "
-            "on; give --valid-src and --valid-tgt"
+            f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs "
+            "to train on; give --valid-src and --valid-tgt"
         )
     train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
     return train, valid

@@ -1,12 +1,15 @@
 """Corpus scores by sacreBLEU (Post 2018), each with the signature that says how it was computed."""
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
+from dragoman.text.corpus import Pair
+from dragoman.translator import Translator
 
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
@@ -69,6 +72,33 @@ def score(
         signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
         sentences=len(hypotheses),
     )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A test set translated and scored, with the seconds that translating took."""
+
+    scores: Scores
+    hypotheses: list[str]
+    decode_s: float
+
+
+def evaluate(
+    translator: Translator, pairs: Sequence[Pair], config: EvaluationConfig, tgt_lang: str, *, with_ter: bool = True
+) -> Evaluation:
+    """Steps 8 and 9: translate the source side of `pairs` and score against the target side."""
+    start = time.monotonic()
+    hypotheses = translator.translate([pair.src for pair in pairs])
+    decode_s = time.monotonic() - start
+    scores = score(hypotheses, [pair.tgt for pair in pairs], config, tgt_lang, with_ter=with_ter)
+    return Evaluation(scores, hypotheses, decode_s)
+
+
+def spread(pairs: Sequence[Pair], hypotheses: Sequence[str], count: int) -> list[dict[str, str]]:
+    """Up to `count` samples spread over a test set, the same sentences every time: [{src, ref, hyp}]."""
+    count = min(count, len(pairs))
+    chosen = [i * len(pairs) // count for i in range(count)]
+    return [{"src": pairs[i].src, "ref": pairs[i].tgt, "hyp": hypotheses[i]} for i in chosen]
 
 
 def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:

@@ -38,18 +38,20 @@ class Progress:
     """A context manager that reports how far a loop of `total` units is (`total=None`: unknown).
 
     `advance(n, **fields)` counts n units and shows the fields (`loss="3.1"`); `say(text)` prints a line that does
-    not tear the bar.
+    not tear the bar. `shown=False` counts in silence, for work that talks with a person itself.
     """
 
-    def __init__(self, title: str, total: int | None, *, done: int = 0, interval_s: float = PLAIN_INTERVAL_S) -> None:
+    def __init__(
+        self, title: str, total: int | None, *, done: int = 0, interval_s: float = PLAIN_INTERVAL_S, shown: bool = True
+    ) -> None:
         self.title, self.total, self.done, self.started_at = title, total, done, done
-        self.interval_s = interval_s
+        self.interval_s, self.shown = interval_s, shown
         self.fields: dict[str, str] = {}
         self.bar: RichProgress | None = None
 
     def __enter__(self) -> "Progress":
         self.start_time = self.last_time = time.monotonic()
-        if sys.stderr.isatty():
+        if self.shown and sys.stderr.isatty():
             self.bar = RichProgress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -69,7 +71,7 @@ class Progress:
         self.fields.update(fields)
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, note=self._note())
-        elif time.monotonic() - self.last_time >= self.interval_s:
+        elif self.shown and time.monotonic() - self.last_time >= self.interval_s:
             self.last_time = time.monotonic()
             say(self._line())
 

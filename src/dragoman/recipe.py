@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import platform
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig, Scores, score
+from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
 from dragoman.models import ModelConfig, TransformerConfig
 from dragoman.progress import clock, say
 from dragoman.report import write_report
@@ -43,6 +42,9 @@ MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validat
               "training.keep_", "training.log_every", "training.samples", "decoding", "evaluation", "corpus.test",
               "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
+
+TEST_SAMPLES = 8
+"""Sentences of each test set that the log and the report show."""
 
 
 @settings
@@ -333,23 +335,20 @@ def _test(recipe: RunConfig, tests: dict[str, list[Pair]], log: RunLog, outcome:
     translator = Translator.load(recipe.run_dir, device=recipe.device)
     results = {}
     for name, pairs in tests.items():
-        start = time.monotonic()
-        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
-        hypotheses = translator.translate(sources)
-        seconds = time.monotonic() - start
-        scores = results[name] = score(hypotheses, references, recipe.evaluation, recipe.corpus.tgt_lang)
-        count = min(8, len(pairs))
-        chosen = [i * len(pairs) // count for i in range(count)]
+        found = evaluate(translator, pairs, recipe.evaluation, recipe.corpus.tgt_lang)
+        scores = results[name] = found.scores
         log.event(
             "test",
             name=name,
             step=outcome.best_step,
             **scores.to_dict(),
-            decode_s=seconds,
-            samples=[{"src": sources[i], "ref": references[i], "hyp": hypotheses[i]} for i in chosen],
+            decode_s=found.decode_s,
+            samples=spread(pairs, found.hypotheses, TEST_SAMPLES),
             elapsed_s=outcome.elapsed_s,
         )
-        say(f"test {name}: BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}  in {seconds:.1f} s")
+        say(
+            f"test {name}: BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}  in {found.decode_s:.1f} s"
+        )
         say(f"  {scores.signatures['bleu']}")
     return results
 
@@ -388,8 +387,8 @@ def evaluate_run(
     tests: dict[str, Source] = dict(recipe.corpus.test)
     if sources:
         titles = names or [path.name for path in sources]
-        pairs = zip(titles, sources, references, strict=True)
-        tests = {title: FilesSource(src=str(src), tgt=str(ref)) for title, src, ref in pairs}
+        named = zip(titles, sources, references, strict=True)
+        tests = {title: FilesSource(src=str(src), tgt=str(ref)) for title, src, ref in named}
     if not tests:
         raise DragomanError(f"{run_dir}: its recipe names no test set; give --src and --ref")
     evaluation = recipe.evaluation
@@ -397,8 +396,6 @@ def evaluate_run(
         evaluation = config.parse(EvaluationConfig, {**config.to_dict(evaluation), "tokenize": tokenize}, "--tokenize")
     texts = {name: list(read_pairs(source)) for name, source in tests.items()}
     translator = Translator.load(run_dir, which=which, device=device, **decoding)
-    results = {}
-    for name, pairs_of_set in texts.items():
-        hypotheses = translator.translate([pair.src for pair in pairs_of_set])
-        results[name] = score(hypotheses, [pair.tgt for pair in pairs_of_set], evaluation, recipe.corpus.tgt_lang)
-    return results
+    return {
+        name: evaluate(translator, pairs, evaluation, recipe.corpus.tgt_lang).scores for name, pairs in texts.items()
+    }

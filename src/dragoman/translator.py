@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dragoman.decoding.search import DecodingConfig, search
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import ModelConfig, Seq2SeqModel
+from dragoman.text.corpus import CorpusConfig
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
@@ -65,20 +66,21 @@ class Translator:
         """
         run_dir = Path(run)
         path = checkpoint.select(run_dir, which)
-        recipe = config.read_yaml(run_dir / "config.yaml")
+        source = run_dir / "config.yaml"
+        recipe = config.read_yaml(source)
         settings = {**recipe.get("decoding", {}), **decoding}
+        corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
-        model = build_model(config.parse(ModelConfig, recipe["model"], f"{run_dir / 'config.yaml'}: model"), tokenizers)
+        model = build_model(config.parse(ModelConfig, recipe.get("model", {}), f"{source}: model"), tokenizers)
         checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
-        corpus = recipe["corpus"]
         chosen = pick_device(device)
         return cls(
             model.to(chosen).eval(),
             tokenizers,
             decoding=config.parse(DecodingConfig, settings, "decoding settings"),
-            normalize=corpus["normalize"],
-            max_src_tokens=corpus["max_tokens"],
-            join="" if corpus["tgt_lang"].split("-")[0] in {"zh", "ja", "th"} else " ",
+            normalize=corpus.normalize,
+            max_src_tokens=corpus.max_tokens,
+            join="" if corpus.tgt_lang.split("-")[0] in {"zh", "ja", "th"} else " ",
             device=chosen,
         )
 
@@ -133,18 +135,6 @@ class Translator:
         log_prob = sum(item.log_prob for item in best)
         score = sum(item.score for item in best) / len(best)
         return [Translation(self.join.join(item.text for item in best), score, log_prob)]
-
-    def with_decoding(self, **changes: Any) -> "Translator":
-        """The same translator with other decoding settings."""
-        return Translator(
-            self.model,
-            self.tokenizers,
-            decoding=replace(self.decoding, **changes),
-            normalize=next(name for name, function in NORMALIZERS.items() if function is self.normalize),
-            max_src_tokens=self.max_src_tokens,
-            join=self.join,
-            device=self.device,
-        )
 
 
 def build_model(model: Any, tokenizers: TokenizerPair) -> Seq2SeqModel:

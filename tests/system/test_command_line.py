@@ -28,7 +28,13 @@ TINY = [
 
 def dragoman(*arguments: object, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*DRAGOMAN, *map(str, arguments)], cwd=cwd, input=text, capture_output=True, text=True, encoding="utf-8", check=False
+        [*DRAGOMAN, *map(str, arguments)],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
 
 
@@ -94,7 +100,9 @@ def test_a_last_line_without_line_end_is_a_line(run: Path) -> None:
 
 
 def test_n_best_lists_are_numbered_and_ordered(run: Path) -> None:
-    done = succeed("translate", "runs/mine", "--beam-size", 3, "--n-best", 3, cwd=run, text="Das Kind schläft.\n\nJa.\n")
+    done = succeed(
+        "translate", "runs/mine", "--beam-size", 3, "--n-best", 3, cwd=run, text="Das Kind schläft.\n\nJa.\n"
+    )
     rows = [line.split(" ||| ") for line in done.stdout.splitlines()]
     assert {int(row[0]) for row in rows} == {1, 2, 3}
     scores = [float(row[2]) for row in rows if row[0] == "1"]
@@ -102,12 +110,24 @@ def test_n_best_lists_are_numbered_and_ordered(run: Path) -> None:
 
 
 def test_evaluate_several_sets_as_json(run: Path) -> None:
-    head = {}
-    for side in ("de", "en"):
-        head[side] = run / f"head.{side}"
+    for name in ("head.de", "head.en", "same.en"):
+        side = name.split(".")[1]
         lines = (run / f"data/demo/valid.{side}").read_text(encoding="utf-8").split("\n")[:20]
-        head[side].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sets = ["--src", head["de"], "--ref", head["en"], "--src", head["en"], "--ref", head["en"], "--name", "a", "--name", "b"]
+        (run / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sets = [
+        "--src",
+        "head.de",
+        "--ref",
+        "head.en",
+        "--src",
+        "head.en",
+        "--ref",
+        "same.en",
+        "--name",
+        "a",
+        "--name",
+        "b",
+    ]
     done = succeed("evaluate", "runs/mine", *sets, "--beam-size", 1, "--json", cwd=run)
     scores = json.loads(done.stdout)
     assert scores.keys() == {"a", "b"}
@@ -122,12 +142,22 @@ def test_the_same_command_goes_on_or_says_that_it_is_done(run: Path) -> None:
     (run / "mine.yaml").write_text(settings, encoding="utf-8")
     assert "nothing to train: 40 of 40 steps are done" in succeed("train", "mine.yaml", cwd=run).stderr
     assert "going on from step 40" in succeed("train", "mine.yaml", "training.max_steps=45", cwd=run).stderr
-    assert "training.label_smoothing: 0.1 -> 0.2" in refuse("train", "mine.yaml", "training.label_smoothing=0.2", cwd=run)
+    assert "training.label_smoothing: 0.1 -> 0.2" in refuse(
+        "train", "mine.yaml", "training.label_smoothing=0.2", cwd=run
+    )
 
 
 def test_ctrl_c_saves_and_the_next_call_goes_on(run: Path) -> None:
     (run / "long.yaml").write_text((run / "runs/mine/config.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    command = [*DRAGOMAN, "train", "long.yaml", "--run", "runs/long", "training.max_steps=100000", "training.log_every=5"]
+    command = [
+        *DRAGOMAN,
+        "train",
+        "long.yaml",
+        "--run",
+        "runs/long",
+        "training.max_steps=100000",
+        "training.log_every=5",
+    ]
     with subprocess.Popen(command, cwd=run, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
         log = run / "runs/long/metrics.jsonl"
         deadline = time.monotonic() + 120
@@ -194,7 +224,12 @@ def test_learns_to_reverse_digits(tmp_path: Path) -> None:
     for split, part in (("train", lines[:3000]), ("valid", lines[3000:3100]), ("test", lines[3100:])):
         (tmp_path / f"{split}.src").write_text("\n".join(part) + "\n", encoding="utf-8")
         (tmp_path / f"{split}.tgt").write_text("\n".join(line[::-1] for line in part) + "\n", encoding="utf-8")
-    sizes = ["tokenizer={type: whitespace}", "model.d_model=64", "model.num_encoder_layers=2", "model.num_decoder_layers=2"]
+    sizes = [
+        "tokenizer={type: whitespace}",
+        "model.d_model=64",
+        "model.num_encoder_layers=2",
+        "model.num_decoder_layers=2",
+    ]
     training = ["training.max_steps=400", "training.batch_tokens=512", "training.validate_every=200", "model.dropout=0.0",
                 "training.schedule={type: linear, lr: 0.003, warmup_steps: 50}", "model.d_ff=128"]  # fmt: skip
     files = ["--src", "train.src", "--tgt", "train.tgt", "--valid-src", "valid.src", "--valid-tgt", "valid.tgt"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dragoman.data.batch import Batch, collate
 from dragoman.data.plan import BatchPlan
 from dragoman.data.store import IdCorpus
-from dragoman.evaluation import EvaluationConfig, score
+from dragoman.evaluation import EvaluationConfig, evaluate, spread
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.training.loop import Validation
@@ -57,16 +57,12 @@ class TranslationTask:
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""
         loss = self._validation_loss(model)
-        sources = [pair.src for pair in self.valid_pairs]
-        references = [pair.tgt for pair in self.valid_pairs]
-        hypotheses = self.translator.translate(sources)
-        scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
-        # Spread over the corpus, the same sentences every time.
-        chosen = [i * len(sources) // max(1, self.samples) for i in range(min(self.samples, len(sources)))]
+        found = evaluate(self.translator, self.valid_pairs, self.evaluation, self.tgt_lang, with_ter=False)
+        bleu, chrf = found.scores.bleu, found.scores.chrf
         return Validation(
-            score=scores.bleu,
-            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": scores.bleu, "chrf": scores.chrf},
-            samples=[{"src": sources[i], "ref": references[i], "hyp": hypotheses[i]} for i in chosen],
+            score=bleu,
+            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": bleu, "chrf": chrf},
+            samples=spread(self.valid_pairs, found.hypotheses, self.samples),
         )
 
     @torch.inference_mode()
