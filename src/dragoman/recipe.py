@@ -346,9 +346,8 @@ def _test(recipe: RunConfig, tests: dict[str, list[Pair]], log: RunLog, outcome:
             samples=spread(pairs, found.hypotheses, TEST_SAMPLES),
             elapsed_s=outcome.elapsed_s,
         )
-        say(
-            f"test {name}: BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}  in {found.decode_s:.1f} s"
-        )
+        figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
+        say(f"test {name}: {figures}  in {found.decode_s:.1f} s")
         say(f"  {scores.signatures['bleu']}")
     return results
 
