@@ -224,16 +224,12 @@ def test_learns_to_reverse_digits(tmp_path: Path) -> None:
     for split, part in (("train", lines[:3000]), ("valid", lines[3000:3100]), ("test", lines[3100:])):
         (tmp_path / f"{split}.src").write_text("\n".join(part) + "\n", encoding="utf-8")
         (tmp_path / f"{split}.tgt").write_text("\n".join(line[::-1] for line in part) + "\n", encoding="utf-8")
-    sizes = [
-        "tokenizer={type: whitespace}",
-        "model.d_model=64",
-        "model.num_encoder_layers=2",
-        "model.num_decoder_layers=2",
-    ]
-    training = ["training.max_steps=400", "training.batch_tokens=512", "training.validate_every=200", "model.dropout=0.0",
-                "training.schedule={type: linear, lr: 0.003, warmup_steps: 50}", "model.d_ff=128"]  # fmt: skip
+    sizes = ["tokenizer={type: whitespace}", "model.d_model=64", "model.d_ff=128", "model.dropout=0.0"]
+    layers = ["model.num_encoder_layers=2", "model.num_decoder_layers=2"]
+    steps = ["training.max_steps=400", "training.batch_tokens=512", "training.validate_every=200"]
+    schedule = "training.schedule={type: linear, lr: 0.003, warmup_steps: 50}"
     files = ["--src", "train.src", "--tgt", "train.tgt", "--valid-src", "valid.src", "--valid-tgt", "valid.tgt"]
-    succeed("train", *files, "--run", "run", *sizes, *training, cwd=tmp_path)
+    succeed("train", *files, "--run", "run", *sizes, *layers, *steps, schedule, cwd=tmp_path)
     out = succeed("translate", "run", "-i", "test.src", cwd=tmp_path).stdout.splitlines()
     expected = (tmp_path / "test.tgt").read_text(encoding="utf-8").splitlines()
     right = sum(got == want for got, want in zip(out, expected, strict=True))
