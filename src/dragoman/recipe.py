@@ -295,7 +295,7 @@ def _print_plan(recipe: RunConfig, prepared: Prepared, trainer: Trainer, log: Ru
         "5 pad, shift, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
         "6 model": f"{recipe.model.type}, {parameters:,} parameters",
         "7 train": f"{training.max_steps:,} steps = {training.max_steps / steps_per_epoch:.1f} epochs on "
-        f"{trainer.device} in {trainer.precision}; about {clock(left)} and {took.peak_bytes / 2**30:.1f} GiB",
+        f"{trainer.device} in {trainer.precision}; about {clock(left)}, at least {took.peak_bytes / 2**30:.1f} GiB",
         "8 search": f"beam {recipe.decoding.beam_size} (validation {training.validation_beam_size})",
         "9 detokenize and score": f"BLEU on {', '.join(recipe.corpus.test) or 'the validation set'}",
     }
