@@ -1,0 +1,30 @@
+"""Where and how precisely to compute."""
+
+import pytest
+import torch
+
+from dragoman import device
+from dragoman.errors import DragomanError
+
+
+def test_auto_is_always_there() -> None:
+    assert device.pick_device("auto").type in {"cpu", "cuda", "mps"}
+    assert device.pick_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(("name", "message"), [("gpu", "known are auto, cpu, cuda, mps"), ("cuda", "not available")])
+def test_a_device_that_is_not_there_is_refused(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DragomanError, match=message):
+        device.pick_device(name)
+
+
+def test_bf16_on_a_cpu_only_where_it_is_there_and_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(device, "cpu_capabilities", lambda: {"avx512_bf16": True})
+    assert device.pick_precision("auto", cpu, d_model=128) == "bfloat16"
+    assert device.pick_precision("auto", cpu, d_model=96) == "float32"
+    assert device.pick_precision("float32", cpu, d_model=128) == "float32"
+    monkeypatch.setattr(device, "cpu_capabilities", dict)
+    assert device.pick_precision("auto", cpu, d_model=128) == "float32"
+    assert device.pick_precision("bfloat16", cpu, d_model=16) == "bfloat16"
