@@ -240,7 +240,7 @@ def evaluate(
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Translate test sets and score them: BLEU, chrF and TER by sacreBLEU, with full signatures.
+    """Translate test sets and score them: BLEU, chrF and TER by sacreBLEU, with full signatures, and exact matches.
 
     Without --src and --ref, the test sets of the run's own recipe are scored.
 
@@ -262,10 +262,11 @@ def evaluate(
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
         return
     width = max(len(key) for key in results)
-    typer.echo(f"{'':<{width}}  sentences    BLEU    chrF     TER")
+    typer.echo(f"{'':<{width}}  sentences    BLEU    chrF     TER  exact match, %")
     for key, scores in results.items():
         typer.echo(
-            f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}"
+            f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}  "
+            f"{scores.exact_match:>14.2f}"
         )
     for metric, signature in next(iter(results.values())).signatures.items():
         typer.echo(f"{metric}: {signature}")
