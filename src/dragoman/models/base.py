@@ -54,3 +54,15 @@ class Seq2SeqModel(nn.Module, ABC):
     ) -> Float[Tensor, "batch tgt_len vocab"]:
         """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
         return self.decode(tgt_in, self.encode(src, src_mask))
+
+    def attention_maps(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+        """Every attention distribution of `forward`, by its place: "encoder.0.self", "decoder.0.cross" ...
+
+        Row = query, column = key; a row sums to 1 over the real keys. {}: a family without attention.
+        """
+        return {}
