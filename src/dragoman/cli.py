@@ -107,12 +107,10 @@ def train(
     outcome = result.outcome
     if outcome.reason == "interrupted":
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
-    best = (
-        f"best validation BLEU {outcome.best_score:.2f} at step {outcome.best_step:,}; " if outcome.best_score else ""
-    )
+    best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     say(f"run {result.run_dir}, report {result.report}")
-    say(f"translate with: dragoman translate {result.run_dir} < text")
+    say(result.next_command)
 
 
 def _recipe_for_files(
@@ -125,7 +123,7 @@ def _recipe_for_files(
 ) -> Any:
     from dragoman import config
     from dragoman.default_recipe import default_recipe
-    from dragoman.recipe import RunConfig
+    from dragoman.recipe import TranslationRun
 
     if src is None or tgt is None:
         raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
@@ -135,7 +133,7 @@ def _recipe_for_files(
     directory = run_dir or Path("runs") / f"{languages[0]}-{languages[1]}"
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
     data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages)
-    return config.parse(RunConfig, config.override(data, changes), "settings for two files")
+    return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
 
 def _language(path: Path, fallback: str) -> str:
@@ -246,9 +244,9 @@ def evaluate(
 
     Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
     """
-    from dragoman.recipe import evaluate_run
+    from dragoman import recipe as recipes
 
-    results = evaluate_run(
+    results = recipes.evaluate(
         run,
         sources=src or [],
         references=ref or [],
@@ -261,13 +259,12 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
         return
-    width = max(len(key) for key in results)
-    typer.echo(f"{'':<{width}}  sentences    BLEU    chrF     TER")
-    for key, scores in results.items():
-        typer.echo(
-            f"{key:<{width}}  {scores.sentences:>9,}  {scores.bleu:>6.2f}  {scores.chrf:>6.2f}  {scores.ter:>6.2f}"
-        )
-    for metric, signature in next(iter(results.values())).signatures.items():
+    rows = {key: scores.figures() for key, scores in results.items()}
+    width = max(len(key) for key in rows)
+    typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
+    for key, figures in rows.items():
+        typer.echo(f"{key:<{width}}" + "".join(f"  {figure:>9}" for figure in figures.values()))
+    for metric, signature in next(iter(results.values())).to_dict().get("signatures", {}).items():
         typer.echo(f"{metric}: {signature}")
 
 
@@ -276,15 +273,8 @@ def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
     """Learn the tokenizer and store the corpus as ids, ahead of training."""
     from dragoman import recipe as recipes
 
-    prepared = recipes.prepare_run(recipes.load(recipe, overrides))
-    for split, report in (("train", prepared.train_report), ("valid", prepared.valid_report)):
-        dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
-        say(
-            f"{split}: {report.pairs_read:,} pairs read, {report.pairs_kept:,} kept, dropped: {dropped}; "
-            f"{report.src_tokens:,} + {report.tgt_tokens:,} tokens, "
-            f"{report.src_unknown:,} + {report.tgt_unknown:,} of them unknown; "
-            f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
-        )
+    for line in recipes.prepare(recipes.load(recipe, overrides)):
+        say(line)
 
 
 @app.command()
@@ -292,9 +282,9 @@ def check(recipe: Recipe, overrides: Overrides = None) -> None:
     """Build everything that a recipe describes, without its data, in about a second."""
     from dragoman import recipe as recipes
 
-    settings = recipes.load(recipe, overrides)
-    found = recipes.check(settings)
-    typer.echo(f"{recipe}: good. {settings.model.type}, {found.parameters:,} parameters, run {settings.run_dir}")
+    settings: Any = recipes.load(recipe, overrides)
+    parameters = recipes.check(settings)
+    typer.echo(f"{recipe}: good. {settings.model.type}, {parameters:,} parameters, run {settings.run_dir}")
 
 
 @app.command()

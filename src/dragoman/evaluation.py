@@ -35,6 +35,16 @@ class Scores:
     signatures: dict[str, str]
     sentences: int
 
+    def figures(self) -> dict[str, str]:
+        """The columns of a table."""
+        ter = "-" if self.ter is None else f"{self.ter:.2f}"
+        return {
+            "sentences": f"{self.sentences:,}",
+            "BLEU": f"{self.bleu:.2f}",
+            "chrF": f"{self.chrf:.2f}",
+            "TER": ter,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -57,15 +57,15 @@ STYLE: Any = {
 
 
 def training_curves(events: Iterable[Event], panels: Sequence[str] = ()) -> "matplotlib.figure.Figure":
-    """Small multiples against the step: loss, BLEU, learning rate and tokens per second; the best validation is marked.
+    """Small multiples against the step: loss, score, rate and tokens per second; the best validation is marked.
 
-    `panels` picks some of them (keys of `PANELS`; none: all). A panel without readings says so.
+    `panels` picks some of them (keys of `PANELS`; none: those of `panels_for`). A panel without readings says so.
     """
     import matplotlib
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     events = without_repeats(events)
-    names = list(panels) or list(PANELS)
+    names = list(panels) or panels_for(events)
     columns = min(2, len(names))
     rows = math.ceil(len(names) / columns)
     best = best_validation(events)
@@ -88,6 +88,12 @@ def training_curves(events: Iterable[Event], panels: Sequence[str] = ()) -> "mat
             if best is not None:
                 axes.axvline(best["step"], color=MUTED, linewidth=0.9, linestyle=(0, (2, 3)), zorder=1)
     return figure
+
+
+def panels_for(events: Sequence[Event]) -> list[str]:
+    """The panels that suit a run: its task's score (BLEU where nothing is known yet) between loss and rate."""
+    scores = [name for name in SCORES if any(event.get(name) is not None for event in events)]
+    return ["loss", *(scores[:1] or ["bleu"]), "lr", "tokens_per_s"]
 
 
 def save(figure: "matplotlib.figure.Figure", path: str | Path) -> Path:
@@ -168,15 +174,20 @@ def _loss(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None)
     return bool(train[0] or valid[0])
 
 
-def _bleu(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
-    steps, values = _series(events, "valid", "bleu")
-    if not steps or best is None or best.get("bleu") is None:
-        return False
-    axes.plot(steps, values, color=VALID, linewidth=1.3, marker="o", markersize=3.5)
-    _star(axes, best, "bleu")
-    axes.set_title(f"★ {best['bleu']:.2f} at step {best['step']:,}", loc="right", fontsize=8.5)
-    axes.set_ylim(0, 1.12 * max(1.0, best["bleu"]))
-    return True
+def _score(name: str) -> Any:
+    """The drawing of a validation score."""
+
+    def draw(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
+        steps, values = _series(events, "valid", name)
+        if not steps or best is None or best.get(name) is None:
+            return False
+        axes.plot(steps, values, color=VALID, linewidth=1.3, marker="o", markersize=3.5)
+        _star(axes, best, name)
+        axes.set_title(f"★ {best[name]:.2f} at step {best['step']:,}", loc="right", fontsize=8.5)
+        axes.set_ylim(0, 1.12 * max([1.0, *(value for value in values if math.isfinite(value))]))
+        return True
+
+    return draw
 
 
 def _learning_rate(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None) -> bool:
@@ -216,9 +227,16 @@ def _say_empty(axes: "matplotlib.axes.Axes") -> None:
     axes.text(0.5, 0.5, "no readings yet", color=MUTED, ha="center", va="center", transform=axes.transAxes)
 
 
+SCORES: dict[str, tuple[str, str]] = {
+    "bleu": ("BLEU on the validation set", "BLEU (0 to 100)"),
+    "accuracy": ("Accuracy on the validation set", "% right"),
+    "bits_per_character": ("Bits per character on the validation set", "bits"),
+}
+"""Title and unit of what tasks are scored by; a run shows the first that it logs."""
+
 PANELS: dict[str, tuple[str, str, Any]] = {
     "loss": ("Loss", "nats per target token", _loss),
-    "bleu": ("BLEU on the validation set", "BLEU (0 to 100)", _bleu),
+    **{name: (title, unit, _score(name)) for name, (title, unit) in SCORES.items()},
     "lr": ("Learning rate", "learning rate", _learning_rate),
     "tokens_per_s": ("Training speed", "tokens/s (source + target)", _throughput),
 }

@@ -15,11 +15,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.config import read_yaml
-from dragoman.plots import GRID, INK, MUTED, PANELS, TRAIN, VALID, to_svg, training_curves
+from dragoman.plots import GRID, INK, MUTED, PANELS, SCORES, TRAIN, VALID, panels_for, to_svg, training_curves
 from dragoman.training.runlog import METRICS, Event, best_validation, read_events, without_repeats
 
 SHOWN_VALIDATIONS = 6
-METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+METRIC_NAMES = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "exact_match": "exact match, %",
+    "accuracy": "accuracy, %",
+    "macro_f1": "macro F1, %",
+    "loss": "loss, nats/token",
+    "perplexity": "perplexity",
+    "bits_per_character": "bits/character",
+}
+"""What the tables call a figure, in the order of their columns; a table has those columns that its run logged."""
 
 
 class Step(NamedTuple):
@@ -94,6 +105,8 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         "family": _dig(config, "model.type") or "",
         "finished": bool(end),
         "metric_names": METRIC_NAMES,
+        "test_metrics": [name for name in METRIC_NAMES if any(test.get(name) is not None for test in tests)],
+        "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
         "headlines": _headlines(events, start, plan, end, best, tests),
         "steps": _nine_steps(events, config, plan, end, best, tests),
         "curves": _curves(events),
@@ -108,13 +121,20 @@ def _headlines(
 ) -> list[tuple[str, str, str]]:
     """(what, figure, note) for the top of the page; what was not logged is not shown."""
     step, seconds = _last_value(events, "step"), _last_value(events, "elapsed_s")
+    score = next((name for name in SCORES if any(event.get(name) is not None for event in [*tests, best or {}])), "")
+    title = METRIC_NAMES.get(score, "")
     cards = [
-        (f"BLEU, {test['name']}", f"{test['bleu']:.1f}", f"chrF {_number(test.get('chrf'), 1)}")
+        (
+            f"{title}, {test['name']}",
+            _number(test[score], 2 if test[score] < 10 else 1),
+            f"chrF {_number(test['chrf'], 1)}" if test.get("chrf") is not None else "",
+        )
         for test in tests
-        if test.get("bleu") is not None
+        if test.get(score) is not None
     ]
-    if best and best.get("bleu") is not None:
-        cards.append(("BLEU, validation", f"{best['bleu']:.1f}", f"best, step {best['step']:,}"))
+    if best and best.get(score) is not None:
+        figure = _number(best[score], 2 if best[score] < 10 else 1)
+        cards.append((f"{title}, validation", figure, f"best, step {best['step']:,}"))
     if seconds is not None:
         speeds = [e["tokens_per_s"] for e in events if e["event"] == "train" and e.get("tokens_per_s") is not None]
         note = f"{statistics.median(speeds):,.0f} tokens/s" if speeds else ""
@@ -191,7 +211,12 @@ def _nine_steps(
         _step(
             "Detokenize and score",
             ("test sentences", sum(sentences) if sentences else None),
-            *((f"BLEU, {test['name']}", _number(test["bleu"], 1)) for test in tests if test.get("bleu") is not None),
+            *(
+                (f"{METRIC_NAMES[name]}, {test['name']}", _number(test[name], 2 if test[name] < 10 else 1))
+                for name in SCORES
+                for test in tests
+                if test.get(name) is not None
+            ),
         ),
     ]
 
@@ -208,7 +233,8 @@ def _curves(events: list[Event]) -> list[tuple[str, Any]]:
         return []
     colours = {INK: "ink", MUTED: "muted", GRID: "rule", TRAIN: "train", VALID: "valid"}
     curves = []
-    for panel, (title, _, _) in PANELS.items():
+    for panel in panels_for(events):
+        title, _, _ = PANELS[panel]
         svg = to_svg(training_curves(events, [panel]))
         for colour, name in colours.items():
             svg = svg.replace(colour, f"var(--{name})")

@@ -32,12 +32,21 @@ def texts(events: list[Event]) -> list[str]:
 
 def test_every_panel_has_a_title_and_labels_and_the_best_validation_is_named() -> None:
     shown = texts(FULL)
-    for title, unit, _ in plots.PANELS.values():
+    panels = ["loss", "bleu", "lr", "tokens_per_s"]
+    for title, unit, _ in (plots.PANELS[panel] for panel in panels):
         assert title in shown
         assert unit in shown
-    assert shown.count("step") == len(plots.PANELS)
+    assert shown.count("step") == len(panels)
     assert "★ 20.00 at step 10" in shown
     assert "no readings yet" not in shown
+
+
+@pytest.mark.parametrize("score", plots.SCORES)
+def test_each_kind_of_task_shows_its_own_score(score: str) -> None:
+    events = [train(1), {"event": "valid", "step": 1, "loss": 1.0, "perplexity": 2.7, score: 3.25, "score": 3.25}]
+    assert plots.panels_for(events) == ["loss", score, "lr", "tokens_per_s"]
+    assert plots.SCORES[score][0] in texts(events)
+    assert "★ 3.25 at step 1" in texts(events)
 
 
 @pytest.mark.parametrize(

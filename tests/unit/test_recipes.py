@@ -19,8 +19,8 @@ def test_there_are_recipes() -> None:
 def test_recipe_builds(path: Path) -> None:
     recipe = recipes.load(path)
     assert recipe.run_dir == f"runs/{path.stem}"
-    found = recipes.check(recipe)
-    assert 1e4 < found.parameters < 1e9
+    parameters = recipes.check(recipe)
+    assert 1e4 < parameters < 1e9
 
 
 def test_a_recipe_survives_being_written_and_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dragoman import checkpoint, config
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.models import TransformerConfig
-from dragoman.recipe import RunConfig
+from dragoman.recipe import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model, split_long
@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     source = {"type": "files", "src": "x", "tgt": "y"}
     corpus = {"src_lang": "en", "tgt_lang": "en", "train": source, "valid": source, "max_tokens": 12}
-    recipe = config.parse(RunConfig, {"run_dir": str(folder), "corpus": corpus, "model": MODEL})
+    recipe = config.parse(TranslationRun, {"run_dir": str(folder), "corpus": corpus, "model": MODEL})
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
     save_tokenizers(tokenizers, folder / "tokenizer")

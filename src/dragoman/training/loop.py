@@ -192,7 +192,7 @@ class Trainer:
         best = None if self.best_score == -math.inf else self.best_score
         outcome = Outcome(reason, self.step, self.best_step, best, self.elapsed_s)
         self.log.event(
-            "end", step=self.step, reason=reason, best_step=self.best_step, best_bleu=best, elapsed_s=self.elapsed_s
+            "end", step=self.step, reason=reason, best_step=self.best_step, best_score=best, elapsed_s=self.elapsed_s
         )
         return outcome
 
@@ -240,7 +240,13 @@ class Trainer:
         self.last_score = result.score
         epoch, _ = self.task.position(self.step)
         self.log.event(
-            "valid", step=self.step, epoch=epoch, **result.metrics, samples=result.samples, elapsed_s=self.elapsed_s
+            "valid",
+            step=self.step,
+            epoch=epoch,
+            score=result.score,
+            **result.metrics,
+            samples=result.samples,
+            elapsed_s=self.elapsed_s,
         )
         figures = "  ".join(f"{name} {value:.2f}" for name, value in result.metrics.items())
         bar.say(f"step {self.step:,}  epoch {epoch + 1}  {figures}{'  (best so far)' if better else ''}")

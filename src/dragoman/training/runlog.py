@@ -117,10 +117,11 @@ def without_repeats(events: Iterable[Event]) -> list[Event]:
 
 
 def best_validation(events: Iterable[Event]) -> Event | None:
-    """The validation with the highest BLEU (the first of equals), or the lowest loss where no BLEU was measured."""
+    """The validation with the highest score (the first of equals), or the lowest loss where none was measured."""
     valid = [event for event in events if event["event"] == "valid"]
-    if scored := [event for event in valid if event.get("bleu") is not None]:
-        return max(scored, key=lambda event: float(event["bleu"]))
+    scores = [(event.get("score", event.get("bleu")), event) for event in valid]  # version 0.1.0 logged `bleu` alone
+    if scored := [(float(score), event) for score, event in scores if score is not None]:
+        return max(scored, key=lambda pair: pair[0])[1]
     lossy = [event for event in valid if event.get("loss") is not None]
     return min(lossy, key=lambda event: float(event["loss"]), default=None)
 
@@ -172,6 +173,6 @@ def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:
 
 SCALARS = {
     "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
-    "valid": ("loss", "perplexity", "bleu", "chrf"),
+    "valid": ("loss", "perplexity", "bleu", "chrf", "accuracy"),
 }
 """The fields that TensorBoard draws, by kind of event. These are also the kinds that a resumed run may repeat."""

@@ -1,0 +1,245 @@
+"""What carrying out a recipe is for every kind of task: prepare, train from where the run stands, test, report."""
+
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import nn
+
+from dragoman import checkpoint, config
+from dragoman.config import Field, settings
+from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
+from dragoman.errors import DragomanError
+from dragoman.progress import clock, say
+from dragoman.report import write_report
+from dragoman.training.estimate import Estimate, estimate
+from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+from dragoman.training.runlog import RunLog
+from dragoman.version import __version__
+
+MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
+              "training.keep_", "training.log_every", "training.samples", "decoding", "evaluation", "corpus.test",
+              "run_dir", "device", "workers")  # fmt: skip
+"""Settings that a run in progress may be given anew; any other difference makes it another run."""
+
+TEST_SAMPLES = 8
+"""Examples of each test set that the log and the report show."""
+
+
+@settings
+class RunSettings:
+    """What every recipe has, whatever its task."""
+
+    run_dir: str
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    device: DeviceName = "auto"
+    workers: int = Field(default=0, ge=0)
+    """Processes that encode a large corpus; 0: one for each core."""
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+
+
+class Scores(Protocol):
+    """What a test set came to."""
+
+    def figures(self) -> dict[str, str]:
+        """Columns of a table: the name of each figure, and the figure as it is to be read."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to: `tests` maps each test set to its scores."""
+
+    outcome: Outcome
+    tests: dict[str, Any]
+    report: Path
+    run_dir: Path
+    best: str | None
+    """The best validation score in words."""
+    next_command: str
+    """What to do with the run."""
+
+
+class Job(ABC):
+    """A recipe being carried out. One class for each task; `recipe.JOBS` lists them."""
+
+    settings: ClassVar[Any]
+    """The settings class of the task's recipes, a `RunSettings`."""
+    next_command: ClassVar[str]
+    """What to do with a run, `{run}` standing for its directory."""
+
+    def __init__(self, recipe: Any) -> None:
+        self.recipe = recipe
+        self.run_dir = Path(recipe.run_dir)
+
+    @abstractmethod
+    def build_untrained(self) -> nn.Module:
+        """Without data: the model at the sizes that the recipe asks for, put through a forward and backward pass."""
+
+    @abstractmethod
+    def prepare(self) -> list[str]:
+        """Steps 1 to 3 into the run directory, what is there and fits being used; says in a line each what came out."""
+
+    @abstractmethod
+    def start(self) -> tuple[nn.Module, Task]:
+        """After `prepare`: the model, freshly initialised, and the task to train it on."""
+
+    @abstractmethod
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        """(the nine steps with this run's own numbers, what the log's `plan` event says beyond what is common)."""
+
+    @abstractmethod
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, Any]:
+        """Steps 8 and 9: score the recipe's test sets with the best checkpoint and log them."""
+
+    @abstractmethod
+    def score_text(self, score: float) -> str:
+        """A validation's score as people read it, with its name."""
+
+    @abstractmethod
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> Mapping[str, "Scores"]:
+        """Scores of checkpoint `which` on (source, reference) files by name, or else on the recipe's test sets.
+
+        `options` are the task's own (how to search, how to score). Raises DragomanError for those it does not have.
+        """
+
+    def check(self) -> int:
+        """Build everything that the recipe describes but its data; the number of parameters.
+
+        Raises DragomanError where parts do not fit each other.
+        """
+        model, training = self.build_untrained(), self.recipe.training
+        training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
+        training.optimizer.build(model)
+        pick_precision(training.precision, pick_device(self.recipe.device), self.recipe.model.d_model)
+        return count_parameters(model)
+
+    def run(self) -> Result:
+        """Prepare, train (from the newest checkpoint, if there is one), score the tests, report."""
+        self.prepare()
+        with RunLog(self.run_dir) as log:
+            trainer = self._trainer(log)
+            path = checkpoint.newest(self.run_dir, complain=say)
+            if path:
+                trainer.resume(path)
+            max_steps = self.recipe.training.max_steps
+            if trainer.step >= max_steps:
+                say(
+                    f"nothing to train: {trainer.step:,} of {max_steps:,} steps are done; "
+                    "raise training.max_steps to go on"
+                )
+                outcome = Outcome("done", trainer.step, trainer.best_step, trainer.best_score, trainer.elapsed_before)
+            else:
+                if path:
+                    say(f"going on from step {trainer.step:,} ({path})")
+                self._announce(trainer, log)
+                outcome = trainer.train()
+            tests = self.test(log, outcome) if outcome.reason != "interrupted" else {}
+        best = None if outcome.best_score is None else self.score_text(outcome.best_score)
+        return Result(
+            outcome, tests, write_report(self.run_dir), self.run_dir, best, self.next_command.format(run=self.run_dir)
+        )
+
+    def claim(self) -> None:
+        """Make the run directory with its config.yaml, or see that it is this recipe's.
+
+        Raises DragomanError listing every difference when the directory belongs to a run with other settings.
+        """
+        path = self.run_dir / "config.yaml"
+        if path.exists() and checkpoint.steps(self.run_dir):
+            found = config.changes(config.read_yaml(path), config.to_dict(self.recipe))
+            refused = [change for change in found if not change[0].startswith(MAY_CHANGE)]
+            if refused:
+                listed = "; ".join(f"{key}: {old!r} -> {new!r}" for key, old, new in refused)
+                raise DragomanError(
+                    f"{self.run_dir}: holds a run with other settings ({listed}): take those, or choose another "
+                    "run_dir=..."
+                )
+        try:
+            self.run_dir.mkdir(parents=True, exist_ok=True)
+            path.write_text(config.to_yaml(self.recipe), encoding="utf-8")
+        except OSError as error:
+            raise DragomanError(
+                f"{self.run_dir}: cannot be written: {error.strerror}; choose another run_dir=..."
+            ) from error
+
+    def _trainer(self, log: RunLog) -> Trainer:
+        recipe = self.recipe
+        torch.manual_seed(recipe.seed)
+        device = pick_device(recipe.device)
+        model, task = self.start()
+        return Trainer(
+            recipe.training,
+            model,
+            task,
+            run_dir=self.run_dir,
+            log=log,
+            device=device,
+            precision=pick_precision(recipe.training.precision, device, recipe.model.d_model),
+            seed=recipe.seed,
+            d_model=recipe.model.d_model,
+        )
+
+    def _announce(self, trainer: Trainer, log: RunLog) -> None:
+        """The nine steps with this run's own numbers, before the first of them that takes long."""
+        took = estimate(trainer)
+        left = (self.recipe.training.max_steps - trainer.step) * took.seconds_per_step
+        lines, fields = self.plan(trainer)
+        lines = {**lines, "7 train": _training_line(trainer, fields, took, left)}
+        for title, text in sorted(lines.items()):
+            say(f"{title:<25} {text}")
+        log.event(
+            "start",
+            dragoman=__version__,
+            torch=torch.__version__,
+            python=platform.python_version(),
+            machine=_machine(trainer.device),
+            threads=torch.get_num_threads(),
+            device=str(trainer.device),
+            precision=trainer.precision,
+            elapsed_s=trainer.elapsed_before,
+        )
+        log.event(
+            "plan",
+            **fields,
+            parameters=count_parameters(trainer.model),
+            max_steps=self.recipe.training.max_steps,
+            estimated_s=left,
+            estimated_bytes=took.peak_bytes,
+            elapsed_s=trainer.elapsed_before,
+        )
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trained numbers; a matrix that several modules share counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def dropped_text(dropped: Mapping[str, int]) -> str:
+    """`3 blank, 2 too_long`, or `none`."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
+
+
+def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float) -> str:
+    max_steps = trainer.config.max_steps
+    return (
+        f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
+        f"{trainer.precision}; about {clock(left)}, at least {took.peak_bytes / 2**30:.1f} GiB"
+    )
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cores = os.cpu_count()
+    name = cpu_capabilities().get("cpu_name") or platform.processor() or platform.machine()
+    return f"{name}, {cores} cores, {platform.system()}"

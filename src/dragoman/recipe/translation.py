@@ -1,0 +1,241 @@
+"""Recipes for translation: from raw parallel text to a scored translator."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from torch import nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.batch import collate
+from dragoman.data.plan import BatchPlan
+from dragoman.data.store import IdCorpus, PrepareReport, prepare
+from dragoman.decoding.search import DecodingConfig
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
+from dragoman.models import ModelConfig, TransformerConfig
+from dragoman.progress import say
+from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters, dropped_text
+from dragoman.tasks.translation import TranslationTask
+from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, load_tokenizers, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.runlog import RunLog
+from dragoman.translator import Translator, build_model
+
+
+@settings
+class TranslationRun(RunSettings):
+    """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
+
+    task: Literal["translation"] = "translation"
+    corpus: CorpusConfig
+    tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
+    model: ModelConfig = Field(default_factory=TransformerConfig)
+    decoding: DecodingConfig = Field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus as ids, ready to train on."""
+
+    tokenizers: TokenizerPair
+    train: IdCorpus
+    valid: IdCorpus
+    train_report: PrepareReport
+    valid_report: PrepareReport
+
+
+class TranslationJob(Job):
+    """Carries out a `TranslationRun`."""
+
+    settings: ClassVar[Any] = TranslationRun
+    next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
+    recipe: TranslationRun
+
+    def build_untrained(self) -> nn.Module:
+        src_size, tgt_size, shared = _expected_vocabulary(self.recipe.tokenizer)
+        model = self.recipe.model.build(src_vocab_size=src_size, tgt_vocab_size=tgt_size, shared_vocab=shared, pad_id=0)
+        batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])
+        model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
+        return model
+
+    def prepare(self) -> list[str]:
+        corpus = self.recipe.corpus
+        # Read before the long work: a test set that is missing should not be found missing at its end.
+        self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
+        self.valid_pairs = list(read_pairs(corpus.valid))
+        self.claim()
+        tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
+        train, train_report = self._encode(tokenizers, "train", corpus.train)
+        valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
+        self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
+        return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
+
+    def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
+        return prepare(
+            source,
+            tokenizers,
+            self.run_dir / "prepared" / split,
+            normalize=self.recipe.corpus.normalize,
+            max_tokens=self.recipe.corpus.max_tokens,
+            workers=self.recipe.workers or os.cpu_count() or 1,
+            title=f"encoding {split}",
+        )
+
+    def start(self) -> tuple[nn.Module, Task]:
+        recipe, prepared, training = self.recipe, self.prepared, self.recipe.training
+        model = build_model(recipe.model, prepared.tokenizers)
+        plan = BatchPlan(
+            prepared.train.src_lengths,
+            prepared.train.tgt_lengths,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=recipe.seed,
+        )
+        translator = Translator(
+            model,
+            prepared.tokenizers,
+            decoding=replace(recipe.decoding, beam_size=training.validation_beam_size, n_best=1),
+            normalize=recipe.corpus.normalize,
+            max_src_tokens=recipe.corpus.max_tokens,
+            device=pick_device(recipe.device),
+        )
+        return model, TranslationTask(
+            prepared.train,
+            plan,
+            prepared.valid,
+            self.valid_pairs,
+            prepared.tokenizers,
+            translator=translator,
+            evaluation=recipe.evaluation,
+            tgt_lang=recipe.corpus.tgt_lang,
+            seed=recipe.seed,
+            samples=training.samples,
+        )
+
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        task, training, report = trainer.task, self.recipe.training, self.prepared.train_report
+        assert isinstance(task, TranslationTask)
+        tokenizers, corpus = self.prepared.tokenizers, self.recipe.corpus
+        src_size, tgt_size = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
+        vocabulary = f"{src_size:,} joint" if tokenizers.shared else f"{src_size:,} source, {tgt_size:,} target"
+        steps_per_epoch = task.plan.steps_per_epoch()
+        valid_read = self.prepared.valid_report.pairs_read
+        lines = {
+            "1 read pairs": f"{report.pairs_read:,} for training, {valid_read:,} for validation",
+            "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
+            "3 ids": f"{report.pairs_kept:,} pairs kept, dropped: {dropped_text(report.dropped)}; "
+            f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens"
+            f"{' (stored before)' if report.reused else ''}",
+            "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, {steps_per_epoch:,} steps an "
+            "epoch",
+            "5 pad, shift, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
+            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            "8 search": f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
+            "9 detokenize and score": f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
+        }
+        return lines, {
+            "pairs_read": report.pairs_read,
+            "pairs_kept": report.pairs_kept,
+            "dropped": report.dropped,
+            "src_vocab_size": src_size,
+            "tgt_vocab_size": tgt_size,
+            "steps_per_epoch": steps_per_epoch,
+        }
+
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, Scores]:
+        if not self.tests:
+            return {}
+        translator = Translator.load(self.run_dir, device=self.recipe.device)
+        results = {}
+        for name, pairs in self.tests.items():
+            found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
+            scores = results[name] = found.scores
+            log.event(
+                "test",
+                name=name,
+                step=outcome.best_step,
+                **scores.to_dict(),
+                decode_s=found.decode_s,
+                samples=spread(pairs, found.hypotheses, TEST_SAMPLES),
+                elapsed_s=outcome.elapsed_s,
+            )
+            figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
+            say(f"test {name}: {figures}  in {found.decode_s:.1f} s")
+            say(f"  {scores.signatures['bleu']}")
+        return results
+
+    def score_text(self, score: float) -> str:
+        return f"BLEU {score:.2f}"
+
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> dict[str, Scores]:
+        tests: dict[str, Source] = dict(self.recipe.corpus.test)
+        if files:
+            tests = {}
+            for name, (src, ref) in files.items():
+                if ref is None:
+                    raise DragomanError(f"{src}: --src needs a --ref, the reference translation of each line")
+                tests[name] = FilesSource(src=str(src), tgt=str(ref))
+        evaluation, tokenize = self.recipe.evaluation, options.pop("tokenize", None)
+        if tokenize is not None:
+            changed = {**config.to_dict(evaluation), "tokenize": tokenize}
+            evaluation = config.parse(EvaluationConfig, changed, "--tokenize")
+        texts = {name: list(read_pairs(source)) for name, source in tests.items()}
+        translator = Translator.load(self.run_dir, which=which, device=device, **options)
+        lang = self.recipe.corpus.tgt_lang
+        return {name: evaluate(translator, pairs, evaluation, lang).scores for name, pairs in texts.items()}
+
+
+def _prepared_line(split: str, report: PrepareReport) -> str:
+    return (
+        f"{split}: {report.pairs_read:,} pairs read, {report.pairs_kept:,} kept, dropped: "
+        f"{dropped_text(report.dropped)}; {report.src_tokens:,} + {report.tgt_tokens:,} tokens, "
+        f"{report.src_unknown:,} + {report.tgt_unknown:,} of them unknown; "
+        f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
+    )
+
+
+def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
+    """(source size, target size, joint?) as the recipe asks; a vocabulary without a limit counts as 1,000."""
+
+    def size(single: Any) -> int:
+        return int(getattr(single, "vocab_size", None) or 1000)
+
+    if tokenizer.type == "separate":
+        return size(tokenizer.src), size(tokenizer.tgt), False
+    return size(tokenizer), size(tokenizer), True
+
+
+def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
+    """Those of the run directory if they were learnt from this corpus with these settings; otherwise learnt now."""
+    made_from = json.dumps(
+        [fingerprint(recipe.corpus.train), recipe.corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    )
+    identity = hashlib.sha256(made_from.encode()).hexdigest()
+    marker = directory / "made-from.txt"
+    if marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity:
+        return load_tokenizers(directory)
+    say("learning the tokenizer")
+    tokenizers = train_tokenizers(
+        recipe.tokenizer, lambda: _texts(recipe.corpus, "src"), lambda: _texts(recipe.corpus, "tgt")
+    )
+    save_tokenizers(tokenizers, directory)
+    marker.write_text(identity + "\n", encoding="utf-8")
+    return tokenizers
+
+
+def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
+    normalize = NORMALIZERS[corpus.normalize]
+    return (normalize(pair.src if side == "src" else pair.tgt) for pair in read_pairs(corpus.train))
