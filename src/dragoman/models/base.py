@@ -61,8 +61,10 @@ class Seq2SeqModel(nn.Module, ABC):
         src_mask: Bool[Tensor, "batch src_len"],
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
-        """Every attention distribution of `forward`, by its place: "encoder.0.self", "decoder.0.cross" ...
+        """Where each position looked while `forward` ran: the weights of every attention, by its name, in order.
 
-        Row = query, column = key; a row sums to 1 over the real keys. {}: a family without attention.
+        Rows are queries and sum to 1; a masked key has 0. Names are the family's own, such as "encoder.0.self" and
+        "decoder.2.cross". Weights are those before dropout; in training mode the layers below have had theirs, so call
+        it in eval mode. A family without attention has no maps.
         """
         return {}
