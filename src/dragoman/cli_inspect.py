@@ -164,9 +164,9 @@ def norms(sentences: Sentences = None, output: Output = None) -> None:
     """LayerNorm and RMSNorm against BatchNorm, on a padded batch of sentences.
 
     The frame marks cells that are normalised together. LayerNorm takes one token's features, so what a token becomes
-    is its own affair; RMSNorm does so too and leaves the mean where it is. BatchNorm takes one feature through all tokens of all sentences, padding included: look
-    at the rows of `<pad>`, and at the number below, how far sentence 1 changes when its neighbours are gone. That, and
-    batches of one in decoding, is why Transformers do not use it.
+    is its own affair; RMSNorm does so too, and leaves the mean where it is. BatchNorm takes one feature through all
+    tokens of all sentences, padding included: look at the rows of `<pad>`, and at the number below, how far sentence 1
+    changes when its neighbours are gone. That, and batches of one in decoding, is why Transformers do not use it.
 
     Example: dragoman inspect norms "ein hund läuft durch das gras ." "guten tag"
     """
@@ -371,5 +371,7 @@ def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_
         translator = _load(run, which)
         model, tokenizers = translator.model, translator.tokenizers
     else:
-        model, tokenizers = _model(run_or_recipe, []), words_of([text for pair in pairs for text in pair])
+        model = _model(run_or_recipe, [])
+        vocab_size = min(model.src_vocab_size, model.tgt_vocab_size)
+        tokenizers = words_of([text for pair in pairs for text in pair], vocab_size)
     return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_layer=every_layer)

@@ -162,8 +162,12 @@ def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -
     rows.append(TraceRow(STEPS[7], "logits", "step(prev, state): the next token only", *_shape_and_dtype(logits)))
     found_ids = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
     for number, hypotheses in enumerate(found_ids):
-        text = tokenizers.tgt.decode(hypotheses[0].ids)
-        rows.append(TraceRow(STEPS[8], f"hypothesis {number}", text or "(nothing)", f"({len(hypotheses[0].ids)})"))
+        ids = hypotheses[0].ids
+        if tokenizers.tgt.vocab_size == model.tgt_vocab_size:
+            text = tokenizers.tgt.decode(ids) or "(nothing)"
+        else:
+            text = f"{' '.join(map(str, ids[:10]))} ...: ids that no tokenizer has been learnt for yet"
+        rows.append(TraceRow(STEPS[8], f"hypothesis {number}", text, f"({len(ids)})"))
     return rows
 
 
