@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
 from dragoman.version import __version__
@@ -38,6 +39,7 @@ data_app = typer.Typer(
     no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
 )
 app.add_typer(data_app, name="data")
+app.add_typer(inspect_app, name="inspect")
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
