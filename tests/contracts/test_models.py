@@ -201,6 +201,23 @@ def test_gradients_reach_every_parameter_and_are_finite(build: Any) -> None:
         assert parameter.grad.isfinite().all(), name
 
 
+def test_bfloat16_trains_and_decodes(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    exact = logits_of(model, batch).detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = logits_of(model, batch)
+        token_loss(logits, batch.tgt_out, batch.tgt_mask).backward()
+        with torch.inference_mode():
+            state = model.start(model.encode(batch.src, batch.src_mask))
+            steps = []
+            for position in range(batch.tgt_in.size(1)):
+                step, state = model.step(batch.tgt_in[:, position], state)
+                steps.append(step)
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    torch.testing.assert_close(logits.float(), exact, atol=0.1, rtol=0.1)
+    torch.testing.assert_close(torch.stack(steps, dim=1).float(), exact, atol=0.1, rtol=0.1)
+
+
 def test_saved_and_loaded_is_equal(build: Any, tmp_path: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
     path = checkpoint.save(tmp_path, 1, {"model": checkpoint.weights(model)}, {"step": 1})
