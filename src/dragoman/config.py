@@ -206,7 +206,7 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _settings_classes(annotation: Any) -> list[Any]:
-    if dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):  # pydantic's validators are instances
         return [annotation]
     found: list[Any] = []
     for argument in typing.get_args(annotation):

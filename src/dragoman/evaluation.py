@@ -27,11 +27,15 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class Scores:
-    """BLEU and chrF in points from 0 to 100, higher is better; TER in percent, lower is better."""
+    """BLEU and chrF in points from 0 to 100, higher is better; TER in percent, lower is better.
+
+    `exact_match`: the percentage of translations that are the reference, which is what toy tasks go by.
+    """
 
     bleu: float
     chrf: float
     ter: float | None
+    exact_match: float
     signatures: dict[str, str]
     sentences: int
 
@@ -79,9 +83,16 @@ def score(
         bleu=values["bleu"],
         chrf=values["chrf"],
         ter=values.get("ter"),
+        exact_match=_exact_match(hypotheses, references, config.lowercase),
         signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
         sentences=len(hypotheses),
     )
+
+
+def _exact_match(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
+    fold = str.lower if lowercase else str
+    same = sum(fold(hyp) == fold(ref) for hyp, ref in zip(hypotheses, references, strict=True))
+    return 100 * same / len(references)
 
 
 @dataclass(frozen=True)

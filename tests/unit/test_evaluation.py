@@ -99,10 +99,16 @@ def test_ter_can_be_left_out() -> None:
     assert (scores.bleu, scores.chrf) == (whole.bleu, whole.chrf)
 
 
+def test_exact_match_is_the_percentage_of_references_that_were_met() -> None:
+    hypotheses, references = ["1 2 3", "1 2", "a B", "", "3  1"], ["1 2 3", "2 1", "a b", "", "3 1"]
+    assert score(hypotheses, references, EvaluationConfig(tokenize="none")).exact_match == 40
+    assert score(hypotheses, references, EvaluationConfig(tokenize="none", lowercase=True)).exact_match == 60
+
+
 def test_scores_become_plain_data() -> None:
     scores = score(HYPOTHESES, REFERENCES, EvaluationConfig())
     assert json.loads(json.dumps(scores.to_dict())) == scores.to_dict()
-    assert scores.to_dict().keys() == {"bleu", "chrf", "ter", "signatures", "sentences"}
+    assert scores.to_dict().keys() == {"bleu", "chrf", "ter", "exact_match", "signatures", "sentences"}
 
 
 def test_unequal_counts_are_refused_with_both() -> None:

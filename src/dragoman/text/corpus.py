@@ -2,6 +2,9 @@
 
 An unequal number of lines stops the reading (`zip` would hide it), and so does a ragged table or a record without its
 text. Blank pairs are handed on: they are dropped, as pairs, and counted where the ids are made.
+
+Labelled texts, plain text and images are read in `labelled.py`, `plain.py` and `images.py`; `files_of` and
+`fingerprint` are here for all of them.
 """
 
 import hashlib
@@ -17,11 +20,16 @@ from pydantic import Field
 
 from dragoman.config import by_type, settings, to_dict
 from dragoman.errors import DragomanError
+from dragoman.text import toy
+from dragoman.text.images import IdxSource
+from dragoman.text.labelled import ConcatSource, EmbeddedLanguagesSource, ExampleSource, LabelledSource, LanguagesSource
 from dragoman.text.lines import check_is_file, find, lines_in, read_lines, reporting_os_errors, show
+from dragoman.text.plain import EmbeddedTextSource, PlainSource, TextSource
+from dragoman.text.toy import ToySource
 from dragoman.version import __version__
 
 __all__ = [
-    "CorpusConfig", "DemoSource", "FilesSource", "JsonlSource", "Pair", "Source", "TsvSource",
+    "AnySource", "CorpusConfig", "DemoSource", "FilesSource", "JsonlSource", "Pair", "Source", "ToySource", "TsvSource",
     "files_of", "find", "fingerprint", "lines_in", "read_lines", "read_pairs",
 ]  # fmt: skip
 
@@ -74,7 +82,10 @@ class DemoSource:
     seed: int = 1
 
 
-Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource, by_type]
+Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource, by_type]
+
+AnySource = Source | ExampleSource | PlainSource | IdxSource
+"""What any kind of model is trained on: pairs, labelled texts, plain text, images."""
 
 
 @settings
@@ -112,28 +123,41 @@ def read_pairs(source: Source) -> Iterator[Pair]:
             return _pairs_of_jsonl(source, find(source.path))
         case DemoSource():
             return _pairs_of_demo(source)
+        case ToySource():
+            return (Pair(number, *pair) for number, pair in enumerate(toy.pairs(source), start=1))
 
 
-def files_of(source: Source) -> list[Path]:
-    """The files whose content makes up the source, where `find` finds them; none for the demo."""
+def files_of(source: AnySource) -> list[Path]:
+    """The files whose content makes up the source, where `find` finds them; none for what the program makes."""
     match source:
         case FilesSource():
             return [find(source.src), find(source.tgt)]
-        case TsvSource() | JsonlSource():
+        case TsvSource() | JsonlSource() | LabelledSource() | TextSource():
             return [find(source.path)]
-        case DemoSource():
+        case IdxSource():
+            return [find(source.images), find(source.labels)]
+        case LanguagesSource():
+            return [find(path) for paths in source.files.values() for path in paths]
+        case ConcatSource():
+            return [path for part in source.sources for path in files_of(part)]
+        case DemoSource() | ToySource() | EmbeddedLanguagesSource() | EmbeddedTextSource():
             return []
 
 
-def fingerprint(source: Source) -> str:
-    """SHA-256 (hex) over the source's settings and the bytes of its files: equal means the same pairs again.
+def fingerprint(source: AnySource) -> str:
+    """SHA-256 (hex) over the source's settings and the bytes of its files: equal means the same content again.
 
-    The demo's sentences are made by the program, so there its version stands for the content.
+    Where the program makes the text itself, its version stands for the content.
     """
     total = hashlib.sha256(json.dumps(to_dict(source), sort_keys=True).encode())
-    if isinstance(source, DemoSource):
+    if isinstance(source, ConcatSource):
+        for part in source.sources:
+            total.update(fingerprint(part).encode())
+        return total.hexdigest()
+    files = files_of(source)
+    if not files:
         total.update(__version__.encode())
-    for path in files_of(source):
+    for path in files:
         check_is_file(path)
         with reporting_os_errors(path), path.open("rb") as stream:
             total.update(hashlib.file_digest(stream, "sha256").digest())

@@ -50,7 +50,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
     Raises DragomanError for a file that cannot be read, is empty, is another kind of file, or is not UTF-8.
     """
-    with _open(Path(path)) as stream:
+    with open_bytes(Path(path)) as stream:
         empty = True
         for line in lines_in(stream, show(path)):
             empty = False
@@ -81,8 +81,8 @@ def lines_in(stream: BinaryIO, name: str) -> Iterator[str]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    """A byte stream of the file's text, decompressed; what is not text is refused by its first bytes."""
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """A byte stream of the file's content, decompressed if it is gzip; other archives are told by their first bytes."""
     check_is_file(path)
     with reporting_os_errors(path), path.open("rb") as raw:
         start = raw.read(8)
@@ -94,7 +94,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
             raise DragomanError(f"{show(path)} is gzip data: rename it to {show(path.name + '.gz')} or unpack it")
         for magic, kind in _ARCHIVES.items():
             if start.startswith(magic):
-                raise DragomanError(f"{show(path)} is a {kind} file, not text: unpack it first (or pack it as .gz)")
+                raise DragomanError(f"{show(path)} is a {kind} file: unpack it first (or pack it as .gz)")
         if zipped:
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield cast(BinaryIO, stream)

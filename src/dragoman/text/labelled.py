@@ -1,0 +1,121 @@
+"""Step 1 for classifiers: texts with a label each, line by line (`lines.py`), strict about a missing one."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from dragoman.config import by_type, settings
+from dragoman.errors import DragomanError
+from dragoman.text.lines import find, read_lines, show
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Paths = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+"""One path, or a list of them."""
+
+
+@settings
+class LabelledSource:
+    """A file, plain or `.gz`, of lines `label<TAB>text`; further tabs belong to the text."""
+
+    type: Literal["labelled"] = "labelled"
+    path: str
+
+
+@settings
+class LanguagesSource:
+    """Text files by language: each line is a text, labelled with the language whose file it is in.
+
+    Blank lines are passed over. `limit` takes only the first so many texts of each language.
+    """
+
+    type: Literal["languages"] = "languages"
+    files: Annotated[dict[str, Paths], Field(min_length=1)]
+    limit: Annotated[int, Field(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        paths = [path for listed in self.files.values() for path in listed]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise ValueError(f"{path} is named twice: each file belongs to one language")
+
+
+@settings
+class EmbeddedLanguagesSource:
+    """German, English and Chinese sentences of the embedded corpus, in turn, `size` of each."""
+
+    type: Literal["embedded_languages"] = "embedded_languages"
+    split: Literal["train", "valid", "test"]
+    size: Annotated[int, Field(ge=1)] | None = None
+    seed: int = 1
+
+
+@settings
+class ConcatSource:
+    """Several sources, one after another."""
+
+    type: Literal["concat"] = "concat"
+    sources: Annotated[
+        list[Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource, by_type]], Field(min_length=1)
+    ]
+
+
+ExampleSource = Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource | ConcatSource, by_type]
+
+
+class Example(NamedTuple):
+    """A labelled text and where it stands: its line in its own file, counted from 1."""
+
+    line: int
+    label: str
+    text: str
+
+
+def read_examples(source: ExampleSource) -> Iterator[Example]:
+    """The examples of a source, one after another.
+
+    Raises DragomanError at the first thing that is wrong, with file and line.
+    """
+    match source:
+        case LabelledSource():
+            return _labelled(source)
+        case LanguagesSource():
+            return _languages(source)
+        case EmbeddedLanguagesSource():
+            return _embedded_languages(source)
+        case ConcatSource():
+            return itertools.chain.from_iterable(map(read_examples, source.sources))
+
+
+def _labelled(source: LabelledSource) -> Iterator[Example]:
+    path = find(source.path)
+    for number, line in enumerate(read_lines(path), start=1):
+        label, tab, text = line.partition("\t")
+        if not tab:
+            raise DragomanError(f"{show(path)}:{number}: no tab: write the label, a tab, and the text")
+        for what, value in (("label", label), ("text", text)):
+            if not value.strip():
+                raise DragomanError(f"{show(path)}:{number}: the {what} is empty")
+        yield Example(number, label, text)
+
+
+def _languages(source: LanguagesSource) -> Iterator[Example]:
+    for label, paths in source.files.items():
+        lines = itertools.chain.from_iterable(enumerate(read_lines(find(path)), start=1) for path in paths)
+        texts = (Example(number, label, line) for number, line in lines if line.strip())
+        yield from itertools.islice(texts, source.limit)
+
+
+def _embedded_languages(source: EmbeddedLanguagesSource) -> Iterator[Example]:
+    from dragoman.text import embedded
+
+    pairs = [embedded.sentences(pair, source.split, source.size, source.seed) for pair in ("de-en", "zh-en")]
+    for number, ((german, english), (chinese, other_english)) in enumerate(zip(*pairs, strict=True), start=1):
+        yield Example(number, "de", german)
+        yield Example(number, "en", english if number % 2 else other_english)  # the two grammars differ in their words
+        yield Example(number, "zh", chinese)

@@ -1,0 +1,118 @@
+"""The notes' toy tasks as parallel text: copy, drop the first symbol, reverse, sort, and one sentence about beer.
+
+A model learns them in seconds to minutes, and its attention can be read: a diagonal for `copy`, the other one for
+`reverse`. The same settings give the same pairs everywhere, and no split has a source sequence of another one,
+whatever the seeds and sizes: a hash of the sequence says which split it belongs to.
+
+>>> for src, tgt in pairs(ToySource(task="reverse", split="train", size=2)):
+...     print(src, "|", tgt)
+4 3 18 3 20 15 16 15 | 15 16 15 20 3 18 3 4
+20 9 17 9 17 1 16 13 | 13 16 1 17 9 17 9 20
+"""
+
+import hashlib
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dragoman.config import settings
+
+SIZES = {"train": 10_000, "valid": 200, "test": 1_000}
+"""How many pairs a split has unless told otherwise."""
+
+BEER = ("ich möchte ein bier", "i want a beer")
+
+_FEWEST = 1_000
+"""With fewer sequences than this, chance might leave a split without any."""
+
+_HELD_OUT = 10
+"""One sequence in this many is for validation, another one for testing."""
+
+
+@settings
+class ToySource:
+    """Sequences of the numbers 1 to `symbols`, and what `task` makes of them.
+
+    Their lengths are drawn evenly from `min_length` to `max_length`. Validation and test sources are all different; in
+    training a short one may come again. `beer` is one and the same pair in every split; only `size` matters to it.
+    """
+
+    type: Literal["toy"] = "toy"
+    task: Literal["copy", "drop_first", "reverse", "sort", "beer"]
+    split: Literal["train", "valid", "test"]
+    size: Annotated[int, Field(ge=1)] | None = None
+    symbols: Annotated[int, Field(ge=2)] = 20
+    min_length: Annotated[int, Field(ge=1)] = 2
+    max_length: Annotated[int, Field(ge=1, le=1_000)] = 10
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.task == "beer":
+            return
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length ({self.min_length}) is more than max_length ({self.max_length})")
+        if self.task == "drop_first" and self.min_length == 1:
+            raise ValueError("drop_first leaves nothing of a sequence of one symbol: min_length must be 2 or more")
+        there_are = sum(self.symbols**length for length in range(self.min_length, self.max_length + 1))
+        if there_are < _FEWEST:
+            raise ValueError(
+                f"there are only {there_are:,} sequences of {self.min_length} to {self.max_length} out of "
+                f"{self.symbols} symbols, {_FEWEST:,} are needed to hold some out: raise max_length or symbols"
+            )
+        # Half of what the split has on average, so that chance can leave no split short and the last ones are found.
+        limit = there_are // (2 * _HELD_OUT)
+        if self.split != "train" and number_of_pairs(self) > limit:
+            raise ValueError(
+                f"the {self.split} split has {limit:,} different sequences of {self.min_length} to {self.max_length} "
+                f"out of {self.symbols} symbols, not {number_of_pairs(self):,}: lower size, or raise max_length"
+            )
+
+
+def number_of_pairs(source: ToySource) -> int:
+    """How many pairs the source has: its `size`, or its split's usual one."""
+    return SIZES[source.split] if source.size is None else source.size
+
+
+def pairs(source: ToySource) -> Iterator[tuple[str, str]]:
+    """Source and target texts, symbols between spaces, one pair after another; training in constant memory."""
+    size = number_of_pairs(source)
+    if source.task == "beer":
+        return itertools.repeat(BEER, size)
+    answer = TASKS[source.task]
+    return ((_text(sequence), _text(answer(sequence))) for sequence in itertools.islice(_sequences(source), size))
+
+
+def _sequences(source: ToySource) -> Iterator[Sequence[int]]:
+    """Endless sequences of one split."""
+    rng = random.Random(f"toy {source.split} {source.seed}")
+    symbols = range(1, source.symbols + 1)
+    seen = set()
+    while True:
+        sequence = tuple(rng.choices(symbols, k=rng.randint(source.min_length, source.max_length)))
+        if split_of(sequence) != source.split or sequence in seen:
+            continue
+        if source.split != "train":
+            seen.add(sequence)
+        yield sequence
+
+
+def split_of(sequence: Sequence[int]) -> str:
+    """The split that owns a sequence, the same in every process and on every machine."""
+    digest = hashlib.blake2b(_text(sequence).encode(), digest_size=8).digest()
+    return {0: "test", 1: "valid"}.get(int.from_bytes(digest, "big") % _HELD_OUT, "train")
+
+
+def _text(sequence: Sequence[int]) -> str:
+    return " ".join(map(str, sequence))
+
+
+TASKS: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
+    "copy": lambda sequence: sequence,
+    "drop_first": lambda sequence: sequence[1:],
+    "reverse": lambda sequence: sequence[::-1],
+    "sort": sorted,
+}
+"""What the target is, given the source."""

@@ -1,0 +1,124 @@
+"""Toy tasks: the right answers, splits that share nothing, and refusals where there is too little to share out."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.config import parse, to_dict
+from dragoman.errors import DragomanError
+from dragoman.text import toy
+from dragoman.text.corpus import CorpusConfig, Pair, ToySource, files_of, fingerprint, read_pairs
+
+
+def sources_of(**changes: Any) -> list[str]:
+    return [pair.src for pair in read_pairs(ToySource(**{"task": "copy", **changes}))]
+
+
+@pytest.mark.parametrize(
+    ("task", "tgt"),
+    [("copy", [3, 1, 12, 1]), ("drop_first", [1, 12, 1]), ("reverse", [1, 12, 1, 3]), ("sort", [1, 1, 3, 12])],
+)
+def test_answers(task: str, tgt: list[int]) -> None:
+    assert list(toy.TASKS[task]((3, 1, 12, 1))) == tgt
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    task=st.sampled_from(["copy", "drop_first", "reverse", "sort"]),
+    split=st.sampled_from(["train", "valid", "test"]),
+    symbols=st.integers(10, 40),
+    min_length=st.integers(2, 6),
+    more=st.integers(1, 10),
+    seed=st.integers(),
+)
+def test_every_pair_is_as_asked(task: str, split: str, symbols: int, min_length: int, more: int, seed: int) -> None:
+    settings = {"size": 30, "symbols": symbols, "min_length": min_length, "max_length": min_length + more, "seed": seed}
+    source = parse(ToySource, {"task": task, "split": split, **settings})
+    pairs = list(read_pairs(source))
+    assert [pair.line for pair in pairs] == list(range(1, 31))
+    for _, src, tgt in pairs:
+        words = src.split(" ")
+        assert min_length <= len(words) <= min_length + more
+        assert {int(word) for word in words} <= set(range(1, symbols + 1))
+        answers = {
+            "copy": words,
+            "drop_first": words[1:],
+            "reverse": [*reversed(words)],
+            "sort": sorted(words, key=int),
+        }
+        assert tgt.split(" ") == answers[task]
+    assert pairs == list(read_pairs(source))
+
+
+def test_no_split_shares_a_source_with_another_whatever_the_seeds() -> None:
+    small = {"symbols": 4, "min_length": 1, "max_length": 6}  # so few that chance alone would share many
+    train = {src for seed in range(3) for src in sources_of(split="train", size=3_000, seed=seed, **small)}
+    valid = {src for seed in range(3) for src in sources_of(split="valid", size=200, seed=seed, **small)}
+    test = {src for seed in range(3) for src in sources_of(split="test", size=200, seed=seed, **small)}
+    assert not train & valid
+    assert not train & test
+    assert not valid & test
+    assert len(train) > 2_000
+
+
+def test_what_is_held_out_is_all_different_up_to_the_limit() -> None:
+    limit = sum(3**length for length in range(1, 8)) // 20
+    for split in ("valid", "test"):
+        sources = sources_of(split=split, size=limit, symbols=3, min_length=1, max_length=7)
+        assert len(set(sources)) == limit
+    with pytest.raises(DragomanError, match=f"the test split has {limit} different .* not {limit + 1}: lower size"):
+        parse(ToySource, {"task": "copy", "split": "test", "size": limit + 1, "symbols": 3, "min_length": 1,
+                          "max_length": 7})  # fmt: skip
+
+
+def test_lengths_and_symbols_are_drawn_evenly() -> None:
+    sources = [source.split() for source in sources_of(split="train", symbols=5, min_length=4, max_length=8)]
+    for length in range(4, 9):
+        assert sum(len(words) == length for words in sources) == pytest.approx(2_000, rel=0.1)
+    words = [word for source in sources for word in source]
+    for symbol in "12345":
+        assert words.count(symbol) == pytest.approx(len(words) / 5, rel=0.05)
+
+
+def test_splits_and_seeds_differ_and_sizes_are_prefixes() -> None:
+    assert [len(sources_of(split=split)) for split in ("train", "valid", "test")] == [10_000, 200, 1_000]
+    assert sources_of(split="test", size=50) == sources_of(split="test")[:50]
+    assert sources_of(split="train", size=50) != sources_of(split="train", size=50, seed=2)
+
+
+def test_the_same_on_every_machine() -> None:
+    text = "\n".join(sources_of(split="train", size=100) + sources_of(split="test", size=100))
+    assert hashlib.sha256(text.encode()).hexdigest().startswith("1d881d0195d65729")
+
+
+def test_beer() -> None:
+    source = ToySource(task="beer", split="test", size=3, max_length=1)
+    assert list(read_pairs(source)) == [Pair(line, "ich möchte ein bier", "i want a beer") for line in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"min_length": 5, "max_length": 4}, r"min_length \(5\) is more than max_length \(4\)"),
+        ({"task": "drop_first", "min_length": 1}, "drop_first leaves nothing of a sequence of one symbol"),
+        ({"symbols": 9, "min_length": 1, "max_length": 3}, "only 819 sequences of 1 to 3 out of 9 symbols, 1,000 are"),
+        ({"symbols": 1}, "symbols"),
+        ({"task": "revers"}, "reverse"),
+        ({"size": 0}, "size"),
+        ({"split": "dev"}, "split"),
+    ],
+)
+def test_impossible_settings_are_refused(changes: dict[str, Any], complaint: str) -> None:
+    toy_data = {"type": "toy", "task": "sort", "split": "train", **changes}
+    with pytest.raises(DragomanError, match=complaint):
+        parse(CorpusConfig, {"src_lang": "a", "tgt_lang": "b", "train": toy_data, "valid": toy_data})
+
+
+def test_made_by_the_program() -> None:
+    source = ToySource(task="sort", split="train")
+    assert files_of(source) == []
+    assert fingerprint(source) == fingerprint(parse(ToySource, to_dict(source)))
+    assert fingerprint(source) != fingerprint(ToySource(task="sort", split="train", seed=2))
