@@ -15,7 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.config import Field, settings
-from dragoman.decoding.base import Slots, Specials, check_finite, padded
+from dragoman.decoding.base import Slots, Specials, padded
+from dragoman.errors import DragomanError
 
 SPECIALS = Specials()
 
@@ -108,7 +109,7 @@ def numbers(seed: int, row: int, count: int) -> Float[Tensor, " count"]:
 def draw(logits: Float[Tensor, "rows vocab"], where: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:
     """The token at which the row's probabilities, added up in the order of the ids, pass its number `where`.
 
-    >>> draw(torch.tensor([[0.25, 0.0, 0.5, 0.25]]).log().expand(4, 4), torch.tensor([0.0, 0.25, 0.5, 0.75]))
+    >>> draw(torch.tensor([[0.25, 0.0, 0.5, 0.25]]).log().expand(4, 4), torch.tensor([0.0, 0.3, 0.7, 0.8]))
     tensor([0, 2, 2, 3])
     """
     sums = logits.softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
@@ -189,7 +190,11 @@ def _stream(
         draws = turn >= 0
         if not draws.any():
             continue
-        check_finite(float(logits.sum()), sentence=0)
+        if not logits.isfinite().all():
+            raise DragomanError(
+                "the model's logits are NaN or infinite: its training diverged or the checkpoint is damaged; try an "
+                "earlier checkpoint"
+            )
         logits = logits.index_fill(1, banned, -math.inf)
         at = turn.clamp(0, config.max_tokens - 1)
         drawn = draw(filtered(logits, config), where.gather(1, at[:, None])[:, 0])
