@@ -13,14 +13,27 @@ from dragoman.training.loss import token_loss
 
 VOCAB = 23
 SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
+RECURRENT = {"d_embedding": 16, "d_model": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "recurrent": [
+        {**RECURRENT, "tie_embeddings": "all", "cell": cell, "attention": attention, **more}
+        for cell, attention, more in (
+            ("lstm", "none", {"bidirectional": False}),
+            ("gru", "none", {"bidirectional": True, "num_encoder_layers": 2, "num_decoder_layers": 2}),
+            ("lstm", "dot", {"bidirectional": True, "input_feeding": True}),
+            ("gru", "scaled_dot", {"bidirectional": False, "input_feeding": True, "tie_embeddings": "none"}),
+            ("lstm", "general", {"bidirectional": True, "num_decoder_layers": 2}),
+            ("gru", "additive", {"bidirectional": True, "tie_embeddings": "output"}),
+            ("lstm", "additive", {"bidirectional": False, "num_encoder_layers": 2, "input_feeding": True}),
+        )
+    ],
     "transformer": [
         {**SMALL, "norm_placement": placement, "position": position, "tie_embeddings": tie, "activation": activation}
         for placement in ("pre", "post")
         for position in ({"type": "sinusoidal"}, {"type": "learned", "max_len": 64})
         for tie, activation in (("all", "relu"), ("output", "gelu"))
     ]
-    + [{**SMALL, "tie_embeddings": "none", "scale_embeddings": False}]
+    + [{**SMALL, "tie_embeddings": "none", "scale_embeddings": False}],
 }
 CASES = [(family, variant) for family in MODELS for variant in VARIANTS[family]]
 PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), ([20], [21]), ([22, 4, 9], [5, 5, 5, 6])]
