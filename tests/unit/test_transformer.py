@@ -58,7 +58,9 @@ def test_multi_head_attention_equals_pytorchs() -> None:
     expected, maps = theirs(x, memory, memory, key_padding_mask=~source_mask(), average_attn_weights=False)
     got = ours(x, memory, key_mask(source_mask()))
     torch.testing.assert_close(got, expected, **CLOSE)
-    torch.testing.assert_close(ours.weights(x, memory, key_mask(source_mask())), maps, **CLOSE)
+    collected: list[Tensor] = []
+    torch.testing.assert_close(ours(x, memory, key_mask(source_mask()), collected), expected, **CLOSE)
+    torch.testing.assert_close(collected[0], maps, **CLOSE)
     upstream = torch.randn_like(got)
     for mine, other in zip(
         torch.autograd.grad(got, (x, memory), upstream),

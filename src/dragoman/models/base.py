@@ -54,3 +54,17 @@ class Seq2SeqModel(nn.Module, ABC):
     ) -> Float[Tensor, "batch tgt_len vocab"]:
         """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
         return self.decode(tgt_in, self.encode(src, src_mask))
+
+    def attention_maps(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+        """Where each position looked while `forward` ran: the weights of every attention, by its name, in order.
+
+        Rows are queries and sum to 1; a masked key has 0. Names are the family's own, such as "encoder.0.self" and
+        "decoder.2.cross". Weights are those before dropout; in training mode the layers below have had theirs, so call
+        it in eval mode. A family without attention has no maps.
+        """
+        return {}

@@ -1,6 +1,5 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
-from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -9,26 +8,54 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
-from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.attention import KeysValues, MultiHeadAttention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
-from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
-from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
+from dragoman.nn.positions import (
+    AlibiPositions,
+    AttentionPositions,
+    LearnedPositions,
+    NoPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+
+
+class PositionScheme:
+    """What a scheme of positions gives to the two places that can take one; by default nothing to either."""
+
+    def build(self, d_model: int) -> nn.Module:
+        """What is added to the embeddings."""
+        return NoPositions(d_model)
+
+    def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
+        """What one self-attention is told."""
+        return AttentionPositions()
 
 
 @settings
-class SinusoidalConfig:
+class NoPositionConfig(PositionScheme):
+    """None at all: an encoder sees a set of words, and a decoder knows order by its causal mask alone."""
+
+    type: Literal["none"] = "none"
+
+
+@settings
+class SinusoidalConfig(PositionScheme):
     """The fixed sine and cosine table; no limit on length."""
 
     type: Literal["sinusoidal"] = "sinusoidal"
+    layout: Literal["interleaved", "half_split"] = "interleaved"
+    """The paper's, or that of tensor2tensor and Marian: all sines first."""
 
     def build(self, d_model: int) -> nn.Module:
-        return SinusoidalPositions(d_model)
+        return SinusoidalPositions(d_model, layout=self.layout)
 
 
 @settings
-class LearnedConfig:
+class LearnedConfig(PositionScheme):
     """A trained vector for each of the first `max_len` positions; longer sequences are refused."""
 
     type: Literal["learned"] = "learned"
@@ -39,22 +66,55 @@ class LearnedConfig:
 
 
 @settings
+class RotaryConfig(PositionScheme):
+    """Queries and keys of self-attention turned by their position (RoFormer); no limit on length."""
+
+    type: Literal["rotary"] = "rotary"
+    base: float = Field(default=10_000.0, gt=1)
+    """The larger, the slower the last pairs of dimensions turn."""
+
+    def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
+        return RotaryPositions(d_head, self.base)
+
+
+@settings
+class AlibiConfig(PositionScheme):
+    """Scores of self-attention lowered by distance, in each head at its own slope; no limit on length."""
+
+    type: Literal["alibi"] = "alibi"
+
+    def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
+        return AlibiPositions(num_heads)
+
+
+PositionConfig = Annotated[SinusoidalConfig | LearnedConfig | RotaryConfig | AlibiConfig | NoPositionConfig, by_type]
+
+
+@settings
 class BlockConfig:
     """What the Transformer, the encoder-only and the decoder-only models set in common."""
 
     d_model: int = Field(default=128, ge=2)
     num_heads: int = Field(default=4, ge=1)
+    num_kv_heads: int | None = Field(default=None, ge=1)
+    """Heads of keys and values; fewer than `num_heads` make the decoding caches smaller. None: as many."""
     d_ff: int = Field(default=512, ge=1)
+    """The inner size of the feed-forward network. SwiGLU has three matrices of it, the others two: with 2/3 of their
+    d_ff it has as many parameters."""
     dropout: float = Field(default=0.2, ge=0, lt=1)
     """After embeddings and after every sublayer."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     """On attention weights."""
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Inside the feed-forward network, after the activation."""
-    activation: Literal["relu", "gelu"] = "relu"
-    norm: Literal["layer"] = "layer"
-    norm_placement: Literal["post", "pre"] = "pre"
-    position: Annotated[SinusoidalConfig | LearnedConfig, by_type] = Field(default_factory=SinusoidalConfig)
+    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"
+    norm: Literal["layer", "rms"] = "layer"
+    norm_eps: float = Field(default=1e-5, gt=0)
+    """What is added to the variance (or mean square) before its root divides."""
+    norm_placement: Literal["post", "pre", "output"] = "pre"
+    embedding_norm: bool = False
+    """A norm on the embeddings, after positions are added and before dropout."""
+    position: PositionConfig = Field(default_factory=SinusoidalConfig)
 
     def check_sizes(self) -> None:
         """Raises DragomanError when sizes do not fit each other."""
@@ -62,34 +122,55 @@ class BlockConfig:
             raise DragomanError(
                 f"model.d_model ({self.d_model}) must be a multiple of model.num_heads ({self.num_heads})"
             )
+        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
+            raise DragomanError(
+                f"model.num_heads ({self.num_heads}) must be a multiple of model.num_kv_heads ({self.num_kv_heads})"
+            )
 
     def positioned(self, embedding: TokenEmbedding) -> "PositionedEmbedding":
-        return PositionedEmbedding(embedding, self.position.build(self.d_model), self.dropout)
+        norm = self.new_norm() if self.embedding_norm else nn.Identity()
+        return PositionedEmbedding(embedding, self.position.build(self.d_model), norm, self.dropout)
 
-    def attention(self) -> MultiHeadAttention:
-        return MultiHeadAttention(self.d_model, self.num_heads, self.attention_dropout)
+    def self_attention(self) -> MultiHeadAttention:
+        return self._attention(self.position.for_attention(self.num_heads, self.d_model // self.num_heads))
 
-    def feed_forward(self) -> FeedForward:
-        return FeedForward(self.d_model, self.d_ff, self.activation, self.activation_dropout)
+    def cross_attention(self) -> MultiHeadAttention:
+        """Positions of two different sequences have no distance, so it is told none."""
+        return self._attention(None)
+
+    def _attention(self, positions: AttentionPositions | None) -> MultiHeadAttention:
+        return MultiHeadAttention(
+            self.d_model,
+            self.num_heads,
+            self.attention_dropout,
+            num_kv_heads=self.num_kv_heads,
+            positions=positions,
+        )
+
+    def feed_forward(self) -> nn.Module:
+        return FEED_FORWARDS[self.activation](self.d_model, self.d_ff, self.activation_dropout)
+
+    def new_norm(self) -> nn.Module:
+        return NORMS[self.norm](self.d_model, eps=self.norm_eps)
 
     def residual(self) -> nn.Module:
-        return NORM_PLACEMENTS[self.norm_placement](NORMS[self.norm](self.d_model), self.dropout)
+        return NORM_PLACEMENTS[self.norm_placement](self.new_norm(), self.dropout)
 
     def final_norm(self) -> nn.Module:
         """What a stack ends in: its output has been normalised already, or it has not."""
-        return NORMS[self.norm](self.d_model) if self.norm_placement == "pre" else nn.Identity()
+        return nn.Identity() if NORM_PLACEMENTS[self.norm_placement].normalises_output else self.new_norm()
 
 
 class PositionedEmbedding(nn.Module):
-    """dropout(token embedding + position)."""
+    """dropout(norm(token embedding + position))."""
 
-    def __init__(self, tokens: TokenEmbedding, positions: nn.Module, dropout: float) -> None:
+    def __init__(self, tokens: TokenEmbedding, positions: nn.Module, norm: nn.Module, dropout: float) -> None:
         super().__init__()
-        self.tokens, self.positions, self.dropout = tokens, positions, Dropout(dropout)
+        self.tokens, self.positions, self.norm, self.dropout = tokens, positions, norm, Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "batch len"], start: int = 0) -> Float[Tensor, "batch len d_model"]:
         """`start`: the position of the first column (decoding feeds one column at a time)."""
-        return self.dropout(self.tokens(ids) + self.positions(start, ids.size(1)))
+        return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))
 
 
 class EncoderLayer(nn.Module):
@@ -97,77 +178,104 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
-        self.self_attention, self.feed_forward = config.attention(), config.feed_forward()
+        self.self_attention, self.feed_forward = config.self_attention(), config.feed_forward()
         self.self_attention_residual, self.feed_forward_residual = config.residual(), config.residual()
 
     def forward(
-        self, x: Float[Tensor, "batch src_len d_model"], mask: Bool[Tensor, "batch 1 1 src_len"]
+        self,
+        x: Float[Tensor, "batch src_len d_model"],
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+        maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask))
+        """`maps`, when given, gets the layer's attention map appended (`MultiHeadAttention.attend`)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-@dataclass(frozen=True)
-class LayerCache:
-    """Keys and values that one decoder layer has projected so far, those of the target and those of the memory."""
-
-    key: Float[Tensor, "rows num_heads past d_head"]
-    value: Float[Tensor, "rows num_heads past d_head"]
-    memory_key: Float[Tensor, "sentences num_heads src_len d_head"]
-    memory_value: Float[Tensor, "sentences num_heads src_len d_head"]
-
-
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's memory, feed-forward, each in its residual connection."""
+    """Masked self-attention, attention to the encoder's memory, feed-forward, each in its residual connection.
 
-    def __init__(self, config: BlockConfig) -> None:
+    Without `cross_attention` it is the block of a language model (Radford et al. 2018), and `memory` is None.
+    """
+
+    def __init__(self, config: BlockConfig, cross_attention: bool = True) -> None:
         super().__init__()
-        self.self_attention, self.cross_attention = config.attention(), config.attention()
+        self.self_attention = config.self_attention()
+        self.cross_attention = config.cross_attention() if cross_attention else None
         self.feed_forward = config.feed_forward()
-        self.self_attention_residual, self.cross_attention_residual = config.residual(), config.residual()
+        self.self_attention_residual = config.residual()
+        self.cross_attention_residual = config.residual() if cross_attention else nn.Identity()
         self.feed_forward_residual = config.residual()
 
     def forward(
         self,
         x: Float[Tensor, "batch tgt_len d_model"],
-        memory: Float[Tensor, "batch src_len d_model"],
-        memory_mask: Bool[Tensor, "batch 1 1 src_len"],
         causal_mask: Bool[Tensor, "1 1 tgt_len tgt_len"],
+        memory: Float[Tensor, "batch src_len d_model"] | None = None,
+        memory_mask: Bool[Tensor, "batch 1 1 src_len"] | None = None,
+        maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask))
-        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory_mask))
+        """`maps`, when given, gets the layer's attention maps appended, self before cross."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask, maps))
+        if self.cross_attention is not None:
+            cross = self.cross_attention
+            x = self.cross_attention_residual(x, lambda y: cross(y, memory, memory_mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
+
+    def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
+        """What every `step` attends to, projected once."""
+        assert self.cross_attention is not None
+        return self.cross_attention.project_keys_values(memory)
 
     def step(
         self,
-        x: Float[Tensor, "rows 1 d_model"],
-        cache: LayerCache,
-        memory_mask: Bool[Tensor, "sentences 1 1 src_len"],
-    ) -> tuple[Float[Tensor, "rows 1 d_model"], LayerCache]:
-        """`forward` for one new position: its keys and values join the cache, everything before is looked up."""
+        x: Float[Tensor, "rows new d_model"],
+        past: KeysValues,
+        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
+        memory: KeysValues | None = None,
+        memory_mask: Bool[Tensor, "sentences 1 1 src_len"] | None = None,
+    ) -> tuple[Float[Tensor, "rows new d_model"], KeysValues]:
+        """`forward` for new positions after those of `past`: (their output, the past that they have joined).
+
+        One new position sees everything and needs no `causal_mask`. `memory` is that of `project_memory`.
+        """
+        start = past.length
 
         def attend_to_past(y: Tensor) -> Tensor:
-            nonlocal cache
-            key, value = self.self_attention.project_keys_values(y)
-            cache = replace(cache, key=torch.cat([cache.key, key], dim=2), value=torch.cat([cache.value, value], dim=2))
-            return self.self_attention.attend(y, cache.key, cache.value, None)
-
-        def attend_to_memory(y: Tensor) -> Tensor:
-            # Rows of one sentence stand together, so its hypotheses become query positions of one attention over
-            # memory keys that are stored once per sentence.
-            grouped = y.view(cache.memory_key.size(0), -1, y.size(-1))  # (sentences, rows per sentence, d_model)
-            context = self.cross_attention.attend(grouped, cache.memory_key, cache.memory_value, memory_mask)
-            return context.view_as(y)
+            nonlocal past
+            past = past.followed_by(self.self_attention.project_keys_values(y, start))
+            return self.self_attention.attend(y, past, causal_mask, start)
 
         x = self.self_attention_residual(x, attend_to_past)
-        x = self.cross_attention_residual(x, attend_to_memory)
-        return self.feed_forward_residual(x, self.feed_forward), cache
+        if self.cross_attention is not None:
+            assert memory is not None
+            cross, seen = self.cross_attention, memory
+
+            def attend_to_memory(y: Tensor) -> Tensor:
+                # Rows of one sentence stand together, so its hypotheses become query positions of one attention over
+                # memory keys that are stored once per sentence.
+                grouped = y.view(seen.key.size(0), -1, y.size(-1))  # (sentences, rows per sentence, d_model)
+                return cross.attend(grouped, seen, memory_mask).view_as(y)
+
+            x = self.cross_attention_residual(x, attend_to_memory)
+        return self.feed_forward_residual(x, self.feed_forward), past
 
 
 def init_linear(model: nn.Module) -> None:
-    """Glorot and Bengio's uniform initialisation for every projection, zero for its bias."""
+    """Glorot and Bengio's uniform initialisation (2010) for every projection, zero for its bias."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def shrink_residuals(model: nn.Module, factor: float) -> None:
+    """Multiply what every sublayer adds to the residual path by `factor`.
+
+    With N^-0.5 for N sublayers, the path's variance does not grow with depth (Radford et al. 2019, GPT-2, section 2.3).
+    """
+    for name, parameter in model.named_parameters():
+        if name.endswith(("output_proj.weight", "contract.weight")):
+            parameter.mul_(factor)

@@ -15,10 +15,10 @@ from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
     EncoderLayer,
-    LayerCache,
     PositionedEmbedding,
     init_linear,
 )
+from dragoman.nn.attention import KeysValues
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.masks import key_mask, subsequent_mask
 
@@ -76,11 +76,11 @@ class TransformerMemory:
 
 @dataclass(frozen=True)
 class TransformerState:
-    """The decoder's caches after `position` tokens. Rows of one sentence stand together, equally many for each."""
+    """The decoder's caches, one for each layer. Rows of one sentence stand together, equally many for each."""
 
-    layers: tuple[LayerCache, ...]
+    past: tuple[KeysValues, ...]
+    memory: tuple[KeysValues, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
-    position: int
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "TransformerState":
         """Row i of the result is row `rows[i]` of this state.
@@ -89,24 +89,15 @@ class TransformerState:
         hypotheses within sentences leaves them where they are.
         """
         sentences = self.memory_mask.size(0)
-        sentence_of = rows // (self.layers[0].key.size(0) // sentences)
+        sentence_of = rows // (self.past[0].key.size(0) // sentences)
         kept, counts = torch.unique_consecutive(sentence_of, return_counts=True)
         if not bool((counts == counts[0]).all()):  # unequal groups: fall back to one memory for each row
             kept = sentence_of
-        same = torch.equal(kept, torch.arange(sentences, device=kept.device))
-        return TransformerState(
-            layers=tuple(
-                LayerCache(
-                    key=layer.key.index_select(0, rows),
-                    value=layer.value.index_select(0, rows),
-                    memory_key=layer.memory_key if same else layer.memory_key.index_select(0, kept),
-                    memory_value=layer.memory_value if same else layer.memory_value.index_select(0, kept),
-                )
-                for layer in self.layers
-            ),
-            memory_mask=self.memory_mask if same else self.memory_mask.index_select(0, kept),
-            position=self.position,
-        )
+        past = tuple(layer.select(rows) for layer in self.past)
+        if torch.equal(kept, torch.arange(sentences, device=kept.device)):
+            return TransformerState(past, self.memory, self.memory_mask)
+        memory = tuple(layer.select(kept) for layer in self.memory)
+        return TransformerState(past, memory, self.memory_mask.index_select(0, kept))
 
 
 @final
@@ -135,40 +126,60 @@ class Transformer(Seq2SeqModel):
         self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
         init_linear(self)
 
-    def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> TransformerMemory:
-        x, mask = self.src_embedding(src), key_mask(src_mask)
+    def encode(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        maps: list[Tensor] | None = None,
+    ) -> TransformerMemory:
+        """`maps`, when given, gets every layer's attention map appended, as in `decode`."""
+        # Attention gives pads a weight of zero, but zero times NaN is NaN: what stands there is taken away first.
+        x, mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), key_mask(src_mask)
         for layer in self.encoder_layers:
-            x = layer(x, mask)
+            x = layer(x, mask, maps)
         return TransformerMemory(self.encoder_norm(x), src_mask)
 
     def decode(
-        self, tgt_in: Int[Tensor, "batch tgt_len"], memory: TransformerMemory
+        self, tgt_in: Int[Tensor, "batch tgt_len"], memory: TransformerMemory, maps: list[Tensor] | None = None
     ) -> Float[Tensor, "batch tgt_len vocab"]:
         x, memory_mask = self.tgt_embedding(tgt_in), key_mask(memory.mask)
         # No padding mask on the target: pads stand at its end, where no real position can see them anyway.
         causal_mask = subsequent_mask(tgt_in.size(1), tgt_in.device)[None, None]
         for layer in self.decoder_layers:
-            x = layer(x, memory.hidden, memory_mask, causal_mask)
+            x = layer(x, causal_mask, memory.hidden, memory_mask, maps)
         return self.output(self.decoder_norm(x))
 
     def start(self, memory: TransformerMemory) -> TransformerState:
-        caches = []
-        for layer in self._decoder_layers():
-            memory_key, memory_value = layer.cross_attention.project_keys_values(memory.hidden)
-            empty = memory_key[:, :, :0]
-            caches.append(LayerCache(empty, empty, memory_key, memory_value))
-        return TransformerState(tuple(caches), key_mask(memory.mask), position=0)
+        nothing = memory.hidden[:, :0]
+        layers = list(self._decoder_layers())
+        return TransformerState(
+            past=tuple(layer.self_attention.project_keys_values(nothing) for layer in layers),
+            memory=tuple(layer.project_memory(memory.hidden) for layer in layers),
+            memory_mask=key_mask(memory.mask),
+        )
 
     def step(
         self, prev: Int[Tensor, " rows"], state: TransformerState
     ) -> tuple[Float[Tensor, "rows vocab"], TransformerState]:
-        x = self.tgt_embedding(prev[:, None], start=state.position)
-        caches = []
-        for layer, cache in zip(self._decoder_layers(), state.layers, strict=True):
-            x, grown = layer.step(x, cache, state.memory_mask)
-            caches.append(grown)
+        x = self.tgt_embedding(prev[:, None], start=state.past[0].length)
+        grown = []
+        for layer, past, memory in zip(self._decoder_layers(), state.past, state.memory, strict=True):
+            x, past = layer.step(x, past, memory=memory, memory_mask=state.memory_mask)
+            grown.append(past)
         logits = self.output(self.decoder_norm(x))[:, 0]
-        return logits, TransformerState(tuple(caches), state.memory_mask, state.position + 1)
+        return logits, TransformerState(tuple(grown), state.memory, state.memory_mask)
+
+    def attention_maps(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+        maps: list[Tensor] = []
+        self.decode(tgt_in, self.encode(src, src_mask, maps), maps)
+        names = [f"encoder.{i}.self" for i in range(len(self.encoder_layers))]
+        names += [f"decoder.{i}.{kind}" for i in range(len(self.decoder_layers)) for kind in ("self", "cross")]
+        return dict(zip(names, maps, strict=True))
 
     def _decoder_layers(self) -> Iterator[DecoderLayer]:
         """`decoder_layers` by their own type, which `nn.ModuleList` forgets."""

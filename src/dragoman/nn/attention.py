@@ -1,24 +1,34 @@
 """Scaled dot-product attention and its multi-head form (Vaswani et al. 2017, sections 3.2.1 and 3.2.2)."""
 
 import math
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.positions import AttentionPositions
 
 
 def textbook_attention(
     query: Float[Tensor, "batch num_heads query_len d_head"],
-    key: Float[Tensor, "batch num_heads key_len d_head"],
-    value: Float[Tensor, "batch num_heads key_len d_head"],
+    key: Float[Tensor, "batch num_kv_heads key_len d_head"],
+    value: Float[Tensor, "batch num_kv_heads key_len d_head"],
     mask: Bool[Tensor, "#batch #num_heads #query_len key_len"] | None,
     dropout: nn.Module | None = None,
+    bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
 ) -> tuple[Float[Tensor, "batch num_heads query_len d_head"], Float[Tensor, "batch num_heads query_len key_len"]]:
-    """softmax(Q K^T / sqrt(d_head)) V (equation 1): (the context, the attention weights before dropout)."""
+    """softmax(Q K^T / sqrt(d_head) + bias) V (equation 1): (the context, the attention weights before dropout).
+
+    Where there are fewer heads of keys than of queries, each serves as many neighbouring queries' heads.
+    """
+    if key.size(1) != query.size(1):
+        key, value = (heads.repeat_interleave(query.size(1) // key.size(1), dim=1) for heads in (key, value))
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (batch, num_heads, query_len, key_len)
+    if bias is not None:
+        scores = scores + bias
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)
@@ -27,31 +37,70 @@ def textbook_attention(
 
 def fused_attention(
     query: Float[Tensor, "batch num_heads query_len d_head"],
-    key: Float[Tensor, "batch num_heads key_len d_head"],
-    value: Float[Tensor, "batch num_heads key_len d_head"],
+    key: Float[Tensor, "batch num_kv_heads key_len d_head"],
+    value: Float[Tensor, "batch num_kv_heads key_len d_head"],
     mask: Bool[Tensor, "#batch #num_heads #query_len key_len"] | None,
     dropout_rate: float = 0.0,
+    bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
 ) -> Float[Tensor, "batch num_heads query_len d_head"]:
     """The same in one kernel that never holds the weights."""
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+    if bias is not None:
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    grouped = key.size(1) != query.size(1)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, enable_gqa=grouped)
+
+
+@dataclass(frozen=True)
+class KeysValues:
+    """What an attention has projected from the positions that it may look at: the decoding cache."""
+
+    key: Float[Tensor, "rows num_kv_heads len d_head"]
+    value: Float[Tensor, "rows num_kv_heads len d_head"]
+
+    @property
+    def length(self) -> int:
+        """How many positions."""
+        return self.key.size(2)
+
+    def followed_by(self, new: "KeysValues") -> "KeysValues":
+        return KeysValues(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
+
+    def select(self, rows: Int[Tensor, " new_rows"]) -> "KeysValues":
+        return KeysValues(self.key.index_select(0, rows), self.value.index_select(0, rows))
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention in `num_heads` subspaces of d_model / num_heads dimensions each, joined by a final projection.
+    """Attention in `num_heads` subspaces of d_head = d_model / num_heads dimensions each, joined by a final projection.
 
     Keys and values can be projected once (`project_keys_values`) and attended to many times (`attend`): that is the
     decoding cache. `forward` does both.
+
+    `num_kv_heads` fewer heads of keys and values, each shared by a group of queries' heads, make that cache smaller
+    (grouped-query attention, Ainslie et al. 2023; a single one is Shazeer's multi-query attention, 2019).
+    `positions` tells a self-attention where its queries and keys stand, where the embeddings do not.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        *,
+        num_kv_heads: int | None = None,
+        positions: AttentionPositions | None = None,
+    ) -> None:
         super().__init__()
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if d_model % num_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
-        self.num_heads = num_heads
+        if num_heads % num_kv_heads:
+            raise ValueError(f"num_heads ({num_heads}) must be a multiple of num_kv_heads ({num_kv_heads})")
+        self.d_head = d_model // num_heads
         self.query_proj = nn.Linear(d_model, d_model)
-        self.key_proj = nn.Linear(d_model, d_model)
-        self.value_proj = nn.Linear(d_model, d_model)
+        self.key_proj = nn.Linear(d_model, num_kv_heads * self.d_head)
+        self.value_proj = nn.Linear(d_model, num_kv_heads * self.d_head)
         self.output_proj = nn.Linear(d_model, d_model)
+        self.positions = positions if positions is not None else AttentionPositions()
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -59,44 +108,43 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "batch query_len d_model"],
         memory: Float[Tensor, "batch key_len d_model"],
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """Attend from each query to the real positions of `memory` (which is `query` itself in self-attention)."""
-        return self.attend(query, *self.project_keys_values(memory), mask)
+        return self.attend(query, self.project_keys_values(memory), mask, maps=maps)
 
-    def project_keys_values(
-        self, memory: Float[Tensor, "batch key_len d_model"]
-    ) -> tuple[
-        Float[Tensor, "batch num_heads key_len d_head"],
-        Float[Tensor, "batch num_heads key_len d_head"],
-    ]:
-        return self._split(self.key_proj(memory)), self._split(self.value_proj(memory))
+    def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
+        """`start`: the position of the first of `memory`."""
+        key = self.positions.rotate(self._split(self.key_proj(memory)), start)
+        return KeysValues(key, self._split(self.value_proj(memory)))
 
     def attend(
         self,
         query: Float[Tensor, "batch query_len d_model"],
-        key: Float[Tensor, "batch num_heads key_len d_head"],
-        value: Float[Tensor, "batch num_heads key_len d_head"],
+        memory: KeysValues,
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        start: int = 0,
+        maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
-        heads = self._split(self.query_proj(query))
-        if self._textbook_is_faster(heads):
-            context, _ = textbook_attention(heads, key, value, mask, self.dropout)
+        """`start`: the position of the first query; the keys begin at 0.
+
+        `maps`, when given, gets the attention weights of every head appended, (batch, num_heads, query_len, key_len):
+        row = query, column = key, each row sums to 1. Only the textbook's attention holds them, so that one is taken.
+        """
+        heads = self.positions.rotate(self._split(self.query_proj(query)), start)
+        bias = self.positions.bias(start, query.size(1), memory.length)
+        bias = bias.to(heads.dtype) if bias is not None else None
+        if maps is not None or self._textbook_is_faster(heads):
+            context, weights = textbook_attention(heads, memory.key, memory.value, mask, self.dropout, bias)
+            if maps is not None:
+                maps.append(weights)
         else:
-            context = fused_attention(heads, key, value, mask, self.dropout.rate if self.training else 0.0)
+            rate = self.dropout.rate if self.training else 0.0
+            context = fused_attention(heads, memory.key, memory.value, mask, rate, bias)
         return self.output_proj(context.transpose(1, 2).flatten(2))  # (batch, query_len, d_model)
 
-    def weights(
-        self,
-        query: Float[Tensor, "batch query_len d_model"],
-        memory: Float[Tensor, "batch key_len d_model"],
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-    ) -> Float[Tensor, "batch num_heads query_len key_len"]:
-        """The attention map of every head: row = query, column = key, each row sums to 1."""
-        key, value = self.project_keys_values(memory)
-        return textbook_attention(self._split(self.query_proj(query)), key, value, mask)[1]
-
-    def _split(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch num_heads len d_head"]:
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (batch, num_heads, len, d_head)
+    def _split(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)
 
     def _textbook_is_faster(self, query: Tensor) -> bool:
         # The fused kernel's bf16 backward on the CPU is several times slower for short sentences (docs/log.md).

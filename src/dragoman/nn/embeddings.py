@@ -1,10 +1,15 @@
 """Token embeddings and the projection back to the vocabulary."""
 
 import math
+from collections.abc import Mapping
 
+import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from dragoman.errors import DragomanError
 
 
 class TokenEmbedding(nn.Module):
@@ -17,12 +22,44 @@ class TokenEmbedding(nn.Module):
     def __init__(self, vocab_size: int, d_model: int, pad_id: int, scaled: bool) -> None:
         super().__init__()
         self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.pad_id = pad_id
         self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=pad_id)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.embedding.weight.data[pad_id].zero_()
 
     def forward(self, ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape d_model"]:
         return self.embedding(ids) * self.scale
+
+    @torch.no_grad()
+    def load_vectors(self, rows: Mapping[int, np.ndarray | Tensor]) -> None:
+        """Put pretrained word vectors (id to vector) in the place of those drawn at random; other ids keep theirs.
+
+        Published vectors come in their own sizes (components of about 0.1 to 0.5), so all of them are multiplied by one
+        common factor that makes the root mean square of their components d_model^-0.5: that of the rows drawn at
+        random. When `scaled`, components of about 1 come out of the embedding, as many as positions have. Angles and
+        the proportions of lengths stay as they were. The vector of padding stays zero. They are trained on like any.
+
+        Raises DragomanError when a vector has not d_model numbers, or one that is not finite, or when all are zero.
+        """
+        vectors = {row: torch.as_tensor(vector) for row, vector in rows.items() if row != self.pad_id}
+        if not vectors:
+            return
+        size = self.embedding.embedding_dim
+        for row, vector in vectors.items():
+            if vector.shape != (size,):
+                raise DragomanError(
+                    f"the pretrained vector of id {row} has {vector.numel()} numbers, but model.d_model is {size}: set "
+                    "model.d_model to the size of the vectors, or take vectors of that size"
+                )
+        ids = torch.tensor(list(vectors), device=self.embedding.weight.device)
+        table = torch.stack(list(vectors.values())).to(self.embedding.weight)  # (rows, d_model)
+        root_mean_square = table.square().mean().sqrt()
+        if not bool(root_mean_square.isfinite()) or root_mean_square == 0:
+            raise DragomanError(
+                f"the {len(vectors)} pretrained vectors are all zero or hold numbers that are not finite: is the file "
+                "of vectors damaged?"
+            )
+        self.embedding.weight[ids] = table * (size**-0.5 / root_mean_square)
 
 
 class OutputProjection(nn.Module):

@@ -1,20 +1,22 @@
-"""The position-wise feed-forward network (Vaswani et al. 2017, section 3.3)."""
+"""The position-wise feed-forward networks."""
 
 from collections.abc import Callable
+from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    """activation(x W1 + b1) W2 + b2 (equation 2), the same for every position."""
+    """activation(x W1 + b1) W2 + b2, the same for every position (Vaswani et al. 2017, equation 2)."""
 
-    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0) -> None:
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, *, activation: nn.Module) -> None:
         super().__init__()
         self.expand = nn.Linear(d_model, d_ff)
-        self.activation = ACTIVATIONS[activation]()
+        self.activation = activation
         self.dropout = Dropout(dropout)
         self.contract = nn.Linear(d_ff, d_model)
 
@@ -22,4 +24,32 @@ class FeedForward(nn.Module):
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+class SwiGLU(nn.Module):
+    """(Swish(x W) * x V) W2, without biases (Shazeer 2020, equation 6): the expansion passes through a learned gate.
+
+    It has three matrices where `FeedForward` has two. `d_ff` is taken as it is given: 2/3 of what one would give
+    `FeedForward` makes the parameters equal, as in the paper.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.expand = nn.Linear(d_model, d_ff, bias=False)
+        self.dropout = Dropout(dropout)
+        self.contract = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+        return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))
+
+
+def _plain(activation: Callable[[], nn.Module]) -> Callable[[int, int, float], nn.Module]:
+    return lambda d_model, d_ff, dropout: FeedForward(d_model, d_ff, dropout, activation=activation())
+
+
+FEED_FORWARDS: dict[str, Callable[[int, int, float], nn.Module]] = {
+    "relu": _plain(nn.ReLU),
+    "gelu": _plain(nn.GELU),
+    "gelu_tanh": _plain(partial(nn.GELU, approximate="tanh")),
+    "swiglu": SwiGLU,
+}
+"""By activation; from (d_model, d_ff, dropout). `gelu_tanh` is the approximation that GPT-2 was trained with."""

@@ -7,30 +7,54 @@ from torch import Tensor, nn
 from dragoman.nn.dropout import Dropout
 
 
-class PostNorm(nn.Module):
-    """norm(x + dropout(sublayer(x))): the paper's own placement (Vaswani et al. 2017, section 5.4)."""
+class ResidualConnection(nn.Module):
+    """A sublayer with the path around it. Abstract; a subclass is one placement of the norm."""
+
+    normalises_output: bool
+    """Whether what comes out has been normalised. If not, the stack ends in one more norm."""
 
     def __init__(self, norm: nn.Module, dropout: float) -> None:
         super().__init__()
         self.norm, self.dropout = norm, Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        raise NotImplementedError
+
+
+class PostNorm(ResidualConnection):
+    """norm(x + dropout(sublayer(x))): the paper's own placement (Vaswani et al. 2017, section 5.4)."""
+
+    normalises_output = True
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         return self.norm(x + self.dropout(sublayer(x)))
 
 
-class PreNorm(nn.Module):
+class PreNorm(ResidualConnection):
     """x + dropout(sublayer(norm(x))): an unbroken residual path, steadier to train (Xiong et al. 2020).
 
     The stack then ends in one more norm, since nothing has normalised its output.
     """
 
-    def __init__(self, norm: nn.Module, dropout: float) -> None:
-        super().__init__()
-        self.norm, self.dropout = norm, Dropout(dropout)
+    normalises_output = False
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         return x + self.dropout(sublayer(self.norm(x)))
 
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm}
-NORM_PLACEMENTS: dict[str, Callable[[nn.Module, float], nn.Module]] = {"post": PostNorm, "pre": PreNorm}
+class OutputNorm(ResidualConnection):
+    """x + dropout(norm(sublayer(x))): every sublayer adds a vector of the same size (Liu et al. 2022, Swin V2).
+
+    The residual path is as unbroken as with `PreNorm` and never normalised itself: it grows with every layer, so the
+    stack ends in one more norm here too.
+    """
+
+    normalises_output = False
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return x + self.dropout(self.norm(sublayer(x)))
+
+
+NORMS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+"""By size and `eps`. LayerNorm: Ba et al. 2016; RMSNorm, without mean and bias: Zhang and Sennrich 2019."""
+NORM_PLACEMENTS: dict[str, type[ResidualConnection]] = {"post": PostNorm, "pre": PreNorm, "output": OutputNorm}

@@ -1,6 +1,9 @@
 """Positions: what tells attention, which sees a set, that a sentence is a sequence.
 
-Every scheme answers `positions(start, length)` with the vectors of positions start .. start + length - 1.
+There are two places to say it. *Vectors* are added to the embeddings: `positions(start, length)` answers with those of
+positions start .. start + length - 1. *Attention positions* work inside every self-attention instead, on queries and
+keys (`rotate`) or on the scores (`bias`). A scheme is one or the other; `NoPositions` and `AttentionPositions`
+themselves say nothing and stand in the place that a scheme leaves free.
 """
 
 import math
@@ -12,34 +15,48 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 
 
-def sinusoidal_table(length: int, d_model: int) -> Float[Tensor, "length d_model"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
+def sinusoidal_table(
+    length: int, d_model: int, *, base: float = 10_000.0, layout: str = "interleaved"
+) -> Float[Tensor, "length d_model"]:
+    """PE(pos, 2i) = sin(pos / base^(2i/d_model)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
     >>> sinusoidal_table(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
+
+    That is the layout `interleaved`. `half_split`, which tensor2tensor and Marian use, has the same numbers in another
+    order, first all sines, then all cosines:
+
+    >>> sinusoidal_table(2, 4, layout="half_split")
+    tensor([[0.0000, 0.0000, 1.0000, 1.0000],
+            [0.8415, 0.0100, 0.5403, 0.9999]])
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
-    rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10_000.0) / d_model))
+    rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(base) / d_model))
     angles = position * rate  # (length, ceil(d_model / 2))
-    table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+    table = torch.stack([angles.sin(), angles.cos()], dim=LAYOUTS[layout]).flatten(1)
     return table[:, :d_model].float()
 
 
 class SinusoidalPositions(nn.Module):
     """The fixed table of the paper. It grows when a longer sentence comes, so it is no limit on length."""
 
-    def __init__(self, d_model: int, length: int = 512) -> None:
+    def __init__(self, d_model: int, length: int = 512, *, base: float = 10_000.0, layout: str = "interleaved") -> None:
         super().__init__()
-        self.d_model = d_model
+        self.d_model, self.base, self.layout = d_model, base, layout
         self.table: Tensor
-        self.register_buffer("table", sinusoidal_table(length, d_model), persistent=False)
+        self.register_buffer("table", self._rows(length), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         if start + length > len(self.table):
-            longer = max(start + length, 2 * len(self.table))
-            self.table = sinusoidal_table(longer, self.d_model).to(self.table)
+            # A table that grows during a search must serve the training after it, so it may not be marked as made
+            # in inference mode.
+            with torch.inference_mode(False):
+                self.table = self._rows(max(start + length, 2 * len(self.table))).to(self.table)
         return self.table[start : start + length]
+
+    def _rows(self, length: int) -> Tensor:
+        return sinusoidal_table(length, self.d_model, base=self.base, layout=self.layout)
 
 
 class LearnedPositions(nn.Module):
@@ -61,3 +78,99 @@ class LearnedPositions(nn.Module):
                 "model.position.max_len and train again, lower corpus.max_tokens, or use position {type: sinusoidal}"
             )
         return self.embedding.weight[start : start + length]
+
+
+class NoPositions(nn.Module):
+    """Nothing to add to the embeddings: the scheme works inside attention, or there is none."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.zero: Tensor
+        self.register_buffer("zero", torch.zeros(d_model), persistent=False)
+
+    def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
+        return self.zero.expand(length, -1)
+
+
+class AttentionPositions(nn.Module):
+    """What a self-attention is told of positions; this one tells nothing.
+
+    Queries and keys are those of consecutive positions. Keys are rotated once, when they are projected, so a decoder's
+    cache holds them rotated; keys that a bias is about always begin at position 0.
+    """
+
+    def rotate(
+        self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
+    ) -> Float[Tensor, "batch num_heads len d_head"]:
+        """Queries or keys of the positions start, start + 1, ... as the scores shall see them."""
+        return heads
+
+    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
+        """What is added to the scores of queries start, start + 1, ... with keys 0, 1, ...; None for nothing."""
+        return None
+
+
+class RotaryPositions(AttentionPositions):
+    """Turns each pair of neighbouring dimensions by an angle proportional to the position (Su et al. 2021, RoFormer).
+
+    Dimensions (2i, 2i+1) of position m, read as a complex number, are multiplied by exp(j m base^(-2i/d_head))
+    (equations 14 and 15), so a query's score with a key depends on the two positions by their distance only. The angles
+    are those of the sinusoidal table, which grows: there is no limit on length.
+
+    Raises DragomanError when d_head is odd and one dimension has no neighbour.
+    """
+
+    def __init__(self, d_head: int, base: float = 10_000.0) -> None:
+        super().__init__()
+        if d_head % 2:
+            raise DragomanError(
+                f"rotary positions turn pairs of dimensions, but model.d_model / model.num_heads is {d_head}, an odd "
+                "number: choose another num_heads"
+            )
+        self.waves = SinusoidalPositions(d_head, base=base, layout="half_split")
+
+    def rotate(
+        self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
+    ) -> Float[Tensor, "batch num_heads len d_head"]:
+        sin, cos = self.waves(start, heads.size(2)).chunk(2, dim=-1)  # (len, d_head / 2) each
+        real, imaginary = heads.unflatten(-1, (-1, 2)).unbind(-1)  # (batch, num_heads, len, d_head / 2) each
+        turned = torch.stack([real * cos - imaginary * sin, real * sin + imaginary * cos], dim=-1)
+        return turned.flatten(-2).to(heads.dtype)
+
+
+class AlibiPositions(AttentionPositions):
+    """Lowers the score of a query and a key by their distance times the head's slope (Press et al. 2022, ALiBi).
+
+    The paper's m * (j - i) for a key j at or before its query i, in a decoder; an encoder sees both sides and takes the
+    symmetric -m * |i - j|, of which the former is the part that the causal mask leaves. No limit on length.
+    """
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.slopes: Tensor
+        self.register_buffer("slopes", alibi_slopes(num_heads), persistent=False)
+
+    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"]:
+        query = torch.arange(start, start + query_len, device=self.slopes.device)
+        key = torch.arange(key_len, device=self.slopes.device)
+        distance = (query[:, None] - key).abs()  # (query_len, key_len)
+        return (-self.slopes[:, None, None] * distance)[None]
+
+
+def alibi_slopes(num_heads: int) -> Float[Tensor, " num_heads"]:
+    """One slope a head: the geometric series that begins at 2^(-8/n) and goes on by that ratio (section 3).
+
+    >>> alibi_slopes(4)
+    tensor([0.2500, 0.0625, 0.0156, 0.0039])
+
+    For n that is no power of two, the authors' code takes the slopes of the power of two below it, and the rest from
+    every other slope of the power of two above it.
+    """
+    power = 2 ** math.floor(math.log2(num_heads))
+    below = [2 ** (-8 * (i + 1) / power) for i in range(power)]
+    above = [2 ** (-4 * (i + 1) / power) for i in range(2 * power)]
+    return torch.tensor(below + above[::2][: num_heads - power])
+
+
+LAYOUTS = {"interleaved": -1, "half_split": 1}
+"""Where a table's sines and cosines are put together: value by value, or one block after the other."""

@@ -1,0 +1,128 @@
+"""The language model: the decoder's blocks without an encoder (Radford et al. 2018, GPT)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, cast, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dragoman.config import Field, settings
+from dragoman.models.blocks import BlockConfig, DecoderLayer, PositionedEmbedding, init_linear, shrink_residuals
+from dragoman.nn.attention import KeysValues
+from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
+from dragoman.nn.masks import subsequent_mask
+
+
+@settings
+class LanguageModelConfig(BlockConfig):
+    """Sizes and variants of the language model."""
+
+    type: Literal["language_model"] = "language_model"
+    num_layers: int = Field(default=4, ge=1)
+    tie_embeddings: bool = True
+    """The embedding is the output matrix too."""
+    scale_embeddings: bool = True
+    shrink_residuals: bool = True
+    """What every layer adds at the start of training is scaled by (2 num_layers)^-0.5, as in GPT-2."""
+
+    def build(self, *, vocab_size: int, pad_id: int) -> "LanguageModel":
+        """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
+        self.check_sizes()
+        tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
+        model = LanguageModel(
+            embedding=self.positioned(tokens),
+            layers=[DecoderLayer(self, cross_attention=False) for _ in range(self.num_layers)],
+            norm=self.final_norm(),
+            output=OutputProjection(vocab_size, self.d_model, tokens if self.tie_embeddings else None),
+            vocab_size=vocab_size,
+        )
+        if self.shrink_residuals:
+            shrink_residuals(model, (2 * self.num_layers) ** -0.5)
+        return model
+
+
+@dataclass(frozen=True)
+class LanguageModelState:
+    """The caches, one for each layer."""
+
+    past: tuple[KeysValues, ...]
+
+    def reorder(self, rows: Int[Tensor, " new_rows"]) -> "LanguageModelState":
+        """Row i of the result is row `rows[i]` of this state."""
+        return LanguageModelState(tuple(layer.select(rows) for layer in self.past))
+
+
+@final
+class LanguageModel(nn.Module):
+    """A stack of causal blocks that gives logits of each next token. `LanguageModelConfig.build` assembles one.
+
+    Sequences begin with `<s>` and are padded at their end, where no real position can see the pads.
+    `start`, `step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: PositionedEmbedding,
+        layers: list[DecoderLayer],
+        norm: nn.Module,
+        output: OutputProjection,
+        vocab_size: int,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.norm, self.output = embedding, norm, output
+        self.layers = nn.ModuleList(layers)
+        self.vocab_size = vocab_size
+        init_linear(self)
+
+    def decode(
+        self, ids: Int[Tensor, "batch len"], maps: list[Tensor] | None = None
+    ) -> Float[Tensor, "batch len vocab"]:
+        """Logits of the next token after every prefix of `ids`. `maps`, when given, gets attention maps appended."""
+        x = self.embedding(ids)
+        causal_mask = subsequent_mask(ids.size(1), ids.device)[None, None]
+        for layer in self.layers:
+            x = layer(x, causal_mask, maps=maps)
+        return self.output(self.norm(x))
+
+    def forward(self, ids: Int[Tensor, "batch len"]) -> Float[Tensor, "batch len vocab"]:
+        """Logits for training: `decode(ids)`."""
+        return self.decode(ids)
+
+    def start(self, rows: int) -> LanguageModelState:
+        """The state of `rows` sequences before their first token."""
+        nothing = self.embedding(torch.empty(rows, 0, dtype=torch.long, device=self.output.weight.device))
+        return LanguageModelState(tuple(layer.self_attention.project_keys_values(nothing) for layer in self._layers()))
+
+    def prefill(
+        self, ids: Int[Tensor, "rows new"], state: LanguageModelState
+    ) -> tuple[Float[Tensor, "rows new vocab"], LanguageModelState]:
+        """Several tokens on at once, a prompt for example: `step` for each column of `ids`, in one pass."""
+        start = state.past[0].length
+        x, new = self.embedding(ids, start=start), ids.size(1)
+        # A single new position sees all that there is.
+        causal_mask = subsequent_mask(start + new, ids.device)[None, None, start:] if new > 1 else None
+        grown = []
+        for layer, past in zip(self._layers(), state.past, strict=True):
+            x, past = layer.step(x, past, causal_mask)
+            grown.append(past)
+        return self.output(self.norm(x)), LanguageModelState(tuple(grown))
+
+    def step(
+        self, prev: Int[Tensor, " rows"], state: LanguageModelState
+    ) -> tuple[Float[Tensor, "rows vocab"], LanguageModelState]:
+        """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""
+        logits, state = self.prefill(prev[:, None], state)
+        return logits[:, 0], state
+
+    def attention_maps(self, ids: Int[Tensor, "batch len"]) -> dict[str, Float[Tensor, "batch num_heads len len"]]:
+        """As `Seq2SeqModel.attention_maps`, named "decoder.0.self" and so on."""
+        maps: list[Tensor] = []
+        self.decode(ids, maps)
+        return {f"decoder.{i}.self": weights for i, weights in enumerate(maps)}
+
+    def _layers(self) -> Iterator[DecoderLayer]:
+        """`layers` by their own type, which `nn.ModuleList` forgets."""
+        return (cast(DecoderLayer, layer) for layer in self.layers)
