@@ -10,11 +10,17 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.recipe.classification import ClassificationJob, ClassificationRun
+from dragoman.recipe.image_classification import ImageClassificationJob, ImageClassificationRun
 from dragoman.recipe.job import Job, Result, RunSettings, Scores
 from dragoman.recipe.translation import TranslationJob, TranslationRun
 from dragoman.translator import check_run_dir
 
-JOBS: dict[str, type[Job]] = {"translation": TranslationJob}
+JOBS: dict[str, type[Job]] = {
+    "translation": TranslationJob,
+    "classification": ClassificationJob,
+    "image_classification": ImageClassificationJob,
+}
 """Each `task:` of a recipe and what carries it out."""
 
 
@@ -91,6 +97,8 @@ def evaluate(
 
 __all__ = [
     "JOBS",
+    "ClassificationRun",
+    "ImageClassificationRun",
     "Job",
     "Result",
     "RunSettings",
