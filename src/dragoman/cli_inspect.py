@@ -28,7 +28,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture
 Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 
-EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("der kleine hund schläft", "the little dog is asleep"))
+EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
 """Two pairs of unequal lengths, so that there is padding to see."""
 
 SCHEMES = ("sinusoidal", "rotary", "alibi", "learned")
@@ -100,7 +100,7 @@ def masks(
     from dragoman.inspect.tokens import words_of
     from dragoman.text.tokenizers import load_tokenizers
 
-    lines = _not_blank(sentences or [src for src, _ in EXAMPLES[::-1]])
+    lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
     _write({"": masks_figure(sentence_masks(lines, tokenizers.tgt))}, output, "masks")
 
@@ -248,7 +248,7 @@ def trace(
             help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
         ),
     ] = None,
-    every_layer: Annotated[bool, typer.Option("--all", help="Show layers that only repeat their neighbour.")] = False,
+    every_call: Annotated[bool, typer.Option("--all", help="Show calls that only repeat others, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     which: Which = "best",
 ) -> None:
@@ -268,7 +268,7 @@ def trace(
     given = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(given) % 2:
         raise DragomanError(f"{len(given)} sentences: give a translation with each sentence")
-    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_layer)
+    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_call)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
     else:
@@ -355,7 +355,7 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     return _load(run_or_recipe).model
 
 
-def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_layer: bool) -> Any:
+def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_call: bool) -> Any:
     from dragoman import recipe as recipes
     from dragoman.inspect.tokens import words_of
     from dragoman.inspect.trace import trace as follow
@@ -374,4 +374,4 @@ def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_
         model = _model(run_or_recipe, [])
         vocab_size = min(model.src_vocab_size, model.tgt_vocab_size)
         tokenizers = words_of([text for pair in pairs for text in pair], vocab_size)
-    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_layer=every_layer)
+    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_call=every_call)

@@ -85,12 +85,11 @@ def attention_kinds(
 
 def check_choice(kinds: Mapping[str, AttentionKind], layer: int | None, head: int | None) -> None:
     """Raise DragomanError for a layer or head, counted from 0, that no kind of attention has."""
-    if layer is not None and not 0 <= layer < (most := max(len(kind.layers) for kind in kinds.values())):
-        raise DragomanError(f"there is no layer {layer}: layers are 0 to {most - 1}")
-    if head is not None and not 0 <= head < (
-        most := max(len(layer) for kind in kinds.values() for layer in kind.layers)
-    ):
-        raise DragomanError(f"there is no head {head}: heads are 0 to {most - 1}")
+    layers = max(len(kind.layers) for kind in kinds.values())
+    heads = max(len(weights) for kind in kinds.values() for weights in kind.layers)
+    for name, chosen, count in (("layer", layer, layers), ("head", head, heads)):
+        if chosen is not None and not 0 <= chosen < count:
+            raise DragomanError(f"there is no {name} {chosen}: {name}s are 0 to {count - 1}")
 
 
 @styled
