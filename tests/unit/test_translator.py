@@ -1,6 +1,7 @@
 """Text in, text out, on a model that knows nothing: order, blanks, long lines, settings."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,10 @@ def test_settings_can_be_changed_when_loading(run: Path) -> None:
 
 
 def test_loading_names_what_is_wrong(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="no such run directory"):
+    with pytest.raises(DragomanError, match="not a run directory"):
         Translator.load(tmp_path / "none")
+    shutil.copytree(run, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "checkpoints")
     with pytest.raises(DragomanError, match="holds no checkpoint"):
         Translator.load(tmp_path)
 
