@@ -223,8 +223,7 @@ class ClassificationJob(ClassifierJob):
         self.reader = TextReader(tokenizer, recipe.corpus)
 
     def read(self, split: Split, *, training: bool) -> Inputs:
-        crop = self.recipe.corpus.crop if training else None
-        return self.reader(split.items, crop=crop, seed=self.recipe.seed)
+        return self.reader(split.items, training=training, seed=self.recipe.seed)
 
     def build_model(self) -> nn.Module:
         model = build_text_classifier(self.recipe.model, self.reader.tokenizer, len(self.labels))
