@@ -320,7 +320,7 @@ def evaluate(
     width = max(len(key) for key in rows)
     typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
     for key, figures in rows.items():
-        typer.echo(f"{key:<{width}}" + "".join(f"  {figure:>9}" for figure in figures.values()))
+        typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
     for metric, signature in next(iter(results.values())).to_dict().get("signatures", {}).items():
         typer.echo(f"{metric}: {signature}")
 

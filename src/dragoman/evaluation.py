@@ -47,6 +47,7 @@ class Scores:
             "BLEU": f"{self.bleu:.2f}",
             "chrF": f"{self.chrf:.2f}",
             "TER": ter,
+            "exact match, %": f"{self.exact_match:.2f}",
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman import fonts
 from dragoman.errors import DragomanError
+from dragoman.progress import say
 from dragoman.training.runlog import Event, best_validation, without_repeats
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ TRAIN, VALID = "#0072b2", "#d55e00"
 
 STYLE: Any = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same widths on every machine
+    "font.sans-serif": [fonts.FAMILY],  # comes with matplotlib: the same widths on every machine
+    "text.parse_math": False,  # a "$" is a dollar sign
     "font.size": 9,
     "text.color": INK,
     "axes.titlesize": 10,
@@ -96,31 +99,41 @@ def panels_for(events: Sequence[Event]) -> list[str]:
 def save(figure: "matplotlib.figure.Figure", path: str | Path) -> Path:
     """Write a figure as what the name ends in: .svg, .png or .pdf. The same figure gives the same bytes.
 
-    Raises DragomanError for another ending.
+    Says on stderr which characters no installed font can draw. Raises DragomanError for another ending.
     """
     import matplotlib
 
     path = Path(path)
-    match path.suffix.lower():
-        case ".svg":
-            path.write_text(to_svg(figure) + "\n", encoding="utf-8", newline="\n")
-        case ".png":
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(path, dpi=200, metadata={"Software": None})
-        case ".pdf":
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(path, metadata={"CreationDate": None, "Creator": None, "Producer": None})
-        case _:
-            raise DragomanError(f"{path}: cannot save a picture as {path.suffix or 'that'!r}: use .svg, .png or .pdf")
+    check_suffix(path)
+    if path.suffix.lower() == ".svg":
+        path.write_text(to_svg(figure) + "\n", encoding="utf-8", newline="\n")
+        return path
+    missing = fonts.use_fallbacks(figure)
+    if missing:
+        shown = missing if len(missing) <= 12 else f"{missing[:12]}…"
+        say(
+            f"{path}: no font on this machine can draw {shown!r}, so boxes stand there: use .svg, for which a browser "
+            "finds a font, or install one such as Noto Sans CJK"
+        )
+    metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
+    with matplotlib.rc_context(STYLE), fonts.without_glyph_warnings():
+        figure.savefig(path, dpi=200, metadata=metadata[path.suffix.lower()])
     return path
+
+
+def check_suffix(path: Path) -> None:
+    """Raise DragomanError unless a picture can be saved under this name."""
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise DragomanError(f"{path}: cannot save a picture as {path.suffix or 'that'!r}: use .svg, .png or .pdf")
 
 
 def to_svg(figure: "matplotlib.figure.Figure") -> str:
     """The figure as an <svg> element that can stand in a page or alone: no date, no version, a clear background."""
     import matplotlib
 
+    fonts.use_fallbacks(figure)
     buffer = io.StringIO()
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE), fonts.without_glyph_warnings():
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -71,7 +71,8 @@ class Translator:
         settings = {**recipe.get("decoding", {}), **decoding}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
-        model = build_model(config.parse(ModelConfig, recipe.get("model", {}), f"{source}: model"), tokenizers)
+        union = cast(Any, ModelConfig)  # which mypy does not take for a type
+        model = build_model(config.parse(union, recipe.get("model", {}), f"{source}: model"), tokenizers)
         checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
         chosen = pick_device(device)
         return cls(

@@ -1,14 +1,18 @@
 """The model families. A family is its file and one row here; the contract tests run over every row."""
 
+from typing import Annotated
+
+from dragoman.config import by_type
 from dragoman.models.base import DecoderState, Seq2SeqModel
 from dragoman.models.classifier import TextClassifierConfig
+from dragoman.models.recurrent import RecurrentConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.vit import ViTConfig
 
-MODELS = {"transformer": TransformerConfig}
+MODELS = {"recurrent": RecurrentConfig, "transformer": TransformerConfig}
 
-ModelConfig = TransformerConfig
-"""What `model:` in a recipe may hold; a union told apart by `type:` as soon as there is a second family."""
+ModelConfig = Annotated[RecurrentConfig | TransformerConfig, by_type]
+"""What `model:` in a recipe may hold."""
 
 CLASSIFIERS = {"text_classifier": TextClassifierConfig, "vit": ViTConfig}
 """What `model:` in a recipe for classification may be of, for texts and for images."""
@@ -18,6 +22,7 @@ __all__ = [
     "MODELS",
     "DecoderState",
     "ModelConfig",
+    "RecurrentConfig",
     "Seq2SeqModel",
     "TextClassifierConfig",
     "TransformerConfig",

@@ -1,0 +1,66 @@
+"""Fonts for pictures: DejaVu Sans, which comes with matplotlib, and installed fonts for the characters it lacks.
+
+A picture may hold any script. Each text keeps its font; where characters are missing from it, the installed families
+of `FALLBACKS` are named after it, and matplotlib takes each glyph from the first that has it. An .svg keeps text as
+text, so that there the browser finds the glyph even when this machine has none.
+"""
+
+import functools
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+FAMILY = "DejaVu Sans"
+
+
+def use_fallbacks(figure: "matplotlib.figure.Figure") -> str:
+    """Name fallback fonts for every text that needs them; the characters that no installed font has, sorted."""
+    from matplotlib.text import Text
+
+    texts = {text: text.get_text() for text in figure.findobj(Text)}
+    missing = {character for shown in texts.values() for character in shown if character.isprintable()}
+    missing -= _characters(FAMILY)
+    if not missing:
+        return ""
+    families = installed()
+    for text, shown in texts.items():
+        if not missing.isdisjoint(shown):
+            text.set_fontfamily([FAMILY, *families, "sans-serif"])
+    return "".join(sorted(missing.difference(*map(_characters, families))))
+
+
+@contextmanager
+def without_glyph_warnings() -> Iterator[None]:
+    """For a drawing whose missing characters were spoken of already, or do not matter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+def installed() -> tuple[str, ...]:
+    """The families of `FALLBACKS` that this machine has, in that order."""
+    from matplotlib import font_manager
+
+    names = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(family for family in FALLBACKS if family in names)
+
+
+@functools.cache
+def _characters(family: str) -> frozenset[str]:
+    from matplotlib import font_manager
+
+    path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
+    return frozenset(map(chr, font_manager.get_font(path).get_charmap()))
+
+
+FALLBACKS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK TC", "Noto Sans CJK KR", "Noto Sans SC", "Noto Sans JP",
+    "Source Han Sans SC", "Source Han Sans CN", "Source Han Sans", "PingFang SC", "Hiragino Sans GB", "Hiragino Sans",
+    "Heiti SC", "Microsoft YaHei", "SimHei", "Yu Gothic", "Malgun Gothic", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei",
+    "AR PL UMing CN", "IPAGothic", "Droid Sans Fallback", "Arial Unicode MS", "Unifont",
+)  # fmt: skip
+"""Families with Chinese, Japanese or Korean characters, as systems and their packages name them; the best first."""

@@ -1,0 +1,260 @@
+"""The shape of everything: a batch followed through a model, tensor by tensor, under the words of the nine steps."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.decoding.search import DecodingConfig, search
+from dragoman.errors import DragomanError
+from dragoman.inspect.tokens import labels
+from dragoman.models.base import Seq2SeqModel
+from dragoman.text.tokenizers import TokenizerPair
+from dragoman.training.loss import token_loss
+
+STEPS = (
+    "1 read pairs",
+    "2 normalise and tokenize",
+    "3 ids",
+    "4 batch",
+    "5 pad, shift, mask",
+    "6 model to logits to loss",
+    "7 train",
+    "8 encode once and search",
+    "9 detokenize and score",
+)
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """A tensor, or what stands for one: its name, where it comes from, its shape."""
+
+    step: str
+    name: str
+    origin: str
+    shape: str
+    dtype: str = ""
+    depth: int = 0
+
+
+@dataclass
+class _Call:
+    """One call of a module while a batch went through, with the calls inside of it."""
+
+    path: str
+    kind: str
+    inputs: str
+    output: str = ""
+    dtype: str = ""
+    depth: int = 0
+    inner: list["_Call"] = field(default_factory=list)
+
+    def likeness(self) -> tuple[Any, ...]:
+        """What two layers have in common when one may stand for the other."""
+        return self.kind, self.inputs, self.output, [call.likeness() for call in self.inner]
+
+
+def trace(
+    model: Seq2SeqModel,
+    tokenizers: TokenizerPair,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    label_smoothing: float = 0.0,
+    every_layer: bool = False,
+) -> list[TraceRow]:
+    """Follow sentence pairs, given normalised, through the nine steps of a translation model.
+
+    A layer that does what its neighbour did is left out unless `every_layer`. The gradients of the model are used and
+    cleared. Raises DragomanError for a blank sentence.
+    """
+    ids = [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
+    if not all(src and tgt for src, tgt in ids):
+        raise DragomanError("a sentence to trace must not be blank")
+    device = next(model.parameters()).device
+    batch = collate(ids).to(device)
+    model.eval()
+    rows = _text_rows(pairs, tokenizers, ids)
+    rows += _batch_rows(batch)
+    rows += _model_rows(model, batch, label_smoothing, every_layer)
+    rows += _search_rows(model, batch, tokenizers)
+    return rows
+
+
+def _text_rows(
+    pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, ids: Sequence[tuple[list[int], list[int]]]
+) -> list[TraceRow]:
+    rows = [TraceRow(STEPS[0], f"pair {n}", f"{src} → {tgt}", "") for n, (src, tgt) in enumerate(pairs)]
+    for side, tokenizer, column in (("src", tokenizers.src, 0), ("tgt", tokenizers.tgt, 1)):
+        for number, pair in enumerate(ids):
+            pieces = " ".join(labels(tokenizer, pair[column]))
+            rows.append(TraceRow(STEPS[1], f"{side} pieces {number}", pieces, f"({len(pair[column])})"))
+    for side, column in (("src", 0), ("tgt", 1)):
+        for number, pair in enumerate(ids):
+            shown = " ".join(map(str, pair[column]))
+            rows.append(TraceRow(STEPS[2], f"{side} ids {number}", shown, f"({len(pair[column])})", "int"))
+    return sorted(rows, key=lambda row: row.step)
+
+
+def _batch_rows(batch: Batch) -> list[TraceRow]:
+    origins = {
+        "src": "source ids, </s>, then <pad>",
+        "src_mask": "src != <pad>: True = a real token",
+        "tgt_in": "<s>, target ids, then <pad>: what the decoder reads",
+        "tgt_out": "target ids, </s>, then <pad>: what it must say",
+        "tgt_mask": "tgt_out != <pad>",
+    }
+    pads = int((~batch.src_mask).sum() + (~batch.tgt_mask).sum())
+    places = batch.src.numel() + batch.tgt_out.numel()
+    rows = [
+        TraceRow(STEPS[3], "pairs together", f"{len(batch)} pairs as long as the longest of them", f"({len(batch)})"),
+        TraceRow(STEPS[3], "positions", f"of which {pads} are padding", f"({places})"),
+    ]
+    return rows + [
+        TraceRow(STEPS[4], name, origin, *_shape_and_dtype(getattr(batch, name))) for name, origin in origins.items()
+    ]
+
+
+def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every_layer: bool) -> list[TraceRow]:
+    """Steps 6 and 7: every module in the order in which it is called, then the loss and its gradients."""
+    with _recorded(model) as encoder_calls:
+        memory = model.encode(batch.src, batch.src_mask)
+    rows = _call_rows(STEPS[5], encoder_calls, every_layer)
+    rows += [TraceRow(STEPS[5], name, "what encode returns", *found) for name, found in _tensors("memory", memory)]
+    with _recorded(model) as decoder_calls:
+        logits = model.decode(batch.tgt_in, memory)
+    rows += _call_rows(STEPS[5], decoder_calls, every_layer)
+    loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
+    mean = loss / batch.num_tokens
+    rows.append(TraceRow(STEPS[5], "logits", "what decode returns: a score for each token", *_shape_and_dtype(logits)))
+    origin = f"token_loss(logits, tgt_out, tgt_mask), label_smoothing {label_smoothing:g}: {float(loss):.3f} nats"
+    rows.append(TraceRow(STEPS[5], "loss", origin, *_shape_and_dtype(loss)))
+
+    model.zero_grad()
+    mean.backward()
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+    model.zero_grad()
+    tokens = (
+        f"loss / {batch.num_tokens} real target tokens: {float(mean):.3f} nats, perplexity {float(mean.exp()):,.1f}"
+    )
+    rows.append(TraceRow(STEPS[6], "mean loss", tokens, *_shape_and_dtype(mean)))
+    many = f"{len(gradients)} tensors, one for each parameter, together of norm {norm:.3g}"
+    rows.append(TraceRow(STEPS[6], "gradients", many, f"({sum(g.numel() for g in gradients)})"))
+    return rows
+
+
+@torch.inference_mode()
+def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -> list[TraceRow]:
+    """Steps 8 and 9, greedily: the state before the first token and after it, and the text that comes out."""
+    state = model.start(model.encode(batch.src, batch.src_mask))
+    logits, after = model.step(batch.tgt_in[:, 0], state)
+    rows = [TraceRow(STEPS[7], "prev", "<s> for each sentence", *_shape_and_dtype(batch.tgt_in[:, 0]))]
+    before = dict(_tensors("state", state))
+    for name, found in _tensors("state", after):
+        was = before.get(name, ("", ""))[0]
+        rows.append(TraceRow(STEPS[7], name, "unchanged by a step" if was == found[0] else f"was {was} before", *found))
+    rows.append(TraceRow(STEPS[7], "logits", "step(prev, state): the next token only", *_shape_and_dtype(logits)))
+    found_ids = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
+    for number, hypotheses in enumerate(found_ids):
+        text = tokenizers.tgt.decode(hypotheses[0].ids)
+        rows.append(TraceRow(STEPS[8], f"hypothesis {number}", text or "(nothing)", f"({len(hypotheses[0].ids)})"))
+    return rows
+
+
+# --- recording -------------------------------------------------------------------------------------------------------
+
+
+class _recorded:
+    """Collects the calls of a model's modules, outermost first, while the `with` block runs."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.root = model, _Call("", "", "")
+        self.open = [self.root]
+
+    def __enter__(self) -> list[_Call]:
+        self.handles = []
+        for path, module in self.model.named_modules():
+            if path:
+                self.handles += [
+                    module.register_forward_pre_hook(self._before(path), with_kwargs=True),
+                    module.register_forward_hook(self._after),
+                ]
+        return self.root.inner
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def _before(self, path: str) -> Any:
+        def note(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            inputs = ", ".join(shape for _, (shape, _) in _tensors("", [*args, *kwargs.values()]))
+            call = _Call(path, type(module).__name__, inputs, depth=len(self.open) - 1)
+            self.open[-1].inner.append(call)
+            self.open.append(call)
+
+        return note
+
+    def _after(self, module: nn.Module, args: Any, output: Any) -> None:
+        call = self.open.pop()
+        found = [item for _, item in _tensors("", output)]
+        call.output = ", ".join(shape for shape, _ in found)
+        call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in found))
+
+
+def _call_rows(step: str, calls: Sequence[_Call], every_layer: bool) -> list[TraceRow]:
+    rows: list[TraceRow] = []
+    before: _Call | None = None
+    for call in calls:
+        alike = before is not None and call.path != before.path and call.likeness() == before.likeness()
+        if alike and call.inner and not every_layer:
+            assert before is not None
+            rows.append(
+                TraceRow(step, call.path, f"{call.kind}, like {before.path}", call.output, call.dtype, call.depth)
+            )
+            continue
+        before = call
+        shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
+        rows.append(TraceRow(step, call.path, call.kind, shape, call.dtype, call.depth))
+        rows += _call_rows(step, call.inner, every_layer)
+    return rows
+
+
+def _tensors(name: str, value: Any) -> Iterator[tuple[str, tuple[str, str]]]:
+    """(name, (shape, dtype)) of every tensor in a nest of dataclasses, sequences and mappings."""
+    if isinstance(value, Tensor):
+        yield name, _shape_and_dtype(value)
+    elif dataclasses.is_dataclass(value):
+        for item in dataclasses.fields(value):
+            yield from _tensors(f"{name}.{item.name}".lstrip("."), getattr(value, item.name))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _tensors(f"{name}.{key}".lstrip("."), item)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _tensors(f"{name}[{number}]" if name else "", item)
+
+
+def _shape_and_dtype(tensor: Tensor) -> tuple[str, str]:
+    return f"({', '.join(map(str, tensor.shape))})", str(tensor.dtype).removeprefix("torch.")
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def trace_table(rows: Sequence[TraceRow]) -> str:
+    """The rows as text, a heading for each of the nine steps."""
+    names = ["  " * row.depth + row.name for row in rows]
+    wide = min(56, max(map(len, names)))
+    tall = min(44, max(len(row.shape) for row in rows))
+    lines: list[str] = []
+    step = ""
+    for row, name in zip(rows, names, strict=True):
+        if row.step != step:
+            step = row.step
+            lines += ["", step] if lines else [step]
+        lines.append(f"  {name:<{wide}}  {row.shape:<{tall}}  {row.dtype:<7}  {row.origin}".rstrip())
+    return "\n".join(lines)
