@@ -15,12 +15,10 @@ __all__ = ["DragomanError", "__version__", "load"]
 
 
 def load(run: str, **options: Any) -> Any:
-    """What a run is used with, by its task: a `Translator`, or for a classifier a `Predictor`.
+    """What a run directory has learnt, ready for use: a `Translator`, or a `Generator` for a language model.
 
-    `load(run, device="cpu", beam_size=1)`; the options are those of `Translator.load` and `Predictor.load`.
+    `options` are those of its own `load`: `load(run, device="cpu", beam_size=1)`.
     """
-    from dragoman.predictor import READERS, Predictor  # torch takes a second to import
-    from dragoman.translator import Translator, read_run
+    from dragoman import recipe as recipes  # torch takes a second to import
 
-    task = read_run(run, "translation", *READERS)["task"]
-    return Predictor.load(run, **options) if task in READERS else Translator.load(run, **options)
+    return recipes.JOBS[recipes.of_run(run).task].inference.load(run, **options)

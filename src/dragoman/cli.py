@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
 from dragoman.version import __version__
@@ -39,6 +40,7 @@ data_app = typer.Typer(
     no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
 )
 app.add_typer(data_app, name="data")
+app.add_typer(inspect_app, name="inspect")
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
@@ -246,6 +248,11 @@ def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tu
             yield number, found
 
 
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given on the command line; for the others the recipe decides."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int = 1) -> dict[str, Any]:
     changes: dict[str, Any] = {"n_best": n_best} if n_best > 1 else {}
     if beam_size is not None:
@@ -253,6 +260,40 @@ def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int =
     if length_penalty is not None:
         changes["length_penalty"] = {"type": "average", "alpha": length_penalty}
     return changes
+
+
+@app.command()
+def generate(
+    run: Run,
+    prompt: Annotated[str, typer.Option(help="Text to continue. [default: none, a line begins]")] = "",
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens to draw. [default: the recipe's, as for all]")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Less is bolder; 0 takes the likeliest.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Draw from so many of the likeliest.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest that make up this probability.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed, another text.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Texts to write, a line `---` between them.")] = 1,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Continue a text by a language model, as it is drawn.
+
+    Example: dragoman generate runs/tiny-shakespeare --prompt "ROMEO:" --max-tokens 300 --temperature 0.8
+    """
+    from dragoman.generator import Generator
+    from dragoman.text.tokenizers.base import UNK_ID
+
+    sampling = _given(max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    generator = Generator.load(run, which=which, device=device, **sampling)
+    if unknown := generator.ids(prompt).count(UNK_ID):
+        say(f"tokens of the prompt that the model does not know: {unknown}")
+    with _output(None) as write:
+        if count == 1:
+            write(prompt)
+            for piece in generator.stream(prompt):
+                write(piece)
+            write("\n")
+        else:
+            write("\n---\n".join(prompt + text for text in generator.generate([prompt] * count)) + "\n")
 
 
 @contextlib.contextmanager
@@ -291,12 +332,16 @@ def evaluate(
     tokenize: Annotated[
         str | None, typer.Option(help="BLEU's tokenizer: auto, 13a, intl, zh, char, none. [default: the recipe's]")
     ] = None,
+    min_context: Annotated[
+        int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
+    ] = None,
     which: Which = "best",
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Translate test sets and score them: BLEU, chrF and TER by sacreBLEU, with full signatures.
+    """Score a run on test sets: translations by BLEU, chrF and TER (sacreBLEU, with full signatures).
 
+    A language model is scored on --src alone, in nats per token and bits per character.
     Without --src and --ref, the test sets of the run's own recipe are scored.
 
     Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
@@ -308,9 +353,9 @@ def evaluate(
         sources=src or [],
         references=ref or [],
         names=name or [],
-        tokenize=tokenize,
         which=which,
         device=device,
+        **_given(tokenize=tokenize, min_context=min_context),
         **_decoding(beam_size, length_penalty),
     )
     if as_json:

@@ -65,7 +65,6 @@ class Translator:
         Raises DragomanError when the run holds no checkpoint that verifies or its parts do not fit together.
         """
         run_dir = Path(run)
-        path = checkpoint.select(run_dir, which)
         source = run_dir / "config.yaml"
         recipe = read_run(run_dir, "translation")
         settings = {**recipe.get("decoding", {}), **decoding}
@@ -73,6 +72,7 @@ class Translator:
         tokenizers = load_tokenizers(run_dir / "tokenizer")
         union = cast(Any, ModelConfig)  # which mypy does not take for a type
         model = build_model(config.parse(union, recipe.get("model", {}), f"{source}: model"), tokenizers)
+        path = checkpoint.select(run_dir, which)
         checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
         chosen = pick_device(device)
         return cls(

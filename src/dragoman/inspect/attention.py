@@ -109,7 +109,7 @@ def attention_figure(
     title = kind.title + (f", layer {rows[0]}, head {columns[0]}" if large else "")
     figure = sheet(
         max(4.5, 1.3 + query_room + len(columns) * (width + 0.25)),
-        1.2 + key_room + len(rows) * (height + 0.45),
+        1.0 + key_room + len(rows) * (height + 0.45),
         title,
     )
     panels = figure.subplots(len(rows), len(columns), squeeze=False)
@@ -134,7 +134,8 @@ def attention_figure(
     figure.supxlabel(kind.key_label, fontsize=9)
     figure.supylabel(kind.query_label, fontsize=9)
     assert image is not None
-    figure.colorbar(image, ax=panels, label="attention weight", shrink=min(1.0, 1.6 / len(rows) + 0.2), aspect=20)
+    unit = "attention weight (in cells: %)" if large else "attention weight"
+    figure.colorbar(image, ax=panels, label=unit, shrink=min(0.8, 1.6 / len(rows) + 0.2), aspect=20)
     return figure
 
 

@@ -1,9 +1,11 @@
 """What carrying out a recipe is for every kind of task: prepare, train from where the run stands, test, report."""
 
+import hashlib
+import json
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -17,6 +19,7 @@ from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_prec
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
 from dragoman.report import write_report
+from dragoman.text.tokenizers import TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.training.estimate import Estimate, estimate
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.runlog import RunLog
@@ -35,6 +38,7 @@ TEST_SAMPLES = 8
 class RunSettings:
     """What every recipe has, whatever its task."""
 
+    task: str
     run_dir: str
     seed: int = Field(default=1, ge=0, lt=2**63)
     device: DeviceName = "auto"
@@ -74,6 +78,8 @@ class Job(ABC):
     """The settings class of the task's recipes, a `RunSettings`."""
     next_command: ClassVar[str]
     """What to do with a run, `{run}` standing for its directory."""
+    inference: ClassVar[Any]
+    """What its runs are used through; has `load(run, **options)`."""
 
     def __init__(self, recipe: Any) -> None:
         self.recipe = recipe
@@ -222,6 +228,24 @@ class Job(ABC):
 def count_parameters(model: nn.Module) -> int:
     """Trained numbers; a matrix that several modules share counts once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def expected_vocabulary(tokenizer: Any) -> int:
+    """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
+    return int(getattr(tokenizer, "vocab_size", None) or 1000)
+
+
+def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
+    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now."""
+    identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+    marker = directory / "made-from.txt"
+    if marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity:
+        return load_tokenizers(directory)
+    say("learning the tokenizer")
+    tokenizers = learn()
+    save_tokenizers(tokenizers, directory)
+    marker.write_text(identity + "\n", encoding="utf-8")
+    return tokenizers
 
 
 def dropped_text(dropped: Mapping[str, int]) -> str:
