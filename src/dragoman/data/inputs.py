@@ -107,16 +107,18 @@ def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
     return ids[start : start + length]
 
 
+def speller(corpus: LabelledCorpus) -> Callable[[str], str]:
+    """What makes of a text what the tokenizer is to see: normalised, and lower-cased where so set."""
+    normalize = NORMALIZERS[corpus.normalize]
+    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
+
+
 class TextReader:
     """Text to inputs: normalised, lower-cased if so set, tokenized, cut at `max_tokens`. One path for all uses."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: LabelledCorpus) -> None:
         self.tokenizer, self.corpus = tokenizer, corpus
-
-    def spelling(self, text: str) -> str:
-        """The text as the tokenizer is to see it."""
-        text = NORMALIZERS[self.corpus.normalize](text)
-        return text.lower() if self.corpus.lowercase else text
+        self.spelling = speller(corpus)
 
     def __call__(self, texts: Sequence[str], *, training: bool = False, seed: int = 1) -> TextInputs:
         """`training`: segmented anew and cropped in each epoch, where tokenizer and corpus are so set."""
