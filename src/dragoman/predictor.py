@@ -1,8 +1,9 @@
 """Texts or images in, labels out: the one inference path of classifiers, under the command line and evaluation."""
 
+import itertools
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint, config
 from dragoman.confusion import ClassScores, score_labels
-from dragoman.data.inputs import WIDTH_MULTIPLE, ImageReader, Inputs, TextReader
+from dragoman.data.inputs import WIDTH_MULTIPLE, ImageReader, Inputs, TextReader, read_images_in
 from dragoman.data.labelled import LabelledCorpus, Split
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import TextClassifierConfig, ViTConfig
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.translator import read_run
+from dragoman.translator import STREAM_LINES, read_run
 
 BATCH_POSITIONS = 8192
 """Positions of a batch in use, pads included."""
@@ -91,6 +92,21 @@ class Predictor:
             [Prediction(self.labels[label], float(row[label])) for label in order]
             for row, order in zip(probabilities, best.tolist(), strict=True)
         ]
+
+    def label_lines(
+        self, lines: Iterable[str], count: int = 1, *, buffer: int = STREAM_LINES
+    ) -> Iterator[tuple[str, list[Prediction]]]:
+        """`top` for any number of texts, `buffer` of them read ahead: ("", labels), none for a blank line."""
+        source = iter(lines)
+        while chunk := list(itertools.islice(source, buffer)):
+            found = iter(self.top([line for line in chunk if line.strip()], count))
+            yield from (("", next(found) if line.strip() else []) for line in chunk)
+
+    def label_files(self, paths: Iterable[str | Path], count: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
+        """`top` for the images in files, pictures or idx: (name of the image, labels)."""
+        for path in paths:
+            names, images = read_images_in(path)
+            yield from zip(names, self.top(images, count), strict=True)
 
     def probabilities(self, inputs: Sequence[Any]) -> Float[np.ndarray, "inputs labels"]:
         """The probability of each of `labels` for each input, in order."""

@@ -1,6 +1,7 @@
 """What classifiers read, in memory: token ids of texts, pixels of images, and batches of either with their labels."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,8 @@ from dragoman.data.batch import collate_src
 from dragoman.data.keyed import keyed_uniform
 from dragoman.data.labelled import CropConfig, LabelledCorpus
 from dragoman.errors import DragomanError
-from dragoman.text.lines import show
+from dragoman.text.images import read_idx
+from dragoman.text.lines import find, show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import PAD_ID, Tokenizer
 
@@ -54,11 +56,22 @@ class LabelledBatch:
         return replace(self, inputs=inputs, labels=self.labels.to(device, non_blocking=True))
 
 
-class TextInputs:
-    """Texts as token ids; in training, some of them cropped, keyed by (seed, epoch, row)."""
+Resample = Callable[[list[int], random.Random], list[int]]
+"""`Tokenizer.resample`: another segmentation of a text."""
 
-    def __init__(self, ids: Sequence[Sequence[int]], crop: CropConfig | None = None, seed: int = 1) -> None:
-        self.crop, self.seed = crop, seed
+
+class TextInputs:
+    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row)."""
+
+    def __init__(
+        self,
+        ids: Sequence[Sequence[int]],
+        *,
+        resample: Resample | None = None,
+        crop: CropConfig | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.resample, self.crop, self.seed = resample, crop, seed
         self.lengths = np.array([len(of_text) for of_text in ids], dtype=np.int32)
         self._flat = np.fromiter((index for of_text in ids for index in of_text), dtype=np.int32)
         self._offsets = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -73,10 +86,15 @@ class TextInputs:
             ids, mask = collate_src(texts)
             extra = -ids.size(1) % WIDTH_MULTIPLE
             return F.pad(ids, (0, extra), value=PAD_ID), F.pad(mask, (0, extra), value=False)
-        if self.crop:
-            uniform = keyed_uniform(self.seed, epoch, rows, 3)
-            texts = [cropped(ids, numbers, self.crop) for ids, numbers in zip(texts, uniform, strict=True)]
+        if self.resample or self.crop:
+            uniform = keyed_uniform(self.seed, epoch, rows, 4)
+            texts = [self._varied(ids, numbers) for ids, numbers in zip(texts, uniform, strict=True)]
         return collate_src(texts)
+
+    def _varied(self, ids: IntArray, uniform: np.ndarray) -> IntArray:
+        if self.resample:
+            ids = np.array(self.resample(ids.tolist(), random.Random(float(uniform[3]))), dtype=np.int32)
+        return cropped(ids, uniform, self.crop) if self.crop else ids
 
 
 def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
@@ -89,20 +107,28 @@ def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
     return ids[start : start + length]
 
 
+def speller(corpus: LabelledCorpus) -> Callable[[str], str]:
+    """What makes of a text what the tokenizer is to see: normalised, and lower-cased where so set."""
+    normalize = NORMALIZERS[corpus.normalize]
+    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
+
+
 class TextReader:
     """Text to inputs: normalised, lower-cased if so set, tokenized, cut at `max_tokens`. One path for all uses."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: LabelledCorpus) -> None:
         self.tokenizer, self.corpus = tokenizer, corpus
+        self.spelling = speller(corpus)
 
-    def spelling(self, text: str) -> str:
-        """The text as the tokenizer is to see it."""
-        text = NORMALIZERS[self.corpus.normalize](text)
-        return text.lower() if self.corpus.lowercase else text
-
-    def __call__(self, texts: Sequence[str], *, crop: CropConfig | None = None, seed: int = 1) -> TextInputs:
-        encode, limit = self.tokenizer.encode, self.corpus.max_tokens
-        return TextInputs([encode(self.spelling(text))[:limit] for text in texts], crop, seed)
+    def __call__(self, texts: Sequence[str], *, training: bool = False, seed: int = 1) -> TextInputs:
+        """`training`: segmented anew and cropped in each epoch, where tokenizer and corpus are so set."""
+        tokenizer, limit = self.tokenizer, self.corpus.max_tokens
+        return TextInputs(
+            [tokenizer.encode(self.spelling(text))[:limit] for text in texts],
+            resample=tokenizer.resample if training and tokenizer.sampling else None,
+            crop=self.corpus.crop if training else None,
+            seed=seed,
+        )
 
 
 class ImageInputs:
@@ -140,6 +166,14 @@ class ImageReader:
         found = [read_picture(image) if isinstance(image, str | Path) else image for image in images]
         pixels = np.stack([image if image.shape == size else _resized(image, size) for image in found])
         return ImageInputs(pixels, self.num_patches, augmentation, seed)
+
+
+def read_images_in(path: str | Path) -> tuple[list[str], Sequence[Any]]:
+    """(names, images) of a file: an idx file of images (named as MNIST names them, `...-ubyte`), or one picture."""
+    if str(path).removesuffix(".gz").endswith("-ubyte"):
+        pixels = read_idx(find(path), 3)
+        return [f"{path}:{number}" for number in range(1, len(pixels) + 1)], list(pixels)
+    return [str(path)], [read_picture(path)]
 
 
 def read_picture(path: str | Path) -> Float[np.ndarray, "height width"]:

@@ -4,15 +4,15 @@ import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
-from dragoman import checkpoint
+from dragoman import checkpoint, config
 from dragoman.config import Field, settings
 from dragoman.confusion import ClassScores
-from dragoman.data.inputs import Inputs, TextReader
+from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.data.labelled import LabelledCorpus, Split, read_split, read_splits
 from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
@@ -21,19 +21,13 @@ from dragoman.models import TextClassifierConfig
 from dragoman.models.classifier import TextClassifier
 from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.progress import say
-from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters
+from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.classification import ClassificationTask, shown
+from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers import (
-    TOKENIZERS,
-    SingleConfig,
-    Tokenizer,
-    TokenizerPair,
-    WordsConfig,
-    load_tokenizers,
-    save_tokenizers,
-)
+from dragoman.text.tokenizers import SingleConfig, Tokenizer, TokenizerPair, WordsConfig, train_tokenizers
+from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.words import JOINER
 from dragoman.text.vectors import read_vectors
 from dragoman.training.loop import Outcome, Task, Trainer
@@ -67,6 +61,7 @@ class ClassificationRun(RunSettings):
 class ClassifierJob(Job):
     """What jobs of texts and of images have in common. A subclass says how its inputs are read."""
 
+    inference: ClassVar[Any] = Predictor
     things: ClassVar[str]
     """What is labelled, in the plural."""
     splits: tuple[Split, Split, dict[str, Split]]
@@ -183,8 +178,8 @@ class ClassifierJob(Job):
     def evaluate(
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> dict[str, ClassScores]:
-        if foreign := [name for name, value in options.items() if value is not None]:
-            raise DragomanError(f"a classifier has no {foreign[0].replace('_', ' ')}: leave that option out")
+        if options:
+            raise DragomanError(f"--{min(options).replace('_', '-')}: a classifier is not scored by translating")
         if files:
             tests = {name: self.files_split(src, ref) for name, (src, ref) in files.items()}
         else:
@@ -204,27 +199,25 @@ class ClassificationJob(ClassifierJob):
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:
-        size = getattr(self.recipe.tokenizer, "vocab_size", None) or 1000
-        model = self.recipe.model.build(vocab_size=size, num_labels=2, pad_id=0, unk_id=1)
+        model = self.recipe.model.build(
+            vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
+        )
         mask = torch.tensor([[True, True, True], [True, False, False]])
         model(torch.tensor([[4, 5, 3], [3, 0, 0]]), mask).sum().backward()
         return model
 
     def prepare_inputs(self) -> None:
-        recipe, directory = self.recipe, self.run_dir / "tokenizer"
-        if checkpoint.steps(self.run_dir):
-            tokenizer = load_tokenizers(directory).src
-        else:
-            kind = TOKENIZERS[recipe.tokenizer.type]
-            train, _, _ = self.splits
-            spelling = TextReader(cast(Tokenizer, None), recipe.corpus).spelling
-            tokenizer = kind.train(recipe.tokenizer, (spelling(text) for text in train.items))
-            save_tokenizers(TokenizerPair(tokenizer, tokenizer, shared=True), directory)
-        self.reader = TextReader(tokenizer, recipe.corpus)
+        corpus = self.recipe.corpus
+        made_from = [fingerprint(corpus.train), config.to_dict(corpus), config.to_dict(self.recipe)["tokenizer"]]
+        tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
+        self.reader = TextReader(tokenizers.src, corpus)
+
+    def _learn(self) -> TokenizerPair:
+        texts, spelling = self.splits[0].items, speller(self.recipe.corpus)
+        return train_tokenizers(self.recipe.tokenizer, lambda: map(spelling, texts), lambda: iter(()))
 
     def read(self, split: Split, *, training: bool) -> Inputs:
-        crop = self.recipe.corpus.crop if training else None
-        return self.reader(split.items, crop=crop, seed=self.recipe.seed)
+        return self.reader(split.items, training=training, seed=self.recipe.seed)
 
     def build_model(self) -> nn.Module:
         model = build_text_classifier(self.recipe.model, self.reader.tokenizer, len(self.labels))

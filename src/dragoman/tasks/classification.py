@@ -44,7 +44,7 @@ class ClassificationTask:
         return [
             LabelledBatch(
                 self.train.collate(rows, epoch),
-                self.train_numbers[torch.from_numpy(rows)],
+                torch.from_numpy(self.train_numbers[rows]),
                 num_positions=int((self.train.lengths[rows] + 1).sum()),
             )
             for rows in self.plan.step(epoch, step_in_epoch)
@@ -57,7 +57,7 @@ class ClassificationTask:
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing, in nats an example, and accuracy in percent, which is the score."""
         logits = logits_of(model, self.valid, self.device)
-        loss = float(textbook_loss(logits, self.valid_numbers, 0.0)) / len(logits)
+        loss = float(textbook_loss(logits, torch.from_numpy(self.valid_numbers), 0.0)) / len(logits)
         predicted = [self.labels[number] for number in logits.argmax(dim=-1).tolist()]
         accuracy = score_labels(predicted, self.valid_split.labels, self.labels).accuracy
         return Validation(
@@ -66,9 +66,9 @@ class ClassificationTask:
             samples=shown(self.valid_split, predicted, self.samples),
         )
 
-    def _numbers(self, labels: Sequence[str]) -> Tensor:
+    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
         number = {label: row for row, label in enumerate(self.labels)}
-        return torch.from_numpy(np.array([number[label] for label in labels]))
+        return np.array([number[label] for label in labels])
 
 
 def shown(split: Split, predicted: Sequence[str], count: int) -> list[dict[str, str]]:
