@@ -178,7 +178,7 @@ def test_the_beam_search_itself_with_beam_1(seed: int) -> None:
     for penalty in (NoPenalty(), AveragePenalty()):
         config = DecodingConfig(beam_size=1, length_penalty=penalty)
         greedy = search(model, src, src_mask, config, max_lengths=longest)
-        found = beam.beam_search(model, src, src_mask, config, longest, SPECIALS)
+        found = beam.beam_search(model, model.start(model.encode(src, src_mask)), config, longest, SPECIALS)
         if penalty == NoPenalty():
             assert found == greedy
         assert all(a.score >= b.score for [a], [b] in zip(found, greedy, strict=True))
@@ -213,9 +213,9 @@ def test_done_sentences_leave_and_rows_stay_grouped_by_sentence(beam_size: int) 
 
 
 def test_slots() -> None:
-    slots = Slots(num_sentences=4, rows_per_slot=2)  # ROW_MULTIPLE is two slots
-    assert slots.close([False, True, False, True]) == [(1, 1), (3, 3)]
-    assert slots.close([False, True, False, True]) == []
+    slots = Slots(num_sentences=4, rows_per_slot=4, spare=1)  # ROW_MULTIPLE is two slots
+    assert slots.close([False, True, False, True, True]) == [(1, 1), (3, 3)]
+    assert slots.close([False, True, False, True, True]) == []
     assert slots.shrink() == [0, 2]
     assert slots.close([True, False]) == [(0, 0)]
     assert slots.shrink() == [0, 1]

@@ -225,7 +225,10 @@ class DecoderLayer(nn.Module):
     def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
         """What every `step` attends to, projected once."""
         assert self.cross_attention is not None
-        return self.cross_attention.project_keys_values(memory)
+        projected = self.cross_attention.project_keys_values(memory)
+        # Head by head in memory from the first step on, as after a `select`: a CPU may round a product of the same
+        # numbers in another layout differently, and would copy them into this one at every step.
+        return KeysValues(projected.key.contiguous(), projected.value.contiguous())
 
     def step(
         self,
