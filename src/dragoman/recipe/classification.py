@@ -164,6 +164,7 @@ class ClassifierJob(Job):
                 name=name,
                 step=outcome.best_step,
                 **found.scores.to_dict(),
+                sentences=found.scores.examples,
                 decode_s=found.seconds,
                 samples=shown(split, found.predicted, TEST_SAMPLES),
                 elapsed_s=outcome.elapsed_s,
@@ -207,8 +208,9 @@ class ClassificationJob(ClassifierJob):
         return model
 
     def prepare_inputs(self) -> None:
-        corpus = self.recipe.corpus
-        made_from = [fingerprint(corpus.train), config.to_dict(corpus), config.to_dict(self.recipe)["tokenizer"]]
+        corpus, settings = self.recipe.corpus, config.to_dict(self.recipe)
+        made_from = [fingerprint(corpus.train), settings["corpus"]["valid"], corpus.normalize, corpus.lowercase]
+        made_from.append(settings["tokenizer"])
         tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
         self.reader = TextReader(tokenizers.src, corpus)
 
