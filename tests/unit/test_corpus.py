@@ -23,6 +23,7 @@ from dragoman.text.corpus import (
     Pair,
     Source,
     TsvSource,
+    contents,
     files_of,
     find,
     fingerprint,
@@ -30,6 +31,7 @@ from dragoman.text.corpus import (
     read_lines,
     read_pairs,
 )
+from dragoman.text.labelled import LanguagesSource
 from dragoman.text.normalize import NORMALIZERS
 
 Write = Callable[..., Path]
@@ -270,6 +272,17 @@ def test_fingerprint_covers_settings_and_content(write: Write) -> None:
     assert first != fingerprint(source)
     with pytest.raises(DragomanError, match="is a directory"):
         fingerprint(TsvSource(path=str(path.parent)))
+
+
+def test_fingerprint_goes_by_bytes_and_their_roles_not_by_paths(write: Write) -> None:
+    a, b, copy = str(write("a\n", "a")), str(write("b\n", "b")), str(write("a\n", "copy"))
+    assert fingerprint(FilesSource(src=a, tgt=b)) == fingerprint(FilesSource(src=copy, tgt=b))
+    assert fingerprint(FilesSource(src=a, tgt=b)) != fingerprint(FilesSource(src=b, tgt=a))
+    languages = LanguagesSource(files={"de": [a], "en": [b]})
+    assert fingerprint(languages) == fingerprint(LanguagesSource(files={"de": [copy], "en": [b]}))
+    assert fingerprint(languages) != fingerprint(LanguagesSource(files={"en": [a], "de": [b]}))
+    assert contents(languages).keys() == {"files.de", "files.en"}
+    assert contents(DemoSource(split="train")) == {}
 
 
 def test_settings() -> None:

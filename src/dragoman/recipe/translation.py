@@ -1,7 +1,5 @@
 """Recipes for translation: from raw parallel text to a scored translator."""
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,11 +19,19 @@ from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
 from dragoman.models import ModelConfig, TransformerConfig
 from dragoman.progress import say
-from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters, dropped_text
+from dragoman.recipe.job import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    count_parameters,
+    dropped_text,
+    expected_vocabulary,
+    kept_tokenizers,
+)
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, load_tokenizers, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
@@ -208,32 +214,20 @@ def _prepared_line(split: str, report: PrepareReport) -> str:
 
 
 def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
-    """(source size, target size, joint?) as the recipe asks; a vocabulary without a limit counts as 1,000."""
-
-    def size(single: Any) -> int:
-        return int(getattr(single, "vocab_size", None) or 1000)
-
+    """(source size, target size, joint?) as the recipe asks."""
     if tokenizer.type == "separate":
-        return size(tokenizer.src), size(tokenizer.tgt), False
-    return size(tokenizer), size(tokenizer), True
+        return expected_vocabulary(tokenizer.src), expected_vocabulary(tokenizer.tgt), False
+    return expected_vocabulary(tokenizer), expected_vocabulary(tokenizer), True
 
 
 def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
-    """Those of the run directory if they were learnt from this corpus with these settings; otherwise learnt now."""
-    made_from = json.dumps(
-        [fingerprint(recipe.corpus.train), recipe.corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    corpus = recipe.corpus
+    made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    return kept_tokenizers(
+        directory,
+        made_from,
+        lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(corpus, "src"), lambda: _texts(corpus, "tgt")),
     )
-    identity = hashlib.sha256(made_from.encode()).hexdigest()
-    marker = directory / "made-from.txt"
-    if marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity:
-        return load_tokenizers(directory)
-    say("learning the tokenizer")
-    tokenizers = train_tokenizers(
-        recipe.tokenizer, lambda: _texts(recipe.corpus, "src"), lambda: _texts(recipe.corpus, "tgt")
-    )
-    save_tokenizers(tokenizers, directory)
-    marker.write_text(identity + "\n", encoding="utf-8")
-    return tokenizers
 
 
 def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
