@@ -6,19 +6,19 @@
 ['i want a beer']
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.version import __version__
 
-if TYPE_CHECKING:
-    from dragoman.translator import Translator
-
 __all__ = ["DragomanError", "__version__", "load"]
 
 
-def load(run: str, **options: Any) -> "Translator":
-    """The translator of a run directory (`Translator.load`): `load(run, device="cpu", beam_size=1)`."""
-    from dragoman.translator import Translator  # torch takes a second to import
+def load(run: str, **options: Any) -> Any:
+    """What a run directory has learnt, ready for use: a `Translator`, or a `Generator` for a language model.
 
-    return Translator.load(run, **options)
+    `options` are those of its own `load`: `load(run, device="cpu", beam_size=1)`.
+    """
+    from dragoman import recipe as recipes  # torch takes a second to import
+
+    return recipes.JOBS[recipes.of_run(run).task].inference.load(run, **options)

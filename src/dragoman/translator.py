@@ -65,14 +65,14 @@ class Translator:
         Raises DragomanError when the run holds no checkpoint that verifies or its parts do not fit together.
         """
         run_dir = Path(run)
-        path = checkpoint.select(run_dir, which)
         source = run_dir / "config.yaml"
-        recipe = config.read_yaml(source)
+        recipe = read_run(run_dir, "translation")
         settings = {**recipe.get("decoding", {}), **decoding}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
         union = cast(Any, ModelConfig)  # which mypy does not take for a type
         model = build_model(config.parse(union, recipe.get("model", {}), f"{source}: model"), tokenizers)
+        path = checkpoint.select(run_dir, which)
         checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
         chosen = pick_device(device)
         return cls(
@@ -184,3 +184,23 @@ def check_run_dir(run: str | Path) -> Path:
     if not (path / "config.yaml").is_file():
         raise DragomanError(f"{path}: not a run directory (it has no config.yaml)")
     return path
+
+
+COMMANDS = {
+    "translation": "translate",
+    "classification": "predict",
+    "image_classification": "predict",
+    "language_modelling": "generate",
+}
+"""What each task's runs are used with on the command line."""
+
+
+def read_run(run: str | Path, *tasks: str) -> dict[str, Any]:
+    """The recipe of a run directory, as plain data. Raises DragomanError unless its task is one of `tasks`."""
+    path = check_run_dir(run)
+    recipe = config.read_yaml(path / "config.yaml")
+    task = recipe.setdefault("task", "translation")
+    if task not in tasks:
+        hint = f"use it with `dragoman {COMMANDS[task]} {path}`" if task in COMMANDS else "it is of another version"
+        raise DragomanError(f"{path}: a run for {task.replace('_', ' ')}, not for {tasks[0].replace('_', ' ')}: {hint}")
+    return recipe

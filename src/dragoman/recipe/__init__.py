@@ -10,11 +10,19 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.recipe.classification import ClassificationJob, ClassificationRun
+from dragoman.recipe.image_classification import ImageClassificationJob, ImageClassificationRun
 from dragoman.recipe.job import Job, Result, RunSettings, Scores
+from dragoman.recipe.language_modelling import LanguageModellingJob
 from dragoman.recipe.translation import TranslationJob, TranslationRun
 from dragoman.translator import check_run_dir
 
-JOBS: dict[str, type[Job]] = {"translation": TranslationJob}
+JOBS: dict[str, type[Job]] = {
+    "translation": TranslationJob,
+    "classification": ClassificationJob,
+    "image_classification": ImageClassificationJob,
+    "language_modelling": LanguageModellingJob,
+}
 """Each `task:` of a recipe and what carries it out."""
 
 
@@ -79,7 +87,7 @@ def evaluate(
     if names and len(names) != len(sources):
         raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
     if not sources and not recipe.corpus.test:
-        raise DragomanError(f"{run_dir}: its recipe names no test set; give --src and --ref")
+        raise DragomanError(f"{run_dir}: its recipe names no test set; give --src (and --ref, where there is one)")
     titles = names or [path.name for path in sources]
     pairs: list[tuple[Path, Path | None]] = [(src, None) for src in sources]
     if references:
@@ -91,6 +99,8 @@ def evaluate(
 
 __all__ = [
     "JOBS",
+    "ClassificationRun",
+    "ImageClassificationRun",
     "Job",
     "Result",
     "RunSettings",

@@ -44,6 +44,7 @@ TEST_SAMPLES = 8
 class RunSettings:
     """What every recipe has, whatever its task."""
 
+    task: str
     run_dir: str
     seed: int = Field(default=1, ge=0, lt=2**63)
     device: DeviceName = "auto"
@@ -83,6 +84,8 @@ class Job(ABC):
     """The settings class of the task's recipes, a `RunSettings`."""
     next_command: ClassVar[str]
     """What to do with a run, `{run}` standing for its directory."""
+    inference: ClassVar[Any]
+    """What its runs are used through; has `load(run, **options)`."""
 
     def __init__(self, recipe: Any) -> None:
         self.recipe = recipe

@@ -66,6 +66,7 @@ class TranslationJob(Job):
 
     settings: ClassVar[Any] = TranslationRun
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
+    inference: ClassVar[Any] = Translator
     recipe: TranslationRun
 
     def build_untrained(self) -> nn.Module:

@@ -248,10 +248,11 @@ class Trainer:
             samples=result.samples,
             elapsed_s=self.elapsed_s,
         )
-        figures = "  ".join(f"{name} {value:.2f}" for name, value in result.metrics.items())
+        figures = "  ".join(f"{name} {value:.{3 if value < 10 else 2}f}" for name, value in result.metrics.items())
         bar.say(f"step {self.step:,}  epoch {epoch + 1}  {figures}{'  (best so far)' if better else ''}")
         for sample in result.samples[:2]:
-            bar.say(f"    {sample['src']}\n      -> {sample['hyp']}\n      == {sample['ref']}")
+            src, hyp, ref = (sample[name].replace("\n", " ⏎ ") for name in ("src", "hyp", "ref"))
+            bar.say(f"    {src}\n      -> {hyp}\n      == {ref}")
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 

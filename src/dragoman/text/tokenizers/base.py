@@ -54,6 +54,23 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids. Raises DragomanError for an id outside of the vocabulary."""
 
+    def encode_text(self, text: str) -> Iterator[int]:
+        """The ids of a text of any number of lines: each line is `encode`d by itself, and each LF is `</s>`."""
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                yield EOS_ID
+            yield from self.encode(line)
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        """The text that `encode_text` took, its line feeds for certain and its lines as exactly as `decode` can."""
+        lines: list[list[int]] = [[]]
+        for index in ids:
+            if index == EOS_ID:
+                lines.append([])
+            else:
+                lines[-1].append(index)
+        return "\n".join(map(self.decode, lines))
+
     @abstractmethod
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The vocabulary's name of each id, specials included. Raises DragomanError for an id outside of it."""

@@ -1,0 +1,127 @@
+"""One long text as windows of `block_len` tokens: what a language model is trained and measured on.
+
+As with sentence pairs (`plan.py`), which windows go together in which step is a pure function of (seed, epoch, step).
+"""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from dragoman.errors import DragomanError
+
+IntArray = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Rows of consecutive tokens: having read `tgt_in` up to a position, the model must say `tgt_out` there.
+
+    There is nothing to pad; `tgt_mask` is True where a prediction counts. `num_tokens` counts those.
+    """
+
+    tgt_in: Int[Tensor, "batch block_len"]
+    tgt_out: Int[Tensor, "batch block_len"]
+    tgt_mask: Bool[Tensor, "batch block_len"]
+    num_tokens: int
+
+    def to(self, device: torch.device | str) -> "Windows":
+        """These windows with their tensors on `device`."""
+        names = ("tgt_in", "tgt_out", "tgt_mask")
+        return replace(self, **{name: getattr(self, name).to(device, non_blocking=True) for name in names})
+
+
+def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int = 0) -> Windows:
+    """The windows that start at `starts`; their predictions count from the position `first` of each on.
+
+    >>> windows = cut(np.arange(10, 20), np.array([0, 4]), block_len=3, first=np.array([0, 2]))
+    >>> windows.tgt_in
+    tensor([[10, 11, 12],
+            [14, 15, 16]])
+    >>> windows.tgt_out                     # the same, one position later
+    tensor([[11, 12, 13],
+            [15, 16, 17]])
+    >>> windows.tgt_mask.int(), windows.num_tokens
+    (tensor([[1, 1, 1],
+            [0, 0, 1]], dtype=torch.int32), 4)
+    """
+    rows = torch.from_numpy(ids[starts[:, None] + np.arange(block_len + 1)].astype(np.int64))  # (batch, block_len + 1)
+    mask = np.arange(block_len) >= np.broadcast_to(first, len(starts))[:, None]
+    return Windows(rows[:, :-1], rows[:, 1:], torch.from_numpy(mask), int(mask.sum()))
+
+
+class WindowPlan:
+    """The windows of every epoch over a text of `num_tokens` tokens.
+
+    An epoch cuts the text into windows side by side, from an offset of its own, and shuffles them: each token is
+    predicted once, less than `block_len` at either end left out. Batches hold as many windows as `batch_tokens` allows
+    or a few less, so that they are equally large. A step has `micro_batches` of them.
+
+    >>> plan = WindowPlan(num_tokens=14, block_len=3, batch_tokens=6, seed=1)
+    >>> [[starts.tolist() for starts in plan.step(0, step)] for step in range(plan.steps_per_epoch)]
+    [[[8, 5]], [[2]]]
+
+    Raises DragomanError when the text is shorter than two windows, or a window longer than `batch_tokens`.
+    """
+
+    def __init__(
+        self, num_tokens: int, block_len: int, *, batch_tokens: int, micro_batches: int = 1, seed: int = 1
+    ) -> None:
+        assert micro_batches >= 1, f"micro_batches is {micro_batches}, a step needs at least one"
+        if num_tokens < 2 * block_len:
+            raise DragomanError(
+                f"the training text has {num_tokens:,} tokens, and windows of {block_len} need at least "
+                f"{2 * block_len:,}: take more text or lower corpus.block_len"
+            )
+        if batch_tokens < block_len:
+            raise DragomanError(
+                f"a window of {block_len} tokens does not fit into a batch of {batch_tokens}: raise "
+                f"training.batch_tokens to {block_len} or more, or lower corpus.block_len"
+            )
+        self.block_len, self.micro_batches, self.seed = block_len, micro_batches, seed
+        self.num_windows = (num_tokens - block_len) // block_len
+        self.windows_per_batch = batch_tokens // block_len
+        self.steps_per_epoch = -(-self.num_windows // (self.windows_per_batch * micro_batches))
+        num_batches = min(self.num_windows, self.steps_per_epoch * micro_batches)
+        self._cuts = np.linspace(0, self.num_windows, num_batches + 1).round().astype(np.int64)
+        self._epoch: tuple[int, IntArray] | None = None
+
+    def step(self, epoch: int, step: int) -> list[IntArray]:
+        """Where the windows of each micro-batch start; `step` counts from 0 within the epoch."""
+        if not 0 <= step < self.steps_per_epoch:
+            raise IndexError(f"step {step} of epoch {epoch}, which has {self.steps_per_epoch} steps")
+        starts = self._starts(epoch)
+        cuts = self._cuts[step * self.micro_batches : (step + 1) * self.micro_batches + 1]
+        return [starts[begin:end] for begin, end in itertools.pairwise(cuts)]
+
+    def _starts(self, epoch: int) -> IntArray:
+        """The starts of an epoch's windows in their order; only the latest epoch asked for is kept."""
+        if self._epoch is None or self._epoch[0] != epoch:
+            # Raw words of a counter-based generator: numpy promises that these stay the same in every version.
+            noise = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
+            offset = int(noise.random_raw()) % self.block_len
+            order = np.argsort(noise.random_raw(self.num_windows), kind="stable")
+            self._epoch = epoch, offset + order * self.block_len
+        return self._epoch[1]
+
+
+def covering(num_predictions: int, block_len: int, min_context: int) -> tuple[IntArray, IntArray]:
+    """Windows in which each prediction of a text counts exactly once: (their starts, the first that counts in each).
+
+    A window's prediction at position i has seen i + 1 tokens. Each that counts has seen `min_context` to `block_len`
+    of them, but at the start of the text, where there are not so many. `min_context` 1: windows side by side.
+
+    >>> starts, first = covering(10, block_len=4, min_context=3)
+    >>> starts.tolist(), first.tolist()
+    ([0, 2, 4, 6], [0, 2, 2, 2])
+    """
+    block_len = min(block_len, num_predictions)
+    stride = max(1, block_len - min_context + 1)
+    last = num_predictions - block_len
+    starts = np.append(np.arange(0, last, stride), last)
+    ends = starts + block_len
+    return starts, np.concatenate([[0], ends[:-1] - starts[1:]])
