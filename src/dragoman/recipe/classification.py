@@ -16,7 +16,7 @@ from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.data.labelled import LabelledCorpus, Split, read_split, read_splits
 from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.models import TextClassifierConfig
 from dragoman.models.classifier import TextClassifier
 from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
@@ -99,7 +99,8 @@ class ClassifierJob(Job):
                 f"{', '.join(self.labels)} now: choose another run_dir=..."
             )
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
-        (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
+        with writing(self.run_dir / LABELS):
+            (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
         self.prepare_inputs()
         counts = {name: len(split) for name, split in {"train": train, "valid": valid, **tests}.items()}
         return [f"{name}: {count:,} {self.things}" for name, count in counts.items()] + [
