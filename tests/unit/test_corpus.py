@@ -211,6 +211,7 @@ def test_tsv(write: Write) -> None:
         ("a\tb\nc\td\te\n", "text.de:2: 3 tab-separated columns, but line 1 has 2: is there a tab"),
         ("a\tb\tc\nd\te\n", "text.de:2: 2 tab-separated columns, but line 1 has 3"),
         ("a\tb\n\n", "text.de:2: 1 tab-separated column"),
+        ("a\tb\nc\td\re\n", "text.de:2: a line break inside of a text"),
     ],
 )
 def test_ragged_tsv_is_refused(write: Write, content: str, complaint: str) -> None:
@@ -219,8 +220,8 @@ def test_ragged_tsv_is_refused(write: Write, content: str, complaint: str) -> No
 
 
 def test_jsonl(write: Write) -> None:
-    path = write('{"src": "ein\\nHund", "tgt": "a dog", "id": 7}\n{"tgt": "", "src": "\\ud83d\\ude00"}\n')
-    assert jsonl(path) == [Pair(1, "ein\nHund", "a dog"), Pair(2, "😀", "")]
+    path = write('{"src": "ein\\u2028Hund", "tgt": "a dog", "id": 7}\n{"tgt": "", "src": "\\ud83d\\ude00"}\n')
+    assert jsonl(path) == [Pair(1, "ein\u2028Hund", "a dog"), Pair(2, "😀", "")]
 
 
 @pytest.mark.parametrize(
@@ -238,6 +239,8 @@ def test_jsonl(write: Write) -> None:
         ('{"src": "a", "tgt": "b", "src": "c"}', "key 'src' twice"),
         ('{"src": "a\\u0000", "tgt": "b"}', "'src' holds a NUL character"),
         ('{"src": "a", "tgt": "\\ud83d"}', "'tgt' holds .* half a surrogate pair"),
+        ('{"src": "a\\nb", "tgt": "c"}', "'src': a line break inside of a text"),
+        ('{"src": "a", "tgt": "c\\r"}', "'tgt': a line break inside of a text"),
         ("[" * 100_000, "not a JSON object"),
     ],
 )

@@ -206,7 +206,9 @@ def _pairs_of_tsv(source: TsvSource, path: Path) -> Iterator[Pair]:
                 f"{show(path)}:{number}: {_columns(len(columns))}, but line 1 has {expected}: "
                 "is there a tab inside a text?"
             )
-        yield Pair(number, columns[source.src_column - 1], columns[source.tgt_column - 1])
+        src, tgt = columns[source.src_column - 1], columns[source.tgt_column - 1]
+        _check_one_line(src + tgt, f"{show(path)}:{number}")
+        yield Pair(number, src, tgt)
 
 
 def _columns(count: int) -> str:
@@ -243,7 +245,16 @@ def _text(record: dict[str, Any], key: str, where: str) -> str:
         raise DragomanError(f"{where}: {key!r} must be a string, found {_json_type(text)}")
     if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
         raise DragomanError(f"{where}: {key!r} holds a NUL character or half a surrogate pair")
+    _check_one_line(text, f"{where}: {key!r}")
     return text
+
+
+def _check_one_line(text: str, where: str) -> None:
+    """A text is one line everywhere behind its reader: in files that are split off, and in translations."""
+    if "\n" in text or "\r" in text:
+        raise DragomanError(
+            f"{where}: a line break inside of a text: make it a pair for each line, or replace the break by a space"
+        )
 
 
 def _json_type(value: Any) -> str:
