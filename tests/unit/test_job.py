@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -184,3 +186,13 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
     (tmp_path / "train.de").write_text(GERMAN, encoding="utf-8")
     job(recipe).prepare()
     assert load_tokenizers(directory).src.id_of("eins") > 3
+
+
+def test_a_run_that_was_never_validated_has_no_best_score(
+    recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = SimpleNamespace(step=5, best_step=0, best_score=-math.inf, elapsed_before=1.0)
+    monkeypatch.setattr(TranslationJob, "_trainer", lambda *_: trainer)
+    monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
+    result = job(recipe).run()
+    assert (result.best, result.outcome.best_score) == (None, None)

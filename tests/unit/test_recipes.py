@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import config
 from dragoman import recipe as recipes
+from dragoman.errors import DragomanError
+from dragoman.recipe.translation import TranslationJob
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -24,13 +27,44 @@ def test_recipe_builds(path: Path) -> None:
 
 
 def test_a_recipe_survives_being_written_and_read(tmp_path: Path) -> None:
-    from dragoman import config
-
     for path in RECIPES:
         recipe = recipes.load(path)
         copy = tmp_path / path.name
         copy.write_text(config.to_yaml(recipe), encoding="utf-8")
         assert recipes.load(copy) == recipe
+
+
+@pytest.mark.parametrize("task", ["[a]", "{a: b}", "3", "sorting"])
+def test_a_task_that_is_none_gets_one_clear_line(tmp_path: Path, task: str) -> None:
+    (tmp_path / "odd.yaml").write_text(f"task: {task}\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"odd.yaml: `task`: no .* known: translation, "):
+        recipes.load(tmp_path / "odd.yaml")
+
+
+@pytest.mark.parametrize(
+    ("sources", "names", "expected"),
+    [
+        (["a/test.de", "b/test.de", "c.de"], [], ["a/test.de", "b/test.de", "c.de"]),
+        (["a/test.de", "b/dev.de"], [], ["test.de", "dev.de"]),
+        (["a/test.de", "b/test.de"], ["x", "y"], ["x", "y"]),
+        (["a/test.de", "b/dev.de"], ["x", "x"], "--name x twice"),
+        (["a/test.de", "a/test.de"], [], "--src a/test.de twice: give each set a --name"),
+        (["a/test.de", "a/test.de"], ["x", "y"], ["x", "y"]),
+    ],
+)
+def test_no_set_is_lost_because_two_have_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: list[str], names: list[str], expected: list[str] | str
+) -> None:
+    recipe = recipes.load(ROOT / "recipes/multi30k-en-de.yaml")
+    (tmp_path / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
+    monkeypatch.setattr(TranslationJob, "evaluate", lambda self, files, *_, **__: files)
+    paths = [Path(source) for source in sources]
+    if isinstance(expected, str):
+        with pytest.raises(DragomanError, match=expected):
+            recipes.evaluate(tmp_path, sources=paths, references=[], names=names)
+    else:
+        found = recipes.evaluate(tmp_path, sources=paths, references=[], names=names)
+        assert found == {name: (path, None) for name, path in zip(expected, paths, strict=True)}
 
 
 def test_readme_commands_exist() -> None:
