@@ -1,7 +1,11 @@
 """Every recipe that ships builds; every command that the README shows exists."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -9,6 +13,8 @@ from dragoman import config
 from dragoman import recipe as recipes
 from dragoman.errors import DragomanError
 from dragoman.recipe.translation import TranslationJob
+from dragoman.text import embedded
+from dragoman.text.plain import EmbeddedPair
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -32,6 +38,55 @@ def test_a_recipe_survives_being_written_and_read(tmp_path: Path) -> None:
         copy = tmp_path / path.name
         copy.write_text(config.to_yaml(recipe), encoding="utf-8")
         assert recipes.load(copy) == recipe
+
+
+SPACY = "tokenizer={type: words, rules: spacy, lang: sv}"
+SEPARATE = "tokenizer={type: separate, src: {type: words}, tgt: {type: words, rules: spacy, lang: sv}}"
+
+
+@pytest.mark.parametrize("path", [ROOT / "recipes/multi30k-en-de.yaml", ROOT / "recipes/trec.yaml"])
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ([SPACY], "`rules: spacy` needs spaCy: pip install"),
+        (["model.position={type: learned, max_len: 300}", "corpus.max_tokens=300"], "more than model.position.max_len"),
+        (["training.precision=float16"], "precision"),
+    ],
+)
+def test_check_refuses_what_training_would(
+    monkeypatch: pytest.MonkeyPatch, path: Path, changes: list[str], complaint: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(DragomanError, match=complaint):
+        recipes.check(recipes.load(path, changes))
+
+
+def test_check_looks_at_both_sides_and_lets_fitting_positions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    path = ROOT / "recipes/multi30k-en-de.yaml"
+    fits = ["model.position={type: learned, max_len: 257}", "corpus.max_tokens=256"]
+    assert recipes.check(recipes.load(path, fits))
+    with pytest.raises(DragomanError, match="needs spaCy"):
+        recipes.check(recipes.load(path, [SEPARATE, "model.tie_embeddings=output"]))
+
+
+def test_an_embedded_pair_that_is_none_is_refused_as_the_recipe_is_read() -> None:
+    assert set(embedded.PAIRS) == set(get_args(EmbeddedPair))
+    for path, key in (("demo", "corpus.train"), ("lm-demo", "corpus.valid")):
+        with pytest.raises(DragomanError, match=f"{key}.pair.*'de-en'.*given: 'xx-yy'"):
+            recipes.load(ROOT / f"recipes/{path}.yaml", [f"{key}.pair=xx-yy"])
+
+
+def test_check_is_quick_because_it_imports_little() -> None:
+    heavy = {"torch._dynamo", "tensorboard", "matplotlib", "sacrebleu", "jinja2", "spacy", "jieba", "transformers"}
+    code = (
+        "import sys, dragoman.cli; from dragoman import recipe as recipes; "
+        "recipes.check(recipes.load('recipes/multi30k-en-de.yaml')); "
+        f"sys.exit(', '.join({heavy} & sys.modules.keys()) or 0)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("task", ["[a]", "{a: b}", "3", "sorting"])

@@ -21,12 +21,27 @@ from dragoman.models import TextClassifierConfig
 from dragoman.models.classifier import TextClassifier
 from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.progress import say
-from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters, expected_vocabulary, kept_tokenizers
+from dragoman.recipe.job import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    check_positions,
+    count_parameters,
+    expected_vocabulary,
+    kept_tokenizers,
+)
 from dragoman.tasks.classification import ClassificationTask, shown
 from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers import SingleConfig, Tokenizer, TokenizerPair, WordsConfig, train_tokenizers
+from dragoman.text.tokenizers import (
+    SingleConfig,
+    Tokenizer,
+    TokenizerPair,
+    WordsConfig,
+    check_tokenizers,
+    train_tokenizers,
+)
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.words import JOINER
 from dragoman.text.vectors import read_vectors
@@ -200,6 +215,8 @@ class ClassificationJob(ClassifierJob):
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         model = self.recipe.model.build(
             vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
         )

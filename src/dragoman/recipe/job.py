@@ -18,6 +18,7 @@ from dragoman import checkpoint, config
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
+from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say
 from dragoman.report import write_report
 from dragoman.text.corpus import contents
@@ -127,11 +128,11 @@ class Job(ABC):
     def check(self) -> int:
         """Build everything that the recipe describes but its data; the number of parameters.
 
-        Raises DragomanError where parts do not fit each other.
+        Raises DragomanError where parts do not fit each other, or need what this machine does not have. The optimizer
+        is left out: its settings are checked as they are read, and the first one built costs PyTorch a second.
         """
         model, training = self.build_untrained(), self.recipe.training
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
-        training.optimizer.build(model)
         pick_precision(training.precision, pick_device(self.recipe.device), self.recipe.model.d_model)
         return count_parameters(model)
 
@@ -271,6 +272,16 @@ def count_parameters(model: nn.Module) -> int:
 def expected_vocabulary(tokenizer: Any) -> int:
     """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
     return int(getattr(tokenizer, "vocab_size", None) or 1000)
+
+
+def check_positions(model: Any, max_tokens: int) -> None:
+    """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
+    position = getattr(model, "position", None)
+    if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
+        raise DragomanError(
+            f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
+            f"({position.max_len}): raise that, or lower corpus.max_tokens"
+        )
 
 
 def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:

@@ -23,6 +23,7 @@ from dragoman.recipe.job import (
     TEST_SAMPLES,
     Job,
     RunSettings,
+    check_positions,
     count_parameters,
     dropped_text,
     expected_vocabulary,
@@ -31,7 +32,7 @@ from dragoman.recipe.job import (
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, check_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
@@ -70,6 +71,8 @@ class TranslationJob(Job):
     recipe: TranslationRun
 
     def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         src_size, tgt_size, shared = _expected_vocabulary(self.recipe.tokenizer)
         model = self.recipe.model.build(src_vocab_size=src_size, tgt_vocab_size=tgt_size, shared_vocab=shared, pad_id=0)
         batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])

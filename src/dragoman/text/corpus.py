@@ -24,7 +24,7 @@ from dragoman.text import toy
 from dragoman.text.images import IdxSource
 from dragoman.text.labelled import ConcatSource, ExampleSource, LabelledSource, LanguagesSource
 from dragoman.text.lines import check_is_file, find, lines_in, read_lines, reporting_os_errors, show
-from dragoman.text.plain import PlainSource, TextSource
+from dragoman.text.plain import EmbeddedPair, PlainSource, TextSource
 from dragoman.text.toy import ToySource
 from dragoman.version import __version__
 
@@ -76,7 +76,7 @@ class DemoSource:
     """Made-up sentences that come with Dragoman, for a first run without any file (`text/embedded/`)."""
 
     type: Literal["demo"] = "demo"
-    pair: str = "de-en"
+    pair: EmbeddedPair = "de-en"
     split: Literal["train", "valid", "test"]
     size: Annotated[int, Field(ge=1)] | None = None
     seed: int = 1

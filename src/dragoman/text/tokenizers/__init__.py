@@ -39,6 +39,7 @@ __all__ = [
     "TokenizerPair",
     "WhitespaceConfig",
     "WordsConfig",
+    "check_tokenizers",
     "load_tokenizers",
     "save_tokenizers",
     "train_tokenizers",
@@ -72,6 +73,12 @@ class TokenizerPair:
 
 
 Lines = Callable[[], Iterator[str]]
+
+
+def check_tokenizers(config: TokenizerConfig) -> None:
+    """Raises DragomanError when a tokenizer of these settings needs a library that is not installed."""
+    for single in (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,):
+        TOKENIZERS[single.type].check(single)
 
 
 def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines) -> TokenizerPair:
