@@ -399,7 +399,7 @@ def report(run: Run) -> None:
 
 @app.command()
 def demo(
-    recipe: Annotated[Path, typer.Option(help="The demo's recipe.")] = Path("recipes/demo.yaml"),
+    recipe: Annotated[Path | None, typer.Option(help="The demo's recipe. [default: Dragoman's own]")] = None,
     overrides: Overrides = None,
 ) -> None:
     """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""

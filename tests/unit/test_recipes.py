@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 
-from dragoman import config
+from dragoman import config, demo
 from dragoman import recipe as recipes
 from dragoman.errors import DragomanError
 from dragoman.recipe.translation import TranslationJob
@@ -120,6 +122,19 @@ def test_no_set_is_lost_because_two_have_one_name(
     else:
         found = recipes.evaluate(tmp_path, sources=paths, references=[], names=names)
         assert found == {name: (path, None) for name, path in zip(expected, paths, strict=True)}
+
+
+def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its recipe is package data, of which recipes/demo.yaml is a link."""
+    monkeypatch.chdir(tmp_path)
+    started = []
+    monkeypatch.setattr(recipes, "run", lambda recipe: started.append(recipe) or SimpleNamespace(tests={}))
+    with pytest.raises(DragomanError, match="stopped before it was scored"):
+        demo.run_demo(None, ["seed=3"])
+    assert started == [recipes.load(ROOT / "recipes/demo.yaml", ["seed=3"])]
+    assert (ROOT / "recipes/demo.yaml").samefile(demo.RECIPE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman"]
 
 
 def test_readme_commands_exist() -> None:
