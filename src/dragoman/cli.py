@@ -1,6 +1,7 @@
 """The command line: a command parses its arguments and calls one function. Results to stdout, all else to stderr."""
 
 import contextlib
+import itertools
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
 from dragoman.version import __version__
@@ -38,6 +40,7 @@ data_app = typer.Typer(
     no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
 )
 app.add_typer(data_app, name="data")
+app.add_typer(inspect_app, name="inspect")
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
@@ -179,9 +182,65 @@ def translate(
             bar.advance()
 
 
-def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
-    import itertools
+@app.command()
+def predict(
+    run: Run,
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Where the run labels images: pictures (light strokes on dark, like MNIST's), or idx files.",
+            show_default=False,
+        ),
+    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Texts to label. [default: stdin]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many labels for each, most probable first.")] = 1,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Show how probable each label is.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write a JSON object a line.")] = False,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Label texts, or images: one line in, one line out; blank lines stay blank.
 
+    The columns are separated by tabs: an image's name, then each label, with its probability if so asked.
+
+    Examples:
+
+        dragoman predict runs/language-id --probabilities < some.txt
+
+        dragoman predict runs/mnist-vit digit.png --top 3
+    """
+    from dragoman.predictor import Predictor
+    from dragoman.progress import Progress
+    from dragoman.text.corpus import lines_in, read_lines
+    from dragoman.translator import STREAM_LINES, check_run_dir
+
+    predictor = Predictor.load(check_run_dir(run), which=which, device=device)
+    interactive = False
+    if predictor.reads_images:
+        if not images:
+            raise DragomanError(f"{run} labels images: name them, as in `dragoman predict {run} digit.png`")
+        results = predictor.label_files(images, top)
+    else:
+        if images:
+            raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
+        interactive = input is None and sys.stdin.isatty()
+        if interactive:
+            say("type or paste text, a line at a time; Ctrl-D ends")
+        lines = read_lines(input) if input else lines_in(sys.stdin.buffer, "standard input")
+        results = predictor.label_lines(lines, top, buffer=1 if interactive else STREAM_LINES)
+    with _output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
+        for name, found in results:
+            if as_json:
+                record = {"image": name} if name else {}
+                write(json.dumps({**record, "labels": [vars(item) for item in found]}, ensure_ascii=False) + "\n")
+            else:
+                columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in found]
+                write("\t".join([name, *itertools.chain(*columns)] if name else itertools.chain(*columns)) + "\n")
+            bar.advance()
+
+
+def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
     number = 0
     while chunk := list(itertools.islice(lines, buffer)):
         for found in translator.n_best(chunk):

@@ -1,6 +1,6 @@
 """What every model family in the table promises, in each of its variants."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -9,11 +9,16 @@ from dragoman import checkpoint
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.models import MODELS, Seq2SeqModel
+from dragoman.models.blocks import PositionConfig
+from dragoman.nn.feedforward import FEED_FORWARDS
+from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
 from dragoman.training.loss import token_loss
 
 VOCAB = 23
+POSITIONS = {scheme.type for scheme in get_args(get_args(PositionConfig)[0])}
 SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
 RECURRENT = {"d_embedding": 16, "d_model": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}
+LEARNED, HALF_SPLIT = {"type": "learned", "max_len": 64}, {"type": "sinusoidal", "layout": "half_split"}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "recurrent": [
         {**RECURRENT, "tie_embeddings": "all", "cell": cell, "attention": attention, **more}
@@ -28,12 +33,18 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         )
     ],
     "transformer": [
-        {**SMALL, "norm_placement": placement, "position": position, "tie_embeddings": tie, "activation": activation}
-        for placement in ("pre", "post")
-        for position in ({"type": "sinusoidal"}, {"type": "learned", "max_len": 64})
-        for tie, activation in (("all", "relu"), ("output", "gelu"))
-    ]
-    + [{**SMALL, "tie_embeddings": "none", "scale_embeddings": False}],
+        {**SMALL, **more}
+        for more in (
+            {"activation": "relu", "attention_dropout": 0.1},
+            {"norm_placement": "post", "position": LEARNED, "activation": "gelu", "tie_embeddings": "output"},
+            {"norm_placement": "output", "norm": "rms", "position": HALF_SPLIT, "activation": "swiglu"},
+            {"position": {"type": "rotary"}, "activation": "gelu_tanh", "tie_embeddings": "none"},
+            {"norm_placement": "post", "norm": "rms", "position": {"type": "alibi"}, "embedding_norm": True},
+            {"position": {"type": "none"}, "activation": "swiglu", "num_kv_heads": 1, "scale_embeddings": False},
+            {"norm_placement": "output", "position": {"type": "rotary"}, "num_kv_heads": 1, "embedding_norm": True},
+            {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "activation": "gelu"},
+        )
+    ],
 }
 CASES = [(family, variant) for family in MODELS for variant in VARIANTS[family]]
 PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), ([20], [21]), ([22, 4, 9], [5, 5, 5, 6])]
@@ -41,6 +52,15 @@ PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), (
 
 def test_every_family_has_variants_here() -> None:
     assert VARIANTS.keys() == MODELS.keys()
+
+
+@pytest.mark.parametrize(
+    ("setting", "table"),
+    [("norm", NORMS), ("norm_placement", NORM_PLACEMENTS), ("activation", FEED_FORWARDS), ("position", POSITIONS)],
+)
+def test_every_row_of_the_transformers_tables_is_a_variant_here(setting: str, table: Any) -> None:
+    found = [getattr(MODELS["transformer"](**variant), setting) for variant in VARIANTS["transformer"]]
+    assert {getattr(value, "type", value) for value in found} == set(table)
 
 
 @pytest.fixture(params=CASES, ids=lambda case: "-".join([case[0], *map(str, list(case[1].values())[5:])]))
@@ -96,13 +116,15 @@ def test_reorder_selects_expands_and_drops(build: Any, rows: list[int]) -> None:
 
 def test_the_future_does_not_reach_back(build: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
-    changed = batch.tgt_in.clone()
-    changed[:, 4:] = 7
     with torch.no_grad():
         memory = model.encode(batch.src, batch.src_mask)
-        before, after = model.decode(batch.tgt_in, memory), model.decode(changed, memory)
-    assert torch.equal(before[:, :4], after[:, :4])
-    assert not torch.equal(before[:, 4:], after[:, 4:])
+        before = model.decode(batch.tgt_in, memory)
+        for now in range(1, batch.tgt_in.size(1)):
+            changed = batch.tgt_in.clone()
+            changed[:, now:] = 4 + (changed[:, now:] + 3) % (VOCAB - 4)
+            after = model.decode(changed, memory)
+            assert torch.equal(before[:, :now], after[:, :now])
+            assert (before[:, now] != after[:, now]).any(dim=-1).all()
 
 
 def test_padding_changes_nothing(build: Any) -> None:
@@ -114,6 +136,38 @@ def test_padding_changes_nothing(build: Any) -> None:
             torch.testing.assert_close(together[row, : len(alone)], alone, atol=1e-5, rtol=1e-5)
         garbage = batch.src.masked_fill(~batch.src_mask, 11)  # what stands at a pad must not matter
         assert torch.equal(model(garbage, batch.src_mask, batch.tgt_in), together)
+
+
+def test_padding_may_be_no_number(build: Any) -> None:
+    """NaN is what no weight of zero can hide: real positions must not so much as multiply by what stands at a pad."""
+    model, batch = build().eval(), collate(PAIRS)
+    clean = logits_of(model, batch)
+    pads = ~batch.src_mask[:, :, None]
+    poison = model.src_embedding.register_forward_hook(lambda _, ids, vectors: vectors.masked_fill(pads, torch.nan))
+    memory = model.encode(batch.src, batch.src_mask)
+    poison.remove()  # source and target may share the embedding
+    logits = model.decode(batch.tgt_in, memory)
+    assert torch.equal(logits, clean)
+    token_loss(logits, batch.tgt_out, batch.tgt_mask).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+
+
+def test_attention_maps_see_what_may_be_seen(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        maps = model.attention_maps(batch.src, batch.src_mask, batch.tgt_in)
+    src_len, tgt_len = batch.src.size(1), batch.tgt_in.size(1)
+    assert src_len != tgt_len
+    for name, weights in maps.items():
+        side, *_, kind = name.split(".")
+        hidden = ~batch.src_mask[:, None, None, :]
+        if (side, kind) == ("decoder", "self"):
+            hidden = torch.ones(tgt_len, tgt_len, dtype=torch.bool).triu(1)
+        queries = src_len if side == "encoder" else tgt_len
+        assert weights.shape == (len(PAIRS), weights.size(1), queries, hidden.size(-1)), name
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+        assert (weights >= 0).all(), name
+        assert not weights.masked_select(hidden).any(), name
 
 
 def test_overfits_eight_pairs_and_translates_them(build: Any) -> None:
@@ -145,6 +199,23 @@ def test_gradients_reach_every_parameter_and_are_finite(build: Any) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
+
+
+def test_bfloat16_trains_and_decodes(build: Any) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    exact = logits_of(model, batch).detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = logits_of(model, batch)
+        token_loss(logits, batch.tgt_out, batch.tgt_mask).backward()
+        with torch.inference_mode():
+            state = model.start(model.encode(batch.src, batch.src_mask))
+            steps = []
+            for position in range(batch.tgt_in.size(1)):
+                step, state = model.step(batch.tgt_in[:, position], state)
+                steps.append(step)
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    torch.testing.assert_close(logits.float(), exact, atol=0.1, rtol=0.1)
+    torch.testing.assert_close(torch.stack(steps, dim=1).float(), exact, atol=0.1, rtol=0.1)
 
 
 def test_saved_and_loaded_is_equal(build: Any, tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""The textbook attention, the fused one and PyTorch's own modules agree, in outputs and gradients."""
+"""The Transformer and PyTorch's own modules agree, in outputs and gradients; sizes, ties and attention maps."""
 
 import pytest
 import torch
@@ -6,33 +6,14 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.models import TransformerConfig
-from dragoman.nn.attention import MultiHeadAttention, fused_attention, textbook_attention
+from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.masks import key_mask, subsequent_mask
-from dragoman.nn.positions import LearnedPositions, SinusoidalPositions, sinusoidal_table
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
 
 def source_mask() -> Tensor:
     return torch.tensor([[True] * 7, [True] * 4 + [False] * 3, [True] + [False] * 6])
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_textbook_equals_fused(masked: bool) -> None:
-    torch.manual_seed(0)
-    query, key, value = (torch.randn(3, 2, 7, 8, requires_grad=True) for _ in range(3))
-    mask = (subsequent_mask(7) & key_mask(source_mask())) if masked else None
-    textbook, weights = textbook_attention(query, key, value, mask)
-    fused = fused_attention(query, key, value, mask)
-    torch.testing.assert_close(textbook, fused, **CLOSE)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 2, 7))
-    upstream = torch.randn_like(fused)
-    for ours, theirs in zip(
-        torch.autograd.grad(textbook, (query, key, value), upstream),
-        torch.autograd.grad(fused, (query, key, value), upstream),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, theirs, **CLOSE)
 
 
 def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
@@ -152,28 +133,14 @@ def copy_transformer(
     return pairs
 
 
-def test_sinusoids_by_the_formula_and_growing() -> None:
-    table = sinusoidal_table(30, 8)
-    for position, column in ((0, 0), (3, 2), (29, 7), (11, 5)):
-        angle = torch.tensor(position / 10_000 ** (2 * (column // 2) / 8), dtype=torch.float64)
-        expected = angle.cos() if column % 2 else angle.sin()
-        assert table[position, column].item() == pytest.approx(expected.item(), abs=1e-6)
-    positions = SinusoidalPositions(8, length=4)
-    assert torch.equal(positions(0, 30), table)
-    assert torch.equal(positions(25, 5), table[25:])
-
-
-def test_learned_positions_refuse_what_they_do_not_have() -> None:
-    positions = LearnedPositions(8, max_len=6)
-    assert positions(2, 4).shape == (4, 8)
-    with pytest.raises(DragomanError, match=r"7 tokens .* 6 learned positions"):
-        positions(6, 1)
-
-
 def test_sizes_that_do_not_fit_are_refused() -> None:
     sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "pad_id": 0}
     with pytest.raises(DragomanError, match=r"multiple of model\.num_heads"):
         TransformerConfig(d_model=10, num_heads=4).build(shared_vocab=True, **sizes)
+    with pytest.raises(DragomanError, match=r"num_heads \(4\) must be a multiple of model\.num_kv_heads \(3\)"):
+        TransformerConfig(num_heads=4, num_kv_heads=3).build(shared_vocab=True, **sizes)
+    with pytest.raises(DragomanError, match=r"rotary .* is 3, an odd number"):
+        TransformerConfig(d_model=12, position={"type": "rotary"}).build(shared_vocab=True, **sizes)
     with pytest.raises(DragomanError, match="joint vocabulary"):
         TransformerConfig(tie_embeddings="all").build(shared_vocab=False, **sizes)
 
@@ -186,3 +153,44 @@ def test_tying_shares_the_very_tensor() -> None:
     two_way = TransformerConfig(tie_embeddings="output").build(**sizes)
     assert two_way.src_embedding.tokens is not two_way.tgt_embedding.tokens
     assert two_way.output.weight is two_way.tgt_embedding.tokens.embedding.weight
+
+
+@pytest.mark.parametrize("placement", ["pre", "output", "post"])
+def test_a_stack_ends_normalised(placement: str) -> None:
+    """Where the residual path has not been normalised, one more norm does it."""
+    torch.manual_seed(0)
+    model = TransformerConfig(norm_placement=placement, dropout=0.0, d_model=16).build(
+        src_vocab_size=9, tgt_vocab_size=9, shared_vocab=True, pad_id=0
+    )
+    hidden = model.encode(torch.randint(4, 9, (3, 7)), source_mask()).hidden
+    torch.testing.assert_close(hidden.mean(-1), torch.zeros(3, 7), atol=1e-5, rtol=0)
+    torch.testing.assert_close(hidden.std(-1, correction=0), torch.ones(3, 7), atol=1e-3, rtol=0)
+
+
+def test_attention_maps_are_named_and_taken_on_the_way() -> None:
+    torch.manual_seed(0)
+    model = (
+        TransformerConfig(num_encoder_layers=2, num_decoder_layers=1)
+        .build(src_vocab_size=19, tgt_vocab_size=19, shared_vocab=True, pad_id=0)
+        .eval()
+    )
+    src, tgt_in = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
+    maps = model.attention_maps(src, source_mask(), tgt_in)
+    assert list(maps) == ["encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross"]
+    collected: list[Tensor] = []
+    with_maps = model.decode(tgt_in, model.encode(src, source_mask(), collected), collected)
+    torch.testing.assert_close(with_maps, model(src, source_mask(), tgt_in), **CLOSE)
+    for found, weights in zip(maps.values(), collected, strict=True):
+        assert torch.equal(found, weights)
+    cross, layer = maps["decoder.0.cross"], model.decoder_layers[0]
+    memory = model.encode(src, source_mask()).hidden
+    normed = layer.cross_attention_residual.norm(self_attended(layer, model.tgt_embedding(tgt_in)))
+    query = layer.cross_attention.query_proj(normed).view(3, 5, 4, 32)
+    key = layer.cross_attention.key_proj(memory).view(3, 7, 4, 32)
+    scores = torch.einsum("bqhd,bkhd->bhqk", query, key) / 32**0.5
+    torch.testing.assert_close(cross, scores.masked_fill(~key_mask(source_mask()), -torch.inf).softmax(-1), **CLOSE)
+
+
+def self_attended(layer: nn.Module, x: Tensor) -> Tensor:
+    y = layer.self_attention_residual.norm(x)
+    return x + layer.self_attention(y, y, subsequent_mask(x.size(1))[None, None])

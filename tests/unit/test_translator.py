@@ -16,7 +16,14 @@ from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model, split_long
 
-MODEL = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+MODEL = {
+    "type": "transformer",
+    "d_model": 16,
+    "num_heads": 2,
+    "d_ff": 16,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+}
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
 
 

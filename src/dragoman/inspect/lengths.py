@@ -9,6 +9,9 @@ from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, score
 from dragoman.inspect.sheet import DASHES, PALETTE, sheet, styled
 from dragoman.plots import GRID, MUTED
+from dragoman.text.corpus import Pair
+from dragoman.text.tokenizers.words import WordsConfig, tokens_of
+from dragoman.translator import Translator
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -35,6 +38,16 @@ class Bucket:
     @property
     def title(self) -> str:
         return f"{self.shortest}–{self.longest}" if self.longest else f"{self.shortest}+"
+
+
+def translated(translator: Translator, pairs: Sequence[Pair]) -> list[Result]:
+    """Translate a test set, and measure its sources in words, punctuation included (Han characters, kana: each one)."""
+    rules = WordsConfig(rules="characters")
+    hypotheses = translator.translate([pair.src for pair in pairs])
+    return [
+        (len(tokens_of(pair.src, rules)), hypothesis, pair.tgt)
+        for pair, hypothesis in zip(pairs, hypotheses, strict=True)
+    ]
 
 
 def bleu_by_length(

@@ -1,4 +1,4 @@
-"""LayerNorm against BatchNorm on a batch of sentences: over which cells a mean is taken, and what follows from it."""
+"""LayerNorm against BatchNorm on a batch of sentences: which cells are taken together, and what follows from it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Normed:
     name: str
     values: np.ndarray
     group: str
-    """The cells that share a mean: "token" (a row), "feature" (a column through all sentences), "" for none."""
+    """Cells normalised together: "token" (a row), "feature" (a column through all sentences), "" for none."""
     neighbour_effect: float
     """How far a value of the first sentence moves when that sentence is normalised alone, without padding."""
 
@@ -75,7 +75,7 @@ def _norms(features: int) -> dict[str, tuple[str, Callable[[Tensor], Tensor]]]:
 
 @styled
 def norms_figure(batch: NormedBatch) -> "matplotlib.figure.Figure":
-    """A column for each version; an outline marks one group of cells that share a mean and a variance."""
+    """A column for each version; an outline marks one group of cells that are normalised together."""
     sentences, count = len(batch.tokens), len(batch.versions)
     length = len(batch.tokens[0])
     figure = sheet(1.6 + 2.5 * count, 1.5 + sentences * (0.24 * length + 0.2), "Norms on a batch of sentences")
@@ -113,8 +113,8 @@ def _outline(axes: "matplotlib.axes.Axes", version: Normed, row: int, sentences:
 
 def _group_note(version: Normed) -> str:
     return {
-        "token": "\nmean over one token's features",
-        "feature": "\nmean over one feature, all tokens",
+        "token": "\none token's features together",
+        "feature": "\none feature of all tokens together",
         "": "\nmade-up vectors, padding is 0",
     }[version.group]
 

@@ -12,6 +12,9 @@ from dragoman.plots import MUTED, TRAIN
 if TYPE_CHECKING:
     import matplotlib.figure
 
+SHADES = (TRAIN, "#66aad1", "#b3d5e8")
+"""Of bars, lighter for what lies inside another bar."""
+
 
 @dataclass(frozen=True)
 class ModuleCount:
@@ -106,8 +109,8 @@ def parameters_figure(counts: Sequence[ModuleCount]) -> "matplotlib.figure.Figur
     axes = figure.subplots()
     places = range(len(rows))
     top = min((row.depth for row in rows), default=1)
-    shade = [1.0 if row.depth == top else 0.55 if row.depth == top + 1 else 0.3 for row in rows]
-    bars = axes.barh(places, [row.parameters for row in rows], color=[(TRAIN, alpha) for alpha in shade], height=0.72)
+    colors = [SHADES[min(row.depth - top, len(SHADES) - 1)] for row in rows]
+    bars = axes.barh(places, [row.parameters for row in rows], color=colors, height=0.72)
     notes = [f" {row.parameters:,}" + (f"  (+ shared: {row.shared})" if row.shared else "") for row in rows]
     axes.bar_label(bars, notes, fontsize=7.5, color=MUTED)
     names = [
@@ -115,7 +118,7 @@ def parameters_figure(counts: Sequence[ModuleCount]) -> "matplotlib.figure.Figur
     ]
     axes.set_yticks(places, labels=names, ha="left")
     axes.tick_params(axis="y", length=0, pad=8 + 5.2 * max(map(len, names), default=0))
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set(xlabel="parameters", xlim=(0, 1.45 * max((row.parameters for row in rows), default=1)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(False, axis="y")

@@ -77,15 +77,15 @@ def token_axes(
     columns: Sequence[str] | None,
     *,
     fontsize: float = 8.5,
-    top: bool = False,
 ) -> None:
-    """Tokens along the sides of a matrix; None leaves a side without. `top`: the columns' tokens stand above it."""
+    """Tokens along the sides of a matrix, single characters upright; None leaves a side without."""
     if columns is None:
         axes.set_xticks([])
     else:
-        turned = 0 if max(map(len, columns)) <= 2 else 90
-        axes.set_xticks(range(len(columns)), labels=columns, rotation=turned, fontsize=fontsize)
-        axes.tick_params(axis="x", length=0, top=False, bottom=False, labeltop=top, labelbottom=not top)
+        axes.set_xticks(range(len(columns)), labels=columns, fontsize=fontsize)
+        for tick, token in zip(axes.get_xticklabels(), columns, strict=True):
+            tick.set_rotation(90 if len(token) > 1 else 0)
+        axes.tick_params(axis="x", length=0)
     if rows is None:
         axes.set_yticks([])
     else:

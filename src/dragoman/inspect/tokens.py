@@ -23,6 +23,7 @@ def labels(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
     return [label(piece) for piece in tokenizer.pieces(ids)]
 
 
-def words_of(sentences: Sequence[str]) -> TokenizerPair:
-    """A tokenizer that knows exactly the words of these sentences, and each Han character or kana by itself."""
-    return train_tokenizers(WordsConfig(rules="characters"), lambda: iter(sentences), lambda: iter(()))
+def words_of(sentences: Sequence[str], vocab_size: int = 30_000) -> TokenizerPair:
+    """A tokenizer that knows the words of these sentences and no others; each Han character or kana is a word."""
+    config = WordsConfig(rules="characters", vocab_size=vocab_size)
+    return train_tokenizers(config, lambda: iter(sentences), lambda: iter(()))

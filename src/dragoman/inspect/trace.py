@@ -1,6 +1,7 @@
 """The shape of everything: a batch followed through a model, tensor by tensor, under the words of the nine steps."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,7 @@ class TraceRow:
     step: str
     name: str
     origin: str
-    shape: str
+    shape: str = ""
     dtype: str = ""
     depth: int = 0
 
@@ -57,6 +58,9 @@ class _Call:
         """What two layers have in common when one may stand for the other."""
         return self.kind, self.inputs, self.output, [call.likeness() for call in self.inner]
 
+    def is_like(self, other: "_Call") -> bool:
+        return self.path != other.path and self.likeness() == other.likeness()
+
 
 def trace(
     model: Seq2SeqModel,
@@ -64,12 +68,12 @@ def trace(
     pairs: Sequence[tuple[str, str]],
     *,
     label_smoothing: float = 0.0,
-    every_layer: bool = False,
+    every_call: bool = False,
 ) -> list[TraceRow]:
     """Follow sentence pairs, given normalised, through the nine steps of a translation model.
 
-    A layer that does what its neighbour did is left out unless `every_layer`. The gradients of the model are used and
-    cleared. Raises DragomanError for a blank sentence.
+    Calls that only repeat what others did (a layer like its neighbour, a step like the last) are left out unless
+    `every_call`. The gradients of the model are used and cleared. Raises DragomanError for a blank sentence.
     """
     ids = [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
     if not all(src and tgt for src, tgt in ids):
@@ -79,7 +83,7 @@ def trace(
     model.eval()
     rows = _text_rows(pairs, tokenizers, ids)
     rows += _batch_rows(batch)
-    rows += _model_rows(model, batch, label_smoothing, every_layer)
+    rows += _model_rows(model, batch, label_smoothing, every_call)
     rows += _search_rows(model, batch, tokenizers)
     return rows
 
@@ -87,7 +91,7 @@ def trace(
 def _text_rows(
     pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, ids: Sequence[tuple[list[int], list[int]]]
 ) -> list[TraceRow]:
-    rows = [TraceRow(STEPS[0], f"pair {n}", f"{src} → {tgt}", "") for n, (src, tgt) in enumerate(pairs)]
+    rows = [TraceRow(STEPS[0], f"pair {n}", f"{src} → {tgt}") for n, (src, tgt) in enumerate(pairs)]
     for side, tokenizer, column in (("src", tokenizers.src, 0), ("tgt", tokenizers.tgt, 1)):
         for number, pair in enumerate(ids):
             pieces = " ".join(labels(tokenizer, pair[column]))
@@ -110,40 +114,40 @@ def _batch_rows(batch: Batch) -> list[TraceRow]:
     pads = int((~batch.src_mask).sum() + (~batch.tgt_mask).sum())
     places = batch.src.numel() + batch.tgt_out.numel()
     rows = [
-        TraceRow(STEPS[3], "pairs together", f"{len(batch)} pairs as long as the longest of them", f"({len(batch)})"),
-        TraceRow(STEPS[3], "positions", f"of which {pads} are padding", f"({places})"),
+        TraceRow(STEPS[3], "pairs", f"{len(batch)} together, each side as long as its longest"),
+        TraceRow(STEPS[3], "positions", f"{places}, of which {pads} are padding"),
     ]
     return rows + [
         TraceRow(STEPS[4], name, origin, *_shape_and_dtype(getattr(batch, name))) for name, origin in origins.items()
     ]
 
 
-def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every_layer: bool) -> list[TraceRow]:
+def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every_call: bool) -> list[TraceRow]:
     """Steps 6 and 7: every module in the order in which it is called, then the loss and its gradients."""
     with _recorded(model) as encoder_calls:
         memory = model.encode(batch.src, batch.src_mask)
-    rows = _call_rows(STEPS[5], encoder_calls, every_layer)
+    rows = _call_rows(STEPS[5], encoder_calls, every_call)
     rows += [TraceRow(STEPS[5], name, "what encode returns", *found) for name, found in _tensors("memory", memory)]
     with _recorded(model) as decoder_calls:
         logits = model.decode(batch.tgt_in, memory)
-    rows += _call_rows(STEPS[5], decoder_calls, every_layer)
+    rows += _call_rows(STEPS[5], decoder_calls, every_call)
     loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
     mean = loss / batch.num_tokens
     rows.append(TraceRow(STEPS[5], "logits", "what decode returns: a score for each token", *_shape_and_dtype(logits)))
-    origin = f"token_loss(logits, tgt_out, tgt_mask), label_smoothing {label_smoothing:g}: {float(loss):.3f} nats"
+    origin = f"token_loss(logits, tgt_out, tgt_mask), label_smoothing {label_smoothing:g}: {loss.item():.3f} nats"
     rows.append(TraceRow(STEPS[5], "loss", origin, *_shape_and_dtype(loss)))
 
     model.zero_grad()
     mean.backward()
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    norm = float(torch.stack([gradient.norm() for gradient in gradients]).norm())
+    norm = torch.stack([gradient.norm() for gradient in gradients]).norm().item()
     model.zero_grad()
     tokens = (
-        f"loss / {batch.num_tokens} real target tokens: {float(mean):.3f} nats, perplexity {float(mean.exp()):,.1f}"
+        f"loss / {batch.num_tokens} real target tokens: {mean.item():.3f} nats, perplexity {mean.exp().item():,.1f}"
     )
     rows.append(TraceRow(STEPS[6], "mean loss", tokens, *_shape_and_dtype(mean)))
-    many = f"{len(gradients)} tensors, one for each parameter, together of norm {norm:.3g}"
-    rows.append(TraceRow(STEPS[6], "gradients", many, f"({sum(g.numel() for g in gradients)})"))
+    many = f"{len(gradients)} tensors shaped as their parameters, {sum(g.numel() for g in gradients):,} numbers in all"
+    rows.append(TraceRow(STEPS[6], "gradients", f"{many}, of norm {norm:.3g}"))
     return rows
 
 
@@ -156,12 +160,17 @@ def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -
     before = dict(_tensors("state", state))
     for name, found in _tensors("state", after):
         was = before.get(name, ("", ""))[0]
-        rows.append(TraceRow(STEPS[7], name, "unchanged by a step" if was == found[0] else f"was {was} before", *found))
+        origin = "of this shape at every step" if was == found[0] else f"grew from {was}"
+        rows.append(TraceRow(STEPS[7], name, origin, *found))
     rows.append(TraceRow(STEPS[7], "logits", "step(prev, state): the next token only", *_shape_and_dtype(logits)))
     found_ids = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
     for number, hypotheses in enumerate(found_ids):
-        text = tokenizers.tgt.decode(hypotheses[0].ids)
-        rows.append(TraceRow(STEPS[8], f"hypothesis {number}", text or "(nothing)", f"({len(hypotheses[0].ids)})"))
+        ids = hypotheses[0].ids
+        if tokenizers.tgt.vocab_size == model.tgt_vocab_size:
+            text = tokenizers.tgt.decode(ids) or "(nothing)"
+        else:
+            text = f"{' '.join(map(str, ids[:10]))} ...: ids that no tokenizer has been learnt for yet"
+        rows.append(TraceRow(STEPS[8], f"hypothesis {number}", text, f"({len(ids)})"))
     return rows
 
 
@@ -205,22 +214,38 @@ class _recorded:
         call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in found))
 
 
-def _call_rows(step: str, calls: Sequence[_Call], every_layer: bool) -> list[TraceRow]:
+def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[TraceRow]:
+    """A row for each call and the calls inside it; unless `every_call`, what repeats itself is told once."""
     rows: list[TraceRow] = []
     before: _Call | None = None
-    for call in calls:
-        alike = before is not None and call.path != before.path and call.likeness() == before.likeness()
-        if alike and call.inner and not every_layer:
-            assert before is not None
-            rows.append(
-                TraceRow(step, call.path, f"{call.kind}, like {before.path}", call.output, call.dtype, call.depth)
-            )
-            continue
-        before = call
-        shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
-        rows.append(TraceRow(step, call.path, call.kind, shape, call.dtype, call.depth))
-        rows += _call_rows(step, call.inner, every_layer)
+    position = 0
+    while position < len(calls):
+        size, times = (1, 1) if every_call else _cycle(calls, position)
+        for call in calls[position : position + size]:
+            if not every_call and before is not None and call.inner and call.is_like(before):
+                origin, shape, inner = f"{call.kind}, like {before.path}", call.output, []
+            else:
+                shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
+                origin, inner, before = call.kind, call.inner, call
+            if times > 1 and call is calls[position]:
+                following = f"this and the next {size - 1} calls" if size > 1 else "this call"
+                origin += f" ({following}: {times} times)"
+            rows.append(TraceRow(step, call.path, origin, shape, call.dtype, call.depth))
+            rows += _call_rows(step, inner, every_call)
+        position += size * times
     return rows
+
+
+def _cycle(calls: Sequence[_Call], start: int) -> tuple[int, int]:
+    """(length, times) of the shortest run of calls from `start` that comes again at once; (1, 1) for none."""
+    for size in range(1, (len(calls) - start) // 2 + 1):
+        run = [(call.path, call.likeness()) for call in calls[start : start + size]]
+        times, place = 1, start + size
+        while [(call.path, call.likeness()) for call in calls[place : place + size]] == run:
+            times, place = times + 1, place + size
+        if times > 1:
+            return size, times
+    return 1, 1
 
 
 def _tensors(name: str, value: Any) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -246,15 +271,28 @@ def _shape_and_dtype(tensor: Tensor) -> tuple[str, str]:
 
 
 def trace_table(rows: Sequence[TraceRow]) -> str:
-    """The rows as text, a heading for each of the nine steps."""
-    names = ["  " * row.depth + row.name for row in rows]
-    wide = min(56, max(map(len, names)))
-    tall = min(44, max(len(row.shape) for row in rows))
+    """The rows as text, a heading for each of the nine steps; a module is named from within the one around it."""
     lines: list[str] = []
-    step = ""
-    for row, name in zip(rows, names, strict=True):
-        if row.step != step:
-            step = row.step
-            lines += ["", step] if lines else [step]
-        lines.append(f"  {name:<{wide}}  {row.shape:<{tall}}  {row.dtype:<7}  {row.origin}".rstrip())
+    for step, group in itertools.groupby(rows, key=lambda row: row.step):
+        found = list(group)
+        names = _short_names(found)
+        wide = max(map(len, names))
+        shapes = [row.shape for row in found]
+        tall = min(40, max(map(len, shapes)))
+        lines += [*([""] if lines else []), step]
+        for row, name in zip(found, names, strict=True):
+            columns = [f"{name:<{wide}}", f"{row.shape:<{tall}}", f"{row.dtype:<7}"]
+            lines.append("  ".join(["", *columns[: 1 if not any(shapes) else 3], row.origin]).rstrip())
     return "\n".join(lines)
+
+
+def _short_names(rows: Sequence[TraceRow]) -> list[str]:
+    """Indented by the depth of the call, without the path of the nearest call around it that it lies in."""
+    names: list[str] = []
+    around: list[str] = []
+    for row in rows:
+        del around[row.depth :]
+        outer = next((path for path in reversed(around) if row.name.startswith(f"{path}.")), None)
+        names.append("  " * row.depth + (row.name.removeprefix(f"{outer}.") if outer else row.name))
+        around.append(row.name)
+    return names

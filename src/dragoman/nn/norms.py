@@ -52,7 +52,8 @@ class OutputNorm(ResidualConnection):
     normalises_output = False
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        return x + self.dropout(self.norm(sublayer(x)))
+        # In the residual path's own precision, as in the other placements: autocast's bfloat16 ends at the sublayer.
+        return x + self.dropout(self.norm(sublayer(x).to(x.dtype)))
 
 
 NORMS: dict[str, Callable[..., nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}

@@ -10,6 +10,8 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.recipe.classification import ClassificationJob, ClassificationRun
+from dragoman.recipe.image_classification import ImageClassificationJob, ImageClassificationRun
 from dragoman.recipe.job import Job, Result, RunSettings, Scores
 from dragoman.recipe.language_modelling import LanguageModellingJob
 from dragoman.recipe.translation import TranslationJob, TranslationRun
@@ -17,6 +19,8 @@ from dragoman.translator import check_run_dir
 
 JOBS: dict[str, type[Job]] = {
     "translation": TranslationJob,
+    "classification": ClassificationJob,
+    "image_classification": ImageClassificationJob,
     "language_modelling": LanguageModellingJob,
 }
 """Each `task:` of a recipe and what carries it out."""
@@ -95,6 +99,8 @@ def evaluate(
 
 __all__ = [
     "JOBS",
+    "ClassificationRun",
+    "ImageClassificationRun",
     "Job",
     "Result",
     "RunSettings",

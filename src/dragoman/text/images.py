@@ -46,7 +46,7 @@ def read_images(source: IdxSource) -> Images:
     Raises DragomanError for a file of another kind or length, before memory is taken, and for unequal counts.
     """
     images, labels = find(source.images), find(source.labels)
-    found = Images(_read_idx(images, 3), _read_idx(labels, 1))
+    found = Images(read_idx(images, 3), read_idx(labels, 1))
     if len(found.pixels) != len(found.labels):
         raise DragomanError(
             f"{show(images)} has {len(found.pixels):,} images but {show(labels)} has {len(found.labels):,} labels: "
@@ -55,7 +55,11 @@ def read_images(source: IdxSource) -> Images:
     return found
 
 
-def _read_idx(path: Path, num_dims: int) -> np.ndarray:
+def read_idx(path: Path, num_dims: int) -> np.ndarray:
+    """The bytes of an idx file of so many dimensions: 3 for images, 1 for labels.
+
+    Raises DragomanError for a file of another kind or length.
+    """
     with open_bytes(path) as stream:
         try:
             return _array(stream, num_dims, path)

@@ -1,0 +1,204 @@
+"""What classifiers read, in memory: token ids of texts, pixels of images, and batches of either with their labels."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.data.augment import NUMBERS, AugmentConfig, augment
+from dragoman.data.batch import collate_src
+from dragoman.data.keyed import keyed_uniform
+from dragoman.data.labelled import CropConfig, LabelledCorpus
+from dragoman.errors import DragomanError
+from dragoman.text.images import read_idx
+from dragoman.text.lines import find, show
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.base import PAD_ID, Tokenizer
+
+IntArray = np.ndarray[Any, np.dtype[Any]]
+
+WIDTH_MULTIPLE = 8
+"""Texts in use are padded to a multiple of this many positions, so that the width does not depend on neighbours."""
+
+
+class Inputs(Protocol):
+    """What a classifier reads, row by row."""
+
+    lengths: IntArray
+    """Positions that each row takes in a model, less one (a `BatchPlan` adds one to each)."""
+
+    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
+        """The model's arguments for some rows: as they are in that epoch of training; None: as they are in use."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch:
+    """The arguments of a classifier's `forward`, and the number of the right label of each row."""
+
+    inputs: tuple[Tensor, ...]
+    labels: Int[Tensor, " batch"]
+    num_positions: int
+    """Positions of the model that they take, pads left out."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device | str) -> "LabelledBatch":
+        inputs = tuple(tensor.to(device, non_blocking=True) for tensor in self.inputs)
+        return replace(self, inputs=inputs, labels=self.labels.to(device, non_blocking=True))
+
+
+Resample = Callable[[list[int], random.Random], list[int]]
+"""`Tokenizer.resample`: another segmentation of a text."""
+
+
+class TextInputs:
+    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row)."""
+
+    def __init__(
+        self,
+        ids: Sequence[Sequence[int]],
+        *,
+        resample: Resample | None = None,
+        crop: CropConfig | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.resample, self.crop, self.seed = resample, crop, seed
+        self.lengths = np.array([len(of_text) for of_text in ids], dtype=np.int32)
+        self._flat = np.fromiter((index for of_text in ids for index in of_text), dtype=np.int32)
+        self._offsets = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+
+    def ids(self, row: int) -> IntArray:
+        return self._flat[self._offsets[row] : self._offsets[row + 1]]
+
+    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
+        """(ids, mask): each text ends with </s>."""
+        texts = [self.ids(row) for row in rows]
+        if epoch is None:
+            ids, mask = collate_src(texts)
+            extra = -ids.size(1) % WIDTH_MULTIPLE
+            return F.pad(ids, (0, extra), value=PAD_ID), F.pad(mask, (0, extra), value=False)
+        if self.resample or self.crop:
+            uniform = keyed_uniform(self.seed, epoch, rows, 4)
+            texts = [self._varied(ids, numbers) for ids, numbers in zip(texts, uniform, strict=True)]
+        return collate_src(texts)
+
+    def _varied(self, ids: IntArray, uniform: np.ndarray) -> IntArray:
+        if self.resample:
+            ids = np.array(self.resample(ids.tolist(), random.Random(float(uniform[3]))), dtype=np.int32)
+        return cropped(ids, uniform, self.crop) if self.crop else ids
+
+
+def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
+    """A piece of a text, or all of it, as three random numbers decide: whether, how long, from where."""
+    spare = len(ids) - crop.min_tokens
+    if uniform[0] >= crop.share or spare <= 0:
+        return ids
+    length = crop.min_tokens + int(uniform[1] * (spare + 1))
+    start = int(uniform[2] * (len(ids) - length + 1))
+    return ids[start : start + length]
+
+
+def speller(corpus: LabelledCorpus) -> Callable[[str], str]:
+    """What makes of a text what the tokenizer is to see: normalised, and lower-cased where so set."""
+    normalize = NORMALIZERS[corpus.normalize]
+    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
+
+
+class TextReader:
+    """Text to inputs: normalised, lower-cased if so set, tokenized, cut at `max_tokens`. One path for all uses."""
+
+    def __init__(self, tokenizer: Tokenizer, corpus: LabelledCorpus) -> None:
+        self.tokenizer, self.corpus = tokenizer, corpus
+        self.spelling = speller(corpus)
+
+    def __call__(self, texts: Sequence[str], *, training: bool = False, seed: int = 1) -> TextInputs:
+        """`training`: segmented anew and cropped in each epoch, where tokenizer and corpus are so set."""
+        tokenizer, limit = self.tokenizer, self.corpus.max_tokens
+        return TextInputs(
+            [tokenizer.encode(self.spelling(text))[:limit] for text in texts],
+            resample=tokenizer.resample if training and tokenizer.sampling else None,
+            crop=self.corpus.crop if training else None,
+            seed=seed,
+        )
+
+
+class ImageInputs:
+    """Grey images of one size; in training changed a little, keyed by (seed, epoch, row)."""
+
+    def __init__(
+        self,
+        pixels: np.ndarray,
+        num_patches: int,
+        augmentation: AugmentConfig | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.pixels, self.augmentation, self.seed = pixels, augmentation, seed
+        self.lengths = np.full(len(pixels), num_patches, dtype=np.int32)
+
+    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
+        """(images,): (batch, 1, height, width), from -1 for no ink to 1."""
+        images = torch.from_numpy(self.pixels[rows][:, None]).float()
+        if epoch is not None and self.augmentation:
+            uniform = torch.from_numpy(keyed_uniform(self.seed, epoch, rows, NUMBERS)).float()
+            images = augment(images, uniform, self.augmentation)
+        return (images / 127.5 - 1.0,)
+
+
+class ImageReader:
+    """Images to inputs: paths of pictures, or grey values from 0 to 255 (height, width), in the size of the model."""
+
+    def __init__(self, image_size: int, num_patches: int) -> None:
+        self.image_size, self.num_patches = image_size, num_patches
+
+    def __call__(
+        self, images: Sequence[Any], *, augmentation: AugmentConfig | None = None, seed: int = 1
+    ) -> ImageInputs:
+        size = (self.image_size, self.image_size)
+        found = [read_picture(image) if isinstance(image, str | Path) else image for image in images]
+        pixels = np.stack([image if image.shape == size else _resized(image, size) for image in found])
+        return ImageInputs(pixels, self.num_patches, augmentation, seed)
+
+
+def read_images_in(path: str | Path) -> tuple[list[str], Sequence[Any]]:
+    """(names, images) of a file: an idx file of images (named as MNIST names them, `...-ubyte`), or one picture."""
+    if str(path).removesuffix(".gz").endswith("-ubyte"):
+        pixels = read_idx(find(path), 3)
+        return [f"{path}:{number}" for number in range(1, len(pixels) + 1)], list(pixels)
+    return [str(path)], [read_picture(path)]
+
+
+def read_picture(path: str | Path) -> Float[np.ndarray, "height width"]:
+    """Grey values from 0 (black) to 255 (white) of a picture file; transparent parts count as white.
+
+    Raises DragomanError when the file cannot be read as a picture.
+    """
+    from matplotlib.image import imread
+
+    try:
+        picture = np.asarray(imread(path))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DragomanError(f"{show(path)}: cannot be read as a picture: {error}") from error
+    values = picture * (1.0 if picture.dtype == np.uint8 else 255.0)
+    if values.ndim == 2:
+        return values
+    alpha = values[..., -1] / 255.0 if values.shape[-1] in (2, 4) else 1.0
+    grey = values[..., :3] @ _LUMA if values.shape[-1] >= 3 else values[..., 0]
+    return grey * alpha + 255.0 * (1.0 - alpha)
+
+
+_LUMA = np.array([0.299, 0.587, 0.114])
+"""How bright red, green and blue look (ITU-R BT.601)."""
+
+
+def _resized(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    pixels = torch.as_tensor(image, dtype=torch.float32)[None, None]
+    return F.interpolate(pixels, size=size, mode="bilinear", antialias=True)[0, 0].numpy()

@@ -1,0 +1,62 @@
+"""The encoder that ends in one vector, which every classifier stands on."""
+
+from typing import Literal, cast
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from dragoman.models.blocks import BlockConfig, EncoderLayer
+from dragoman.nn.masks import key_mask
+
+Pooling = Literal["class_token", "mean"]
+
+
+class PooledEncoder(nn.Module):
+    """A stack of encoder layers, and what one vector is made of its output.
+
+    `class_token`: a trained vector goes before the input and through all layers, and comes out as the answer (Devlin et
+    al. 2019). It gets no position added, which would be a second trained vector on top of the first. `mean`: the mean
+    over real positions.
+    """
+
+    def __init__(self, config: BlockConfig, num_layers: int, pooling: Pooling) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
+        self.norm = config.final_norm()
+        self.class_token: nn.Parameter | None = None
+        if pooling == "class_token":
+            self.class_token = nn.Parameter(torch.randn(config.d_model) * config.d_model**-0.5)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch len d_model"],
+        mask: Bool[Tensor, "batch len"] | None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch d_model"]:
+        """`maps`, when given, gets each layer's attention map appended; the class token is row and column 0."""
+        if self.class_token is not None:
+            x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)
+            mask = None if mask is None else torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
+        keys = None if mask is None else key_mask(mask)
+        for layer in self.layers:
+            x = cast(EncoderLayer, layer)(x, keys, maps)
+        x = self.norm(x)
+        return x[:, 0] if self.class_token is not None else mean_over_real(x, mask)
+
+    def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
+        """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""
+        return {f"encoder.{number}.self": found for number, found in enumerate(maps)}
+
+
+def mean_over_real(
+    x: Float[Tensor, "batch len d_model"], mask: Bool[Tensor, "batch len"] | None
+) -> Float[Tensor, "batch d_model"]:
+    """The mean of a sequence's vectors, padding left out, whatever stands there.
+
+    >>> mean_over_real(torch.tensor([[[1.0], [3.0], [float("nan")]]]), torch.tensor([[True, True, False]]))
+    tensor([[2.]])
+    """
+    if mask is None:
+        return x.mean(dim=1)
+    return x.masked_fill(~mask[..., None], 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True)

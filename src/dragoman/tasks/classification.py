@@ -1,0 +1,77 @@
+"""Classification of texts or images: batches with a label for each row, cross-entropy, accuracy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.confusion import score_labels
+from dragoman.data.inputs import Inputs, LabelledBatch
+from dragoman.data.labelled import Split
+from dragoman.data.plan import BatchPlan
+from dragoman.evaluation import spread
+from dragoman.predictor import logits_of
+from dragoman.text.corpus import Pair
+from dragoman.training.loop import Validation
+from dragoman.training.loss import textbook_loss
+
+
+class ClassificationTask:
+    """A `training.loop.Task` over labelled inputs; what they are, texts or images, only they know."""
+
+    def __init__(
+        self,
+        train: Inputs,
+        train_labels: Sequence[str],
+        plan: BatchPlan,
+        valid: Inputs,
+        valid_split: Split,
+        labels: Sequence[str],
+        *,
+        device: torch.device,
+        samples: int,
+    ) -> None:
+        self.train, self.plan, self.valid, self.valid_split = train, plan, valid, valid_split
+        self.labels, self.device, self.samples = list(labels), device, samples
+        self.train_numbers, self.valid_numbers = self._numbers(train_labels), self._numbers(valid_split.labels)
+
+    def position(self, step: int) -> tuple[int, int]:
+        return divmod(step - 1, self.plan.steps_per_epoch())
+
+    def batches(self, step: int) -> list[LabelledBatch]:
+        epoch, step_in_epoch = self.position(step)
+        return [
+            LabelledBatch(
+                self.train.collate(rows, epoch),
+                torch.from_numpy(self.train_numbers[rows]),
+                num_positions=int((self.train.lengths[rows] + 1).sum()),
+            )
+            for rows in self.plan.step(epoch, step_in_epoch)
+        ]
+
+    def loss(self, model: nn.Module, batch: LabelledBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
+        return loss, len(batch), batch.num_positions
+
+    def validate(self, model: nn.Module) -> Validation:
+        """Loss without smoothing, in nats an example, and accuracy in percent, which is the score."""
+        logits = logits_of(model, self.valid, self.device)
+        loss = float(textbook_loss(logits, torch.from_numpy(self.valid_numbers), 0.0)) / len(logits)
+        predicted = [self.labels[number] for number in logits.argmax(dim=-1).tolist()]
+        accuracy = score_labels(predicted, self.valid_split.labels, self.labels).accuracy
+        return Validation(
+            score=accuracy,
+            metrics={"loss": loss, "accuracy": accuracy},
+            samples=shown(self.valid_split, predicted, self.samples),
+        )
+
+    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
+        number = {label: row for row, label in enumerate(self.labels)}
+        return np.array([number[label] for label in labels])
+
+
+def shown(split: Split, predicted: Sequence[str], count: int) -> list[dict[str, str]]:
+    """Up to `count` examples for log and report: what it is, its label (ref), and what the model says (hyp)."""
+    pairs = [Pair(0, title, label) for title, label in zip(split.titles, split.labels, strict=True)]
+    return spread(pairs, predicted, count)
