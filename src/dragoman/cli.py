@@ -383,7 +383,7 @@ def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
 
 @app.command()
 def check(recipe: Recipe, overrides: Overrides = None) -> None:
-    """Build everything that a recipe describes, without its data, in about a second."""
+    """Build everything that a recipe describes, without its data, in about two seconds."""
     from dragoman import recipe as recipes
 
     settings: Any = recipes.load(recipe, overrides)

@@ -196,3 +196,32 @@ def test_a_run_that_was_never_validated_has_no_best_score(
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()
     assert (result.best, result.outcome.best_score) == (None, None)
+
+
+@pytest.mark.parametrize("model", ["transformer", "recurrent"])
+def test_pretrained_vectors_begin_the_embedding_of_their_side(
+    recipe: dict[str, Any], tmp_path: Path, model: str
+) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("one 1 0 0 0 0 0 0 0\nfive 0 2 0 0 0 0 0 0\nunasked 9 9 9 9 9 9 9 9\n", encoding="utf-8")
+    sizes = {"recurrent": {"d_embedding": 8, "d_model": 8}, "transformer": recipe["model"]}[model]
+    recipe |= {
+        "tokenizer": {"type": "separate", "src": {"type": "words"}, "tgt": {"type": "whitespace"}},
+        "model": {**sizes, "type": model, "tie_embeddings": "output"},
+        "vectors": {"tgt": {"path": str(vectors), "freeze": True}},
+    }
+    carried = job(recipe)
+    carried.prepare()
+    built, _ = carried.start()
+    tgt, src = built.embeddings()["tgt"], built.embeddings()["src"]
+    one, five = (tgt.embedding.weight[carried.prepared.tokenizers.tgt.id_of(word)] for word in ("one", "five"))
+    assert one.nonzero().flatten().tolist() == [0]
+    torch.testing.assert_close(five.norm(), 2 * one.norm())
+    assert not tgt.embedding.weight.requires_grad
+    assert src.embedding.weight.requires_grad
+
+
+def test_vectors_want_words(recipe: dict[str, Any]) -> None:
+    recipe |= {"tokenizer": {"type": "characters"}, "vectors": {"src": {"path": "glove.txt"}}}
+    with pytest.raises(DragomanError, match=r"vectors are of words, but tokenizer\.type is characters"):
+        job(recipe)

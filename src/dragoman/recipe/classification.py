@@ -2,7 +2,6 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +17,6 @@ from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError, writing
 from dragoman.models import TextClassifierConfig
-from dragoman.models.classifier import TextClassifier
 from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.progress import say
 from dragoman.recipe.job import (
@@ -30,32 +28,21 @@ from dragoman.recipe.job import (
     expected_vocabulary,
     kept_tokenizers,
 )
+from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.classification import ClassificationTask, shown
 from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
 from dragoman.text.tokenizers import (
     SingleConfig,
-    Tokenizer,
     TokenizerPair,
     WordsConfig,
     check_tokenizers,
     train_tokenizers,
 )
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.text.tokenizers.words import JOINER
-from dragoman.text.vectors import read_vectors
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
-
-
-@settings
-class VectorsConfig:
-    """Pretrained word vectors (word2vec's or GloVe's text format) to begin the embedding with."""
-
-    path: str
-    freeze: bool = False
-    """Leave the whole embedding as it begins."""
 
 
 @settings
@@ -69,8 +56,8 @@ class ClassificationRun(RunSettings):
     model: TextClassifierConfig = Field(default_factory=TextClassifierConfig)
 
     def __post_init__(self) -> None:
-        if self.vectors and self.tokenizer.type not in ("words", "whitespace"):
-            raise ValueError(f"vectors are of words, but tokenizer.type is {self.tokenizer.type}: take words")
+        if self.vectors:
+            require_words(self.tokenizer)
 
 
 class ClassifierJob(Job):
@@ -240,7 +227,7 @@ class ClassificationJob(ClassifierJob):
     def build_model(self) -> nn.Module:
         model = build_text_classifier(self.recipe.model, self.reader.tokenizer, len(self.labels))
         if self.recipe.vectors:
-            load_vectors(model, self.reader.tokenizer, self.recipe.vectors)
+            load_vectors(model.embedding.tokens, self.reader.tokenizer, self.recipe.vectors)
         return model
 
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
@@ -263,12 +250,3 @@ class ClassificationJob(ClassifierJob):
                 f"{src} has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text"
             )
         return Split(texts, [names.get(label, label) for label in labels], texts)
-
-
-def load_vectors(model: nn.Module, tokenizer: Tokenizer, vectors: VectorsConfig) -> None:
-    """Begin the embedding with pretrained vectors. Raises DragomanError when their size is not the model's."""
-    pieces: Sequence[str] = tokenizer.pieces(range(tokenizer.vocab_size))
-    words = {row: piece.strip(JOINER) for row, piece in enumerate(pieces)}
-    found = read_vectors(vectors.path, {word for word in words.values() if word})
-    assert isinstance(model, TextClassifier)
-    model.load_vectors({row: found[word] for row, word in words.items() if word in found}, vectors.freeze)

@@ -29,6 +29,7 @@ from dragoman.recipe.job import (
     expected_vocabulary,
     kept_tokenizers,
 )
+from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
 from dragoman.text.normalize import NORMALIZERS
@@ -40,15 +41,29 @@ from dragoman.translator import Translator, build_model
 
 
 @settings
+class SideVectors:
+    """Pretrained word vectors for the embedding of either side; with three-way tying that is the same embedding."""
+
+    src: VectorsConfig | None = None
+    tgt: VectorsConfig | None = None
+
+
+@settings
 class TranslationRun(RunSettings):
     """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
 
     task: Literal["translation"] = "translation"
     corpus: CorpusConfig
     tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
+    vectors: SideVectors = Field(default_factory=SideVectors)
     model: ModelConfig = Field(default_factory=TransformerConfig)
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for side in ("src", "tgt"):
+            if getattr(self.vectors, side):
+                require_words(getattr(self.tokenizer, side, self.tokenizer))
 
 
 @dataclass(frozen=True)
@@ -105,6 +120,10 @@ class TranslationJob(Job):
     def start(self) -> tuple[nn.Module, Task]:
         recipe, prepared, training = self.recipe, self.prepared, self.recipe.training
         model = build_model(recipe.model, prepared.tokenizers)
+        sides = {"src": prepared.tokenizers.src, "tgt": prepared.tokenizers.tgt}
+        for side, tokenizer in sides.items():
+            if vectors := getattr(recipe.vectors, side):
+                load_vectors(model.embeddings()[side], tokenizer, vectors)
         plan = BatchPlan(
             prepared.train.src_lengths,
             prepared.train.tgt_lengths,
