@@ -325,7 +325,7 @@ def _output(path: Path | None) -> Iterator[Any]:
 def evaluate(
     run: Run,
     src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
-    ref: Annotated[list[Path] | None, typer.Option(help="Reference translation of each --src.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
     name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -341,7 +341,8 @@ def evaluate(
 ) -> None:
     """Score a run on test sets: translations by BLEU, chrF and TER (sacreBLEU, with full signatures).
 
-    A language model is scored on --src alone, in nats per token and bits per character.
+    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
+    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
     Without --src and --ref, the test sets of the run's own recipe are scored.
 
     Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
@@ -366,8 +367,9 @@ def evaluate(
     typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
     for key, figures in rows.items():
         typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
-    for metric, signature in next(iter(results.values())).to_dict().get("signatures", {}).items():
-        typer.echo(f"{metric}: {signature}")
+    for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
+        for note in notes:
+            typer.echo(note)
 
 
 @app.command()

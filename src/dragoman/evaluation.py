@@ -50,6 +50,10 @@ class Scores:
             "exact match, %": f"{self.exact_match:.2f}",
         }
 
+    def notes(self) -> list[str]:
+        """The signature of each metric, which says how it was computed."""
+        return [f"{metric}: {signature}" for metric, signature in self.signatures.items()]
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

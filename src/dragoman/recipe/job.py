@@ -61,6 +61,10 @@ class Scores(Protocol):
         """Columns of a table: the name of each figure, and the figure as it is to be read."""
         ...
 
+    def notes(self) -> list[str]:
+        """Lines to read below that table."""
+        ...
+
     def to_dict(self) -> dict[str, Any]: ...
 
 
