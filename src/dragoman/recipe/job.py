@@ -211,9 +211,8 @@ class Job(ABC):
         # do when they go on, and CHANGELOG.md must name it.
         old = config.to_dict(config.parse(self.settings, written, str(path)))
         recorded = read_json(self.run_dir / IDENTITY, dict) if (self.run_dir / IDENTITY).exists() else {}
-        changed = {
-            key: f"{key}: {old!r} -> {new!r}" for key, old, new in config.changes(old, config.to_dict(self.recipe))
-        }
+        found = config.changes(old, config.to_dict(self.recipe))
+        changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in found}
         for key, digest in identity.items():
             if recorded.get(key) == digest:
                 changed.pop(key, None)
