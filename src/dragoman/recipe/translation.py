@@ -32,6 +32,7 @@ from dragoman.recipe.job import (
 from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
+from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, check_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -137,6 +138,7 @@ class TranslationJob(Job):
             decoding=replace(recipe.decoding, beam_size=training.validation_beam_size, n_best=1),
             normalize=recipe.corpus.normalize,
             max_src_tokens=recipe.corpus.max_tokens,
+            join="" if written_without_spaces(recipe.corpus.tgt_lang) else " ",
             device=pick_device(recipe.device),
         )
         return model, TranslationTask(
