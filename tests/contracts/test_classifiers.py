@@ -26,7 +26,7 @@ SHAPES: list[dict[str, Any]] = [
     ]
 ]
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "text_classifier": [*SHAPES, {**SHAPES[0], "ngrams": {"order": 3, "buckets": 50}, "word_dropout": 0.2}],
+    "text_classifier": [*SHAPES, {**SHAPES[0], "convolution": 3, "word_dropout": 0.2}],
     "vit": [{**shape, "image_size": 6, "patch_size": 2} for shape in [*SHAPES, {**SHAPES[0], "embedding_norm": True}]],
 }
 CASES = [(family, {**SMALL, **variant}) for family in CLASSIFIERS for variant in VARIANTS[family]]
