@@ -28,7 +28,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture
 Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 
-EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("der kleine hund schläft", "the little dog is asleep"))
+EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
 """Two pairs of unequal lengths, so that there is padding to see."""
 
 SCHEMES = ("sinusoidal", "rotary", "alibi", "learned")
@@ -100,7 +100,7 @@ def masks(
     from dragoman.inspect.tokens import words_of
     from dragoman.text.tokenizers import load_tokenizers
 
-    lines = _not_blank(sentences or [src for src, _ in EXAMPLES[::-1]])
+    lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
     _write({"": masks_figure(sentence_masks(lines, tokenizers.tgt))}, output, "masks")
 
@@ -204,7 +204,7 @@ def attention(
     """
     from dragoman.inspect.attention import attention_figure, attention_of, check_choice
 
-    kinds = attention_of(_load(run, which, device), sentence, target)
+    kinds = attention_of(_translator(run, which, device), sentence, target)
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
     kinds = {name: found for name, found in kinds.items() if kind in (None, name)}
@@ -248,7 +248,7 @@ def trace(
             help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
         ),
     ] = None,
-    every_layer: Annotated[bool, typer.Option("--all", help="Show layers that only repeat their neighbour.")] = False,
+    every_call: Annotated[bool, typer.Option("--all", help="Show calls that only repeat others, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     which: Which = "best",
 ) -> None:
@@ -268,7 +268,7 @@ def trace(
     given = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(given) % 2:
         raise DragomanError(f"{len(given)} sentences: give a translation with each sentence")
-    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_layer)
+    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_call)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
     else:
@@ -309,7 +309,8 @@ def lengths(
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
     results = {
-        name: translated(_load(run, device=device, **search), pairs) for name, run in zip(names, runs, strict=True)
+        name: translated(_translator(run, device=device, **search), pairs)
+        for name, run in zip(names, runs, strict=True)
     }
     buckets = bleu_by_length(
         results, sorted(edge) if edge else EDGES, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang
@@ -345,6 +346,16 @@ def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -
     return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
 
 
+def _translator(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
+    """The translator of a run. Raises DragomanError for a run of another task."""
+    from dragoman import recipe as recipes
+
+    task = recipes.of_run(run).task
+    if task != "translation":
+        raise DragomanError(f"{run}: this looks into models of translation; the run is one of {task}")
+    return _load(run, which, device, **options)
+
+
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     from dragoman import recipe as recipes
 
@@ -355,7 +366,7 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     return _load(run_or_recipe).model
 
 
-def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_layer: bool) -> Any:
+def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_call: bool) -> Any:
     from dragoman import recipe as recipes
     from dragoman.inspect.tokens import words_of
     from dragoman.inspect.trace import trace as follow
@@ -374,4 +385,4 @@ def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_
         model = _model(run_or_recipe, [])
         vocab_size = min(model.src_vocab_size, model.tgt_vocab_size)
         tokenizers = words_of([text for pair in pairs for text in pair], vocab_size)
-    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_layer=every_layer)
+    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_call=every_call)

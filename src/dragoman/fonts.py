@@ -6,9 +6,11 @@ text, so that there the browser finds the glyph even when this machine has none.
 """
 
 import functools
+import importlib.util
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,11 +44,24 @@ def without_glyph_warnings() -> Iterator[None]:
 
 
 def installed() -> tuple[str, ...]:
-    """The families of `FALLBACKS` that this machine has, in that order."""
+    """The families of `FALLBACKS` that this machine has, in that order; the extra `cjk` brings one."""
     from matplotlib import font_manager
 
-    names = {font.name for font in font_manager.fontManager.ttflist}
+    known = font_manager.fontManager.ttflist
+    path = _packaged()
+    if path and not any(font.fname == path for font in known):
+        font_manager.fontManager.addfont(path)
+    names = {font.name for font in known}
     return tuple(family for family in FALLBACKS if family in names)
+
+
+@functools.cache
+def _packaged() -> str | None:
+    """The Noto Sans CJK of the package mplfonts (only looked up: importing it changes matplotlib's settings)."""
+    package = importlib.util.find_spec("mplfonts")
+    folders = package.submodule_search_locations if package else None
+    fonts = [Path(folder) / "fonts" / "NotoSansCJKsc-Regular.otf" for folder in folders or []]
+    return next((str(font) for font in fonts if font.is_file()), None)
 
 
 @functools.cache

@@ -113,7 +113,7 @@ def save(figure: "matplotlib.figure.Figure", path: str | Path) -> Path:
         shown = missing if len(missing) <= 12 else f"{missing[:12]}…"
         say(
             f"{path}: no font on this machine can draw {shown!r}, so boxes stand there: use .svg, for which a browser "
-            "finds a font, or install one such as Noto Sans CJK"
+            "finds a font, or install one (`pip install dragoman[cjk]`)"
         )
     metadata = {".png": {"Software": None}, ".pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
     with matplotlib.rc_context(STYLE), fonts.without_glyph_warnings():

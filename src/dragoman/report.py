@@ -33,6 +33,56 @@ METRIC_NAMES = {
 """What the tables call a figure, in the order of their columns; a table has those columns that its run logged."""
 
 
+class Words(NamedTuple):
+    """What the page calls things in the runs of a task."""
+
+    src: str
+    ref: str
+    hyp: str
+    progress: str
+    """Heading of the validation samples."""
+    tests: str
+    """Heading of the test samples."""
+    scores: str
+    """How the scores were computed."""
+    titles: Mapping[str, str] = {}
+    """Steps that are called otherwise."""
+    compares: bool = True
+    """Whether what the model says should be the reference, so that differences are marked."""
+
+
+WORDS = {
+    "translation": Words(
+        src="source",
+        ref="reference",
+        hyp="translation",
+        progress="The same sentences as training went on",
+        tests="Translations of test sentences",
+        scores="BLEU, chrF and TER are sacreBLEU's, over the whole set at once, on detokenized text against one "
+        "reference a sentence. A signature says exactly how; figures with different signatures must not be compared. "
+        "Validation may search with fewer hypotheses than the test does. BLEU on one set says little about another "
+        "kind of text.",
+    ),
+    "language_modelling": Words(
+        src="prompt",
+        ref="the text goes on",
+        hyp="the model goes on",
+        progress="The same prompts as training went on",
+        tests="Continuations of test texts",
+        scores="The loss is the mean over every token of the text, each predicted once from the tokens before it in "
+        "its window. Losses and perplexities of different tokenizers must not be compared; bits per character may be, "
+        "where no token is unknown. More tokens before each prediction make every figure better.",
+        titles={
+            "Read pairs": "Read text",
+            "Pad, shift, mask": "Shift, mask",
+            "Encode once and search": "Prompt and sample",
+        },
+        compares=False,
+    ),
+}
+"""By the recipe's `task:`."""
+
+
 class Step(NamedTuple):
     """One of the nine steps with this run's numbers: (what, value) rows."""
 
@@ -104,15 +154,18 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         "tgt_lang": _dig(config, "corpus.tgt_lang") or "",
         "family": _dig(config, "model.type") or "",
         "finished": bool(end),
+        "words": _words(config),
         "metric_names": METRIC_NAMES,
         "test_metrics": [name for name in METRIC_NAMES if any(test.get(name) is not None for test in tests)],
         "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
         "headlines": _headlines(events, start, plan, end, best, tests),
         "steps": _nine_steps(events, config, plan, end, best, tests),
         "curves": _curves(events),
-        "samples": _progress_samples(valid, best),
+        "samples": _progress_samples(valid, best, _words(config)),
         "shown_validations": min(SHOWN_VALIDATIONS, len(valid)),
-        "test_samples": {event["name"]: _samples([event]) for event in tests if event.get("samples")},
+        "test_samples": {
+            event["name"]: _samples([event], words=_words(config)) for event in tests if event.get("samples")
+        },
     }
 
 
@@ -162,12 +215,13 @@ def _nine_steps(
     dropped = plan.get("dropped") or {}
     decode_s = [event["decode_s"] for event in tests if event.get("decode_s") is not None]
     sentences = [event["sentences"] for event in tests if event.get("sentences") is not None]
-    return [
+    steps = [
         _step(
             "Read pairs",
             ("languages", " → ".join(map(_text, languages))),
             ("source", _dig(config, "corpus.train.type")),
             ("pairs read", plan.get("pairs_read")),
+            ("characters", plan.get("characters")),
         ),
         _step(
             "Normalise and tokenize",
@@ -175,9 +229,12 @@ def _nine_steps(
             ("tokenizer", _dig(config, "tokenizer.type")),
             ("source vocabulary", plan.get("src_vocab_size")),
             ("target vocabulary", plan.get("tgt_vocab_size")),
+            ("vocabulary", plan.get("vocab_size")),
         ),
         _step(
             "Ids",
+            ("tokens", plan.get("tokens")),
+            ("unknown tokens", plan.get("unknown")),
             ("pairs kept", plan.get("pairs_kept")),
             ("pairs dropped", sum(dropped.values()) if "dropped" in plan else None),
             *((f"– {reason.replace('_', ' ')}", count) for reason, count in dropped.items() if count),
@@ -187,7 +244,11 @@ def _nine_steps(
             ("tokens a batch", _dig(config, "training.batch_tokens")),
             ("steps an epoch", plan.get("steps_per_epoch")),
         ),
-        _step("Pad, shift, mask", ("longest side", _with_unit(_dig(config, "corpus.max_tokens"), "tokens"))),
+        _step(
+            "Pad, shift, mask",
+            ("longest side", _with_unit(_dig(config, "corpus.max_tokens"), "tokens")),
+            ("windows of", _with_unit(_dig(config, "corpus.block_len"), "tokens")),
+        ),
         _step(
             "Model to logits to loss",
             ("model", _dig(config, "model.type")),
@@ -206,6 +267,7 @@ def _nine_steps(
             "Encode once and search",
             ("beam size", _dig(config, "decoding.beam_size")),
             ("length penalty", _dig(config, "decoding.length_penalty")),
+            *((name, _dig(config, f"decoding.{name}")) for name in ("temperature", "top_k", "top_p")),
             ("test decoding", f"{sum(decode_s):,.1f} s" if decode_s else None),
         ),
         _step(
@@ -219,6 +281,12 @@ def _nine_steps(
             ),
         ),
     ]
+    titles = _words(config).titles
+    return [step._replace(title=titles.get(step.title, step.title)) for step in steps]
+
+
+def _words(config: Mapping[str, Any]) -> Words:
+    return WORDS.get(_dig(config, "task") or "", WORDS["translation"])
 
 
 def _step(title: str, *facts: tuple[str, Any]) -> Step:
@@ -242,7 +310,7 @@ def _curves(events: list[Event]) -> list[tuple[str, Any]]:
     return curves
 
 
-def _progress_samples(valid: list[Event], best: Event | None) -> list[Sample]:
+def _progress_samples(valid: list[Event], best: Event | None, words: Words = WORDS["translation"]) -> list[Sample]:
     """The sentences of the last validation and the attempts at them, at a few validations from first to last."""
     sampled = [event for event in valid if event.get("samples")]
     count = len(sampled)
@@ -253,10 +321,10 @@ def _progress_samples(valid: list[Event], best: Event | None) -> list[Sample]:
             chosen.remove(min(inner, key=lambda i: abs(i - place)))
             chosen.add(place)
         sampled = [sampled[i] for i in sorted(chosen)]
-    return _samples(sampled, best)
+    return _samples(sampled, best, words)
 
 
-def _samples(events: list[Event], best: Event | None = None) -> list[Sample]:
+def _samples(events: list[Event], best: Event | None = None, words: Words = WORDS["translation"]) -> list[Sample]:
     if not events:
         return []
     samples = []
@@ -269,7 +337,9 @@ def _samples(events: list[Event], best: Event | None = None) -> list[Sample]:
             )
             if hyp is not None:
                 limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit
-                runs, left_out = _compare(hyp[:limit], ref), max(0, len(hyp) - limit)
+                shown, left_out = hyp[:limit], max(0, len(hyp) - limit)
+                same = [(shown, True)] if shown else []
+                runs = _compare(shown, ref) if words.compares else same
                 attempts.append(Attempt(event.get("step", 0), event is best, runs, left_out))
         samples.append(Sample(src, ref, attempts))
     return samples

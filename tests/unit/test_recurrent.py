@@ -118,6 +118,9 @@ def test_steps_equal_the_fast_layers(cell: str) -> None:
     parameters = [x, *stack.parameters()]
     assert_gradients_equal([one_by_one, *ends], [at_once, *expected_ends], parameters, parameters)
 
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(stack(x, start)[0], at_once)
+
 
 def test_lstm_remembers_at_first() -> None:
     _, _, bias, other_bias = LSTMLayer(3, 5).fast.all_weights[0]
@@ -183,30 +186,36 @@ def test_plain_model_equals_pytorchs_layers() -> None:
 
 @pytest.mark.parametrize("input_feeding", [False, True])
 @pytest.mark.parametrize("cell", CELLS)
-def test_attentional_decoder_equals_pytorchs_cell_over_a_concatenated_input(cell: str, input_feeding: bool) -> None:
+def test_attentional_decoder_equals_pytorchs_cells_over_a_concatenated_input(cell: str, input_feeding: bool) -> None:
     torch.manual_seed(0)
-    model = RecurrentConfig(**SMALL, cell=cell, attention="general", input_feeding=input_feeding).build(**SIZES)
+    model = RecurrentConfig(
+        **SMALL, cell=cell, attention="general", input_feeding=input_feeding, num_encoder_layers=2, num_decoder_layers=2
+    ).build(**SIZES)
     randomise_biases(model)
     src, mask, tgt_in = ids()
     memory = model.encode(src, mask)
     decoder, attention = model.decoder, model.decoder.attention
-    theirs = (nn.LSTMCell if cell == "lstm" else nn.GRUCell)(6 + 8 + (6 if input_feeding else 0), 8)
-    weight_ih, weight_hh, bias_ih, bias_hh = decoder.layers.layers[0].fast.all_weights[0]
-    with torch.no_grad():
-        theirs.weight_ih.copy_(torch.cat([weight_ih, decoder.context_proj.weight], dim=1))
-        theirs.weight_hh.copy_(weight_hh)
-        theirs.bias_ih.copy_(bias_ih)
-        theirs.bias_hh.copy_(bias_hh)
+    kind = nn.LSTMCell if cell == "lstm" else nn.GRUCell
+    cells = kind(6 + 8 + (6 if input_feeding else 0), 8), kind(8, 8)
+    for theirs, layer in zip(cells, decoder.layers.layers, strict=True):
+        weight_ih, *others = layer.fast.all_weights[0]
+        if theirs is cells[0]:
+            weight_ih = torch.cat([weight_ih, decoder.context_proj.weight], dim=1)
+        with torch.no_grad():
+            for own, value in zip(theirs.parameters(), [weight_ih, *others], strict=True):
+                own.copy_(value)
 
-    state, readout, logits = memory.last[0], torch.zeros(3, 6), []
+    states, readout, logits = list(memory.last), torch.zeros(3, 6), []
     for position in range(5):
         embedded = model.tgt_embedding(tgt_in[:, position])
-        scores = torch.einsum("bd,bsd->bs", state[0], attention.key_proj(memory.hidden))
+        scores = torch.einsum("bd,bsd->bs", states[-1][0], attention.key_proj(memory.hidden))
         weights = torch.where(mask, scores, -torch.inf).softmax(dim=-1)
         context = torch.einsum("bs,bsd->bd", weights, memory.hidden)
-        fed = [embedded, context] + ([readout] if input_feeding else [])
-        state = parts_of(theirs(torch.cat(fed, dim=-1), state if cell == "lstm" else state[0]))
-        readout = decoder.readout(torch.cat([state[0], context, embedded], dim=-1)).tanh()
+        x = torch.cat([embedded, context] + ([readout] if input_feeding else []), dim=-1)
+        for number, theirs in enumerate(cells):
+            states[number] = parts_of(theirs(x, states[number] if cell == "lstm" else states[number][0]))
+            x = states[number][0]
+        readout = decoder.readout(torch.cat([x, context, embedded], dim=-1)).tanh()
         logits.append(model.output(readout))
     torch.testing.assert_close(model.decode(tgt_in, memory), torch.stack(logits, dim=1), **CLOSE)
 
@@ -230,12 +239,14 @@ def test_nan_at_pads_reaches_nothing(cell: str, attention: str) -> None:
         assert torch.equal(poisoned, expected)
 
 
+@pytest.mark.parametrize("bfloat16", [False, True])
 @pytest.mark.parametrize("name", SCORES)
-def test_attention_maps(name: str) -> None:
+def test_attention_maps(name: str, bfloat16: bool) -> None:
     torch.manual_seed(0)
     src, mask, tgt_in = ids()
     model = RecurrentConfig(**SMALL, attention=name).build(**SIZES)
-    maps = model.attention_maps(src, mask, tgt_in)["decoder.cross"]
+    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        maps = model.attention_maps(src, mask, tgt_in)["decoder.cross"]
     assert maps.shape == (3, 1, 5, 7)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(3, 1, 5))
     assert (maps[~mask[:, None, None, :].expand_as(maps)] == 0).all()
@@ -285,9 +296,17 @@ def test_memory_stays_in_place_while_beams_are_reordered_within_sentences() -> N
 def test_bridge_passes_states_on_where_layers_agree() -> None:
     state = tuple((torch.randn(3, 8), torch.randn(3, 8)) for _ in range(2))
     assert Bridge("lstm", 8, 2, 2)(state) is state
-    mapped = Bridge("lstm", 8, 2, 3)(state)
-    assert [[tuple(part.shape) for part in layer] for layer in mapped] == [[(3, 8), (3, 8)]] * 3
-    assert len(list(Bridge("gru", 8, 2, 1).parameters())) == 2
+
+
+def test_bridge_maps_all_layers_to_all_layers_otherwise() -> None:
+    bridge = Bridge("lstm", 8, num_encoder_layers=2, num_decoder_layers=3)
+    state = tuple((torch.randn(3, 8), torch.randn(3, 8)) for _ in range(2))
+    mapped = bridge(state)
+    h, c = (linear(torch.cat([state[0][part], state[1][part]], dim=1)) for part, linear in enumerate(bridge.maps))
+    for layer in range(3):
+        columns = slice(8 * layer, 8 * layer + 8)
+        torch.testing.assert_close(mapped[layer][0], h[:, columns].tanh())
+        torch.testing.assert_close(mapped[layer][1], c[:, columns])
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:

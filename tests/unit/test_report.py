@@ -161,6 +161,22 @@ def test_a_run_that_goes_on_after_its_end_is_not_finished(tmp_path: Path) -> Non
     assert "not finished" in Page(write_report(tmp_path)).text
 
 
+def test_a_language_model_has_its_own_words(tmp_path: Path) -> None:
+    run_directory(tmp_path, validations=2)
+    (tmp_path / "config.yaml").write_text(
+        "task: language_modelling\ncorpus: {block_len: 64}\ndecoding: {temperature: 0.8}\n", encoding="utf-8"
+    )
+    with RunLog(tmp_path, tensorboard=False) as log:
+        log.event("plan", characters=12_345, tokens=12_000, vocab_size=68, unknown=0)
+        told = [{"src": "ROMEO:", "ref": "But, soft!\nwhat light", "hyp": "I am\na king"}]
+        log.event("valid", elapsed_s=9, step=900, epoch=1, loss=1.5, bits_per_character=2.16, samples=told)
+    page = Page(write_report(tmp_path))
+    for expected in ("12,345", "Read text", "Prompt and sample", "windows of 64 tokens", "the model goes on", "2.16"):
+        assert expected in page.text, expected
+    assert "sacreBLEU" not in page.text
+    assert not any(tag == "mark" for tag, _ in page.elements)
+
+
 @pytest.mark.parametrize("missing", ["metrics.jsonl", "config.yaml"])
 def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
     run_directory(tmp_path)

@@ -1,6 +1,7 @@
 """Text in, text out, on a model that knows nothing: order, blanks, long lines, settings."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,14 @@ from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model, split_long
 
-MODEL = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+MODEL = {
+    "type": "transformer",
+    "d_model": 16,
+    "num_heads": 2,
+    "d_ff": 16,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+}
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
 
 
@@ -74,8 +82,10 @@ def test_settings_can_be_changed_when_loading(run: Path) -> None:
 
 
 def test_loading_names_what_is_wrong(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="no such run directory"):
+    with pytest.raises(DragomanError, match="not a run directory"):
         Translator.load(tmp_path / "none")
+    shutil.copytree(run, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "checkpoints")
     with pytest.raises(DragomanError, match="holds no checkpoint"):
         Translator.load(tmp_path)
 
@@ -98,3 +108,13 @@ def test_split_long_keeps_every_character_of_text_without_spaces() -> None:
     parts = split_long(text, len, 10)
     assert max(map(len, parts)) <= 10
     assert "".join("".join(parts).split()) == text
+
+
+def test_a_long_chinese_sentence_is_cut_without_spaces() -> None:
+    assert split_long("我爱你。你爱我。他来了。", len, limit=8) == ["我爱你。你爱我。", "他来了。"]
+    assert split_long("one two  three", lambda part: len(part.split()), limit=2) == ["one two", "three"]
+
+
+def test_a_bare_string_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"translate\(\['ein bier'\]\)"):
+        Translator.translate(object.__new__(Translator), "ein bier")  # type: ignore[arg-type]

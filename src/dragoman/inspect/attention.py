@@ -85,12 +85,11 @@ def attention_kinds(
 
 def check_choice(kinds: Mapping[str, AttentionKind], layer: int | None, head: int | None) -> None:
     """Raise DragomanError for a layer or head, counted from 0, that no kind of attention has."""
-    if layer is not None and not 0 <= layer < (most := max(len(kind.layers) for kind in kinds.values())):
-        raise DragomanError(f"there is no layer {layer}: layers are 0 to {most - 1}")
-    if head is not None and not 0 <= head < (
-        most := max(len(layer) for kind in kinds.values() for layer in kind.layers)
-    ):
-        raise DragomanError(f"there is no head {head}: heads are 0 to {most - 1}")
+    layers = max(len(kind.layers) for kind in kinds.values())
+    heads = max(len(weights) for kind in kinds.values() for weights in kind.layers)
+    for name, chosen, count in (("layer", layer, layers), ("head", head, heads)):
+        if chosen is not None and not 0 <= chosen < count:
+            raise DragomanError(f"there is no {name} {chosen}: {name}s are 0 to {count - 1}")
 
 
 @styled
@@ -133,9 +132,12 @@ def attention_figure(
                 axes.set_title(f"layer {layer}, head {head}", fontsize=8, pad=4)
     figure.supxlabel(kind.key_label, fontsize=9)
     figure.supylabel(kind.query_label, fontsize=9)
-    assert image is not None
+    if image is None:  # the layers chosen have no such head
+        return None
     unit = "attention weight (in cells: %)" if large else "attention weight"
-    figure.colorbar(image, ax=panels, label=unit, shrink=min(0.8, 1.6 / len(rows) + 0.2), aspect=20)
+    shrink = min(0.8, 1.6 / len(rows) + 0.2)
+    bar_inches = 0.2
+    figure.colorbar(image, ax=panels, label=unit, shrink=shrink, aspect=shrink * figure.get_figheight() / bar_inches)
     return figure
 
 

@@ -58,6 +58,9 @@ class _Call:
         """What two layers have in common when one may stand for the other."""
         return self.kind, self.inputs, self.output, [call.likeness() for call in self.inner]
 
+    def is_like(self, other: "_Call") -> bool:
+        return self.path != other.path and self.likeness() == other.likeness()
+
 
 def trace(
     model: Seq2SeqModel,
@@ -65,12 +68,12 @@ def trace(
     pairs: Sequence[tuple[str, str]],
     *,
     label_smoothing: float = 0.0,
-    every_layer: bool = False,
+    every_call: bool = False,
 ) -> list[TraceRow]:
     """Follow sentence pairs, given normalised, through the nine steps of a translation model.
 
-    A layer that does what its neighbour did is left out unless `every_layer`. The gradients of the model are used and
-    cleared. Raises DragomanError for a blank sentence.
+    Calls that only repeat what others did (a layer like its neighbour, a step like the last) are left out unless
+    `every_call`. The gradients of the model are used and cleared. Raises DragomanError for a blank sentence.
     """
     ids = [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
     if not all(src and tgt for src, tgt in ids):
@@ -80,7 +83,7 @@ def trace(
     model.eval()
     rows = _text_rows(pairs, tokenizers, ids)
     rows += _batch_rows(batch)
-    rows += _model_rows(model, batch, label_smoothing, every_layer)
+    rows += _model_rows(model, batch, label_smoothing, every_call)
     rows += _search_rows(model, batch, tokenizers)
     return rows
 
@@ -119,15 +122,15 @@ def _batch_rows(batch: Batch) -> list[TraceRow]:
     ]
 
 
-def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every_layer: bool) -> list[TraceRow]:
+def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every_call: bool) -> list[TraceRow]:
     """Steps 6 and 7: every module in the order in which it is called, then the loss and its gradients."""
     with _recorded(model) as encoder_calls:
         memory = model.encode(batch.src, batch.src_mask)
-    rows = _call_rows(STEPS[5], encoder_calls, every_layer)
+    rows = _call_rows(STEPS[5], encoder_calls, every_call)
     rows += [TraceRow(STEPS[5], name, "what encode returns", *found) for name, found in _tensors("memory", memory)]
     with _recorded(model) as decoder_calls:
         logits = model.decode(batch.tgt_in, memory)
-    rows += _call_rows(STEPS[5], decoder_calls, every_layer)
+    rows += _call_rows(STEPS[5], decoder_calls, every_call)
     loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
     mean = loss / batch.num_tokens
     rows.append(TraceRow(STEPS[5], "logits", "what decode returns: a score for each token", *_shape_and_dtype(logits)))
@@ -211,22 +214,38 @@ class _recorded:
         call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in found))
 
 
-def _call_rows(step: str, calls: Sequence[_Call], every_layer: bool) -> list[TraceRow]:
+def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[TraceRow]:
+    """A row for each call and the calls inside it; unless `every_call`, what repeats itself is told once."""
     rows: list[TraceRow] = []
     before: _Call | None = None
-    for call in calls:
-        alike = before is not None and call.path != before.path and call.likeness() == before.likeness()
-        if alike and call.inner and not every_layer:
-            assert before is not None
-            rows.append(
-                TraceRow(step, call.path, f"{call.kind}, like {before.path}", call.output, call.dtype, call.depth)
-            )
-            continue
-        before = call
-        shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
-        rows.append(TraceRow(step, call.path, call.kind, shape, call.dtype, call.depth))
-        rows += _call_rows(step, call.inner, every_layer)
+    position = 0
+    while position < len(calls):
+        size, times = (1, 1) if every_call else _cycle(calls, position)
+        for call in calls[position : position + size]:
+            if not every_call and before is not None and call.inner and call.is_like(before):
+                origin, shape, inner = f"{call.kind}, like {before.path}", call.output, []
+            else:
+                shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
+                origin, inner, before = call.kind, call.inner, call
+            if times > 1 and call is calls[position]:
+                following = f"this and the next {size - 1} calls" if size > 1 else "this call"
+                origin += f" ({following}: {times} times)"
+            rows.append(TraceRow(step, call.path, origin, shape, call.dtype, call.depth))
+            rows += _call_rows(step, inner, every_call)
+        position += size * times
     return rows
+
+
+def _cycle(calls: Sequence[_Call], start: int) -> tuple[int, int]:
+    """(length, times) of the shortest run of calls from `start` that comes again at once; (1, 1) for none."""
+    for size in range(1, (len(calls) - start) // 2 + 1):
+        run = [(call.path, call.likeness()) for call in calls[start : start + size]]
+        times, place = 1, start + size
+        while [(call.path, call.likeness()) for call in calls[place : place + size]] == run:
+            times, place = times + 1, place + size
+        if times > 1:
+            return size, times
+    return 1, 1
 
 
 def _tensors(name: str, value: Any) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -1,7 +1,6 @@
 """The text classifier: an encoder, one vector, one logit for each label (Devlin et al. 2019, without pretraining)."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -84,8 +83,3 @@ class TextClassifier(nn.Module):
         maps: list[Tensor] = []
         self(ids, mask, maps)
         return self.encoder.attention_maps(maps)
-
-    def load_vectors(self, rows: Mapping[int, Any], freeze: bool) -> None:
-        """Pretrained word vectors by token id (`TokenEmbedding.load_vectors`); frozen, no embedding is trained."""
-        self.embedding.tokens.load_vectors(rows)
-        self.embedding.tokens.embedding.weight.requires_grad_(not freeze)

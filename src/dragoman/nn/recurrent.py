@@ -104,7 +104,7 @@ class LSTMLayer(RecurrentLayer):
 
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         h, c = state
-        i, f, g, o = (projected + self.project_state(h)).chunk(4, dim=-1)
+        i, f, g, o = (projected + self.project_state(h)).chunk(4, dim=-1)  # input, forget, candidate, output
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
         return h, c
@@ -121,7 +121,7 @@ class GRULayer(RecurrentLayer):
 
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         (h,) = state
-        x_r, x_z, x_n = projected.chunk(3, dim=-1)
+        x_r, x_z, x_n = projected.chunk(3, dim=-1)  # reset, update, candidate
         h_r, h_z, h_n = self.project_state(h).chunk(3, dim=-1)
         r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
         n = (x_n + r * h_n).tanh()
