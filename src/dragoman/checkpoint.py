@@ -15,7 +15,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,8 @@ def newest(run_dir: Path, complain: Any = None) -> Path | None:
 
 
 def best(run_dir: Path) -> Path | None:
-    """The verified checkpoint with the highest validation score, the later of equals; the newest where none has one."""
-    for _, path in sorted(_scored(run_dir), key=lambda item: (item[0], item[1].name), reverse=True):
+    """The verified checkpoint with the highest validation score, the first of equals; the newest where none has one."""
+    for path in _best_first(run_dir):
         with contextlib.suppress(DragomanError):
             verify(path)
             return path
@@ -182,17 +182,6 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
             tensor.copy_(tensors[name])
 
 
-def average(paths: Iterable[Path]) -> dict[str, Tensor]:
-    """The mean of the model weights of several checkpoints (Vaswani et al. 2017, section 6.1)."""
-    total: dict[str, Tensor] = {}
-    count = 0
-    for path in paths:
-        count += 1
-        for name, tensor in load_group(path, "model").items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / count).float() for name, tensor in total.items()}
-
-
 def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     """Drop all but the newest, the last `keep_last` and the `keep_best` best of the validated checkpoints.
 
@@ -203,13 +192,17 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     if not paths or newest(run_dir) != paths[-1]:
         return
     scored = _scored(run_dir)
-    best_first = sorted(scored, key=lambda item: (item[0], item[1].name), reverse=True)
-    kept = {paths[-1], *(path for _, path in scored[-keep_last:]), *(path for _, path in best_first[:keep_best])}
+    kept = {paths[-1], *(path for _, path in scored[-keep_last:]), *_best_first(run_dir)[:keep_best]}
     for path in paths:
         if path not in kept:
             shutil.rmtree(path)
     for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _best_first(run_dir: Path) -> list[Path]:
+    """The validated checkpoints, of equals the first first: as the training loop counts its best step."""
+    return [path for _, path in sorted(_scored(run_dir), key=lambda item: (-item[0], item[1].name))]
 
 
 def _scored(run_dir: Path) -> list[tuple[float, Path]]:

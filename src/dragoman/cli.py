@@ -99,9 +99,9 @@ def train(
     changes += [f"run_dir={json.dumps(str(run_dir))}"] if run_dir else []
     changes += [f"device={device}"] if device else []
     if recipe is not None:
-        if src or tgt:
+        if src or tgt or valid_src or valid_tgt:
             raise DragomanError(
-                "give a recipe, or --src and --tgt; a recipe names its own corpus (corpus.train.src=...)"
+                "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
             )
         settings = recipes.load(recipe, changes)
     else:
@@ -152,7 +152,9 @@ def translate(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    n_best: Annotated[int, typer.Option(help="Translations of each line; above 1: `line ||| text ||| score`.")] = 1,
+    n_best: Annotated[
+        int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
+    ] = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -161,20 +163,16 @@ def translate(
     Example: dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
     """
     from dragoman.progress import Progress
-    from dragoman.text.corpus import lines_in, read_lines
     from dragoman.translator import STREAM_LINES, Translator, check_run_dir
 
     translator = Translator.load(
         check_run_dir(run), which=which, device=device, **_decoding(beam_size, length_penalty, n_best)
     )
-    interactive = input is None and sys.stdin.isatty()
-    if interactive:
-        say("type or paste text, a line at a time; Ctrl-D ends")
-    lines = read_lines(input) if input else lines_in(sys.stdin.buffer, "standard input")
+    lines, interactive = _input(input)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
         results = _numbered(translator, lines, 1 if interactive else STREAM_LINES)
         for number, found in results:
-            if n_best == 1:
+            if translator.decoding.n_best == 1:
                 write(found[0].text + "\n")
             else:
                 for item in found:
@@ -212,7 +210,6 @@ def predict(
     """
     from dragoman.predictor import Predictor
     from dragoman.progress import Progress
-    from dragoman.text.corpus import lines_in, read_lines
     from dragoman.translator import STREAM_LINES, check_run_dir
 
     predictor = Predictor.load(check_run_dir(run), which=which, device=device)
@@ -224,10 +221,7 @@ def predict(
     else:
         if images:
             raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
-        interactive = input is None and sys.stdin.isatty()
-        if interactive:
-            say("type or paste text, a line at a time; Ctrl-D ends")
-        lines = read_lines(input) if input else lines_in(sys.stdin.buffer, "standard input")
+        lines, interactive = _input(input)
         results = predictor.label_lines(lines, top, buffer=1 if interactive else STREAM_LINES)
     with _output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
         for name, found in results:
@@ -238,6 +232,19 @@ def predict(
                 columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in found]
                 write("\t".join([name, *itertools.chain(*columns)] if name else itertools.chain(*columns)) + "\n")
             bar.advance()
+
+
+def _input(path: Path | None) -> tuple[Iterator[str], bool]:
+    """(the lines of a file or of standard input, whether somebody types them)."""
+    from dragoman.text.lines import lines_in, read_lines
+
+    if path is not None:
+        return read_lines(path, may_be_empty=True), False
+    if sys.stdin is None:
+        raise DragomanError("standard input is closed: name a file with -i")
+    if interactive := sys.stdin.isatty():
+        say("type or paste text, a line at a time; Ctrl-D ends")
+    return lines_in(sys.stdin.buffer, "standard input"), interactive
 
 
 def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
@@ -253,13 +260,8 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int = 1) -> dict[str, Any]:
-    changes: dict[str, Any] = {"n_best": n_best} if n_best > 1 else {}
-    if beam_size is not None:
-        changes["beam_size"] = beam_size
-    if length_penalty is not None:
-        changes["length_penalty"] = {"type": "average", "alpha": length_penalty}
-    return changes
+def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int | None = None) -> dict[str, Any]:
+    return _given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)
 
 
 @app.command()
@@ -325,7 +327,7 @@ def _output(path: Path | None) -> Iterator[Any]:
 def evaluate(
     run: Run,
     src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
-    ref: Annotated[list[Path] | None, typer.Option(help="Reference translation of each --src.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
     name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -341,7 +343,8 @@ def evaluate(
 ) -> None:
     """Score a run on test sets: translations by BLEU, chrF and TER (sacreBLEU, with full signatures).
 
-    A language model is scored on --src alone, in nats per token and bits per character.
+    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
+    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
     Without --src and --ref, the test sets of the run's own recipe are scored.
 
     Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
@@ -366,8 +369,9 @@ def evaluate(
     typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
     for key, figures in rows.items():
         typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
-    for metric, signature in next(iter(results.values())).to_dict().get("signatures", {}).items():
-        typer.echo(f"{metric}: {signature}")
+    for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
+        for note in notes:
+            typer.echo(note)
 
 
 @app.command()
@@ -381,7 +385,7 @@ def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
 
 @app.command()
 def check(recipe: Recipe, overrides: Overrides = None) -> None:
-    """Build everything that a recipe describes, without its data, in about a second."""
+    """Build everything that a recipe describes, without its data, in about two seconds."""
     from dragoman import recipe as recipes
 
     settings: Any = recipes.load(recipe, overrides)
@@ -399,7 +403,7 @@ def report(run: Run) -> None:
 
 @app.command()
 def demo(
-    recipe: Annotated[Path, typer.Option(help="The demo's recipe.")] = Path("recipes/demo.yaml"),
+    recipe: Annotated[Path | None, typer.Option(help="The demo's recipe. [default: Dragoman's own]")] = None,
     overrides: Overrides = None,
 ) -> None:
     """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
@@ -426,7 +430,7 @@ def data_multi30k(
 def data_demo(
     pair: Annotated[str, typer.Option(help="de-en, zh-en, en-de or en-zh.")] = "de-en",
     to: Annotated[Path, typer.Option(help="Where to write train, valid and test.")] = Path("data/demo"),
-    train_size: Annotated[int | None, typer.Option(help="Training pairs.")] = None,
+    train_size: Annotated[int | None, typer.Option(min=1, help="Training pairs.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another corpus.")] = 1,
 ) -> None:
     """Write the embedded corpus to files, to look at it or to train on it as on your own."""
@@ -440,21 +444,21 @@ def main() -> None:
     """The entry point: one clear line and exit code 2 for mistakes that a person can mend."""
     debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        if code == 130:  # typer's for Ctrl-C
+            say("dragoman: stopped")
+        sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
         _fail(str(error), debug, code=2)
     except KeyboardInterrupt:
         _fail("stopped", debug, code=130)
-    except BrokenPipeError:  # `dragoman translate ... | head`
-        sys.stderr.close()
-        sys.exit(141)
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own: a wrong option, a missing argument
             usage = getattr(error, "ctx", None)
             say(usage.get_usage() if usage else "")
             _fail(error.format_message(), debug, code=2)
         if isinstance(error, OSError) and not debug:
-            _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), debug, code=2)
+            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", debug, code=2)
         raise
 
 

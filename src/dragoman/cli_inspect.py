@@ -204,7 +204,7 @@ def attention(
     """
     from dragoman.inspect.attention import attention_figure, attention_of, check_choice
 
-    kinds = attention_of(_load(run, which, device), sentence, target)
+    kinds = attention_of(_translator(run, which, device), sentence, target)
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
     kinds = {name: found for name, found in kinds.items() if kind in (None, name)}
@@ -309,7 +309,8 @@ def lengths(
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
     results = {
-        name: translated(_load(run, device=device, **search), pairs) for name, run in zip(names, runs, strict=True)
+        name: translated(_translator(run, device=device, **search), pairs)
+        for name, run in zip(names, runs, strict=True)
     }
     buckets = bleu_by_length(
         results, sorted(edge) if edge else EDGES, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang
@@ -343,6 +344,16 @@ def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -
     from dragoman.translator import check_run_dir
 
     return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
+
+
+def _translator(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
+    """The translator of a run. Raises DragomanError for a run of another task."""
+    from dragoman import recipe as recipes
+
+    task = recipes.of_run(run).task
+    if task != "translation":
+        raise DragomanError(f"{run}: this looks into models of translation; the run is one of {task}")
+    return _load(run, which, device, **options)
 
 
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:

@@ -1,17 +1,24 @@
 """A recipe for a corpus that comes as two bare files, sized to its number of pairs."""
 
+import filecmp
 import hashlib
 import heapq
+import os
+import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman import checkpoint
+from dragoman.errors import DragomanError, writing
 from dragoman.text.corpus import FilesSource, read_pairs
 
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
+
+
+_FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
 
 
 @dataclass(frozen=True)
@@ -86,31 +93,58 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     """Split a corpus of `pairs` pairs into `directory`: ((train src, train tgt), (valid src, valid tgt)).
 
     About 2 % of the different source sentences, at most MAX_HELD_OUT, are held out by a hash, with all of their pairs:
-    so none of the validation sentences stands in the training set. Raises DragomanError where too little is left.
+    so none of the validation sentences stands in the training set. The same corpus is always split in the same way.
+
+    Raises DragomanError where too little is left, and where the folder around `directory` holds a run that was trained
+    on something else; the split of that run stays as it is.
     """
     wanted = min(MAX_HELD_OUT, pairs // 50)
     if not wanted:
         raise DragomanError(f"{src}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
     source = FilesSource(src=src, tgt=tgt)
     limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in read_pairs(source)})[-1]
+    building = directory.with_name(directory.name + ".tmp")
+    try:
+        with writing(directory):
+            sizes = _split(source, limit, building)
+            if sizes["valid"] > sizes["train"]:
+                raise DragomanError(
+                    f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} "
+                    "pairs to train on; give --valid-src and --valid-tgt"
+                )
+            if not _same(building, directory):
+                if checkpoint.steps(directory.parent):
+                    raise DragomanError(
+                        f"{directory.parent}: holds a run that was not trained on the pairs of {src} and {tgt}: choose "
+                        "another --run"
+                    )
+                directory.mkdir(exist_ok=True)
+                for name in _FILES:
+                    os.replace(building / name, directory / name)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
+    return train, valid
+
+
+def _split(source: FilesSource, limit: int, directory: Path) -> dict[str, int]:
+    """Write the pairs whose source hashes up to `limit` as validation pairs, the others for training; their numbers."""
     directory.mkdir(parents=True, exist_ok=True)
+    sizes = {"train": 0, "valid": 0}
     with ExitStack() as stack:
-        files = {}
-        for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
-            files[name] = stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n"))
-        sizes = {"train": 0, "valid": 0}
+        files = {
+            name: stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n")) for name in _FILES
+        }
         for pair in read_pairs(source):
             split = "valid" if _hash(pair.src) <= limit else "train"
             sizes[split] += 1
             files[f"{split}.src"].write(pair.src + "\n")
             files[f"{split}.tgt"].write(pair.tgt + "\n")
-    if sizes["valid"] > sizes["train"]:
-        raise DragomanError(
-            f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs "
-            "to train on; give --valid-src and --valid-tgt"
-        )
-    train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
-    return train, valid
+    return sizes
+
+
+def _same(one: Path, other: Path) -> bool:
+    return filecmp.cmpfiles(one, other, _FILES, shallow=False) == (list(_FILES), [], [])
 
 
 def _hash(sentence: str) -> int:

@@ -9,14 +9,15 @@ from dragoman.errors import DragomanError
 from dragoman.progress import say
 from dragoman.translator import Translator
 
+RECIPE = Path(__file__).with_name("demo.yaml")
 SENTENCE = "ich möchte ein bier"
 PATIENCE_S = 20.0
 """How long the demo waits for a typed sentence before it takes SENTENCE."""
 
 
-def run_demo(recipe_path: Path, overrides: list[str]) -> str:
-    """Train, score, translate a typed sentence; returns the line that sums it up."""
-    recipe = recipes.load(recipe_path, overrides)
+def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
+    """Train by RECIPE or another one, score, translate a typed sentence; returns the line that sums it up."""
+    recipe = recipes.load(recipe_path or RECIPE, overrides)
     result = recipes.run(recipe)
     if not result.tests:
         raise DragomanError("the demo was stopped before it was scored; run it again and it goes on")

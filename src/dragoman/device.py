@@ -24,7 +24,10 @@ def pick_device(name: str = "auto") -> torch.device:
         raise DragomanError(f"device {name!r}: known are auto, cpu, cuda, mps")
     if not available[name.split(":")[0]]:
         raise DragomanError(f"device {name!r} is not available on this machine; use --device auto or cpu")
-    return torch.device(name)
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise DragomanError(f"device {name!r}: write it as cuda or cuda:1") from error
 
 
 def pick_precision(name: PrecisionName, device: torch.device, d_model: int) -> Literal["float32", "bfloat16"]:

@@ -1,7 +1,7 @@
 """Corpus scores by sacreBLEU (Post 2018), each with the signature that says how it was computed."""
 
-import re
 import time
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -9,9 +9,14 @@ from typing import Any, Literal
 from dragoman.config import settings
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import Pair
+from dragoman.text.languages import is_chinese, written_without_spaces
 from dragoman.translator import Translator
 
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
+
+UNSPACED = ("zh", "char", "ja-mecab")
+"""Tokenizers for text whose words are not separated: TER then counts characters, where it would take a sentence for one
+word."""
 
 
 @settings
@@ -50,6 +55,10 @@ class Scores:
             "exact match, %": f"{self.exact_match:.2f}",
         }
 
+    def notes(self) -> list[str]:
+        """The signature of each metric, which says how it was computed."""
+        return [f"{metric}: {signature}" for metric, signature in self.signatures.items()]
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -67,18 +76,14 @@ def score(
     `with_ter=False` leaves out TER, whose search for shifts takes longer than translating does.
     Raises DragomanError when the counts differ or there is nothing to score.
     """
-    from sacrebleu.metrics import BLEU, CHRF, TER
-
     if len(hypotheses) != len(references):
         raise DragomanError(f"{len(hypotheses):,} translations cannot be scored against {len(references):,} references")
     if not hypotheses:
         raise DragomanError("there is nothing to score: no sentences")
-    tokenize = bleu_tokenizer(config.tokenize, tgt_lang)
-    # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
-    bleu = BLEU(tokenize=tokenize, lowercase=config.lowercase, force=True)
-    chrf = CHRF(lowercase=config.lowercase)
-    ter = TER(case_sensitive=not config.lowercase) if with_ter else None
-    metrics = {"bleu": bleu, "chrf": chrf} | ({"ter": ter} if ter else {})
+    # One letter may be one code point or two (NFC, NFD): that is no difference between translations.
+    hypotheses = [unicodedata.normalize("NFC", line) for line in hypotheses]
+    references = [unicodedata.normalize("NFC", line) for line in references]
+    metrics = _metrics(config, tgt_lang, with_ter=with_ter)
     values = {name: metric.corpus_score(list(hypotheses), [list(references)]).score for name, metric in metrics.items()}
     return Scores(
         bleu=values["bleu"],
@@ -88,6 +93,23 @@ def score(
         signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
         sentences=len(hypotheses),
     )
+
+
+def _metrics(config: EvaluationConfig, tgt_lang: str, *, with_ter: bool) -> dict[str, Any]:
+    """sacreBLEU's metrics by name. Raises DragomanError when a tokenizer needs a package that is not there."""
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    tokenize = bleu_tokenizer(config.tokenize, tgt_lang)
+    try:
+        # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
+        bleu = BLEU(tokenize=tokenize, lowercase=config.lowercase, force=True)
+    except (ImportError, RuntimeError) as error:  # the message names what to install
+        raise DragomanError(f"evaluation.tokenize {tokenize}: {' '.join(str(error).split())}") from error
+    metrics = {"bleu": bleu, "chrf": CHRF(lowercase=config.lowercase)}
+    if with_ter:
+        unspaced = tokenize in UNSPACED
+        metrics["ter"] = TER(case_sensitive=not config.lowercase, asian_support=unspaced, normalized=unspaced)
+    return metrics
 
 
 def _exact_match(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
@@ -109,6 +131,7 @@ def evaluate(
     translator: Translator, pairs: Sequence[Pair], config: EvaluationConfig, tgt_lang: str, *, with_ter: bool = True
 ) -> Evaluation:
     """Steps 8 and 9: translate the source side of `pairs` and score against the target side."""
+    _metrics(config, tgt_lang, with_ter=with_ter)  # what it lacks should be said before the long work
     start = time.monotonic()
     hypotheses = translator.translate([pair.src for pair in pairs])
     decode_s = time.monotonic() - start
@@ -127,5 +150,4 @@ def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:
     """The sacreBLEU tokenizer that `auto` stands for in this target language."""
     if tokenize != "auto":
         return tokenize
-    language = re.split("[-_]", tgt_lang.lower())[0]
-    return "zh" if language in {"zh", "cmn", "yue"} else "char" if language in {"ja", "th", "lo", "km", "my"} else "13a"
+    return "zh" if is_chinese(tgt_lang) else "char" if written_without_spaces(tgt_lang) else "13a"

@@ -47,9 +47,11 @@ def installed() -> tuple[str, ...]:
     """The families of `FALLBACKS` that this machine has, in that order; the extra `cjk` brings one."""
     from matplotlib import font_manager
 
-    if path := _packaged():
+    known = font_manager.fontManager.ttflist
+    path = _packaged()
+    if path and not any(font.fname == path for font in known):
         font_manager.fontManager.addfont(path)
-    names = {font.name for font in font_manager.fontManager.ttflist}
+    names = {font.name for font in known}
     return tuple(family for family in FALLBACKS if family in names)
 
 

@@ -23,6 +23,7 @@ from dragoman.decoding.base import padded
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import TextClassifierConfig, ViTConfig
+from dragoman.models.classifier import TextClassifier
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.translator import STREAM_LINES, read_run
@@ -162,7 +163,7 @@ def read_labels(run_dir: Path) -> list[str]:
     return labels
 
 
-def build_text_classifier(model: TextClassifierConfig, tokenizer: Tokenizer, num_labels: int) -> nn.Module:
+def build_text_classifier(model: TextClassifierConfig, tokenizer: Tokenizer, num_labels: int) -> TextClassifier:
     """The model of a recipe's `model:` for this vocabulary, freshly initialised."""
     return model.build(vocab_size=tokenizer.vocab_size, num_labels=num_labels, pad_id=PAD_ID, unk_id=UNK_ID)
 

@@ -17,6 +17,7 @@ from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import ModelConfig, Seq2SeqModel
 from dragoman.text.corpus import CorpusConfig
+from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
@@ -27,7 +28,7 @@ BATCH_TOKENS = 1024
 STREAM_LINES = 2048
 """Lines that `stream` reads ahead, to sort them by length."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？])")
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,18 @@ class Translator:
     def load(cls, run: str | Path, *, which: str = "best", device: str = "auto", **decoding: Any) -> "Translator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
+        `decoding` are fields of `DecodingConfig`; `alpha` changes that of the recipe's own length penalty.
+
         Raises DragomanError when the run holds no checkpoint that verifies or its parts do not fit together.
         """
         run_dir = Path(run)
         source = run_dir / "config.yaml"
         recipe = read_run(run_dir, "translation")
         settings = {**recipe.get("decoding", {}), **decoding}
+        if "alpha" in decoding:  # of the recipe's own length penalty
+            penalty = recipe.get("decoding", {}).get("length_penalty", {})
+            kind = {} if penalty.get("type", "none") == "none" else penalty
+            settings["length_penalty"] = {"type": "average", **kind, "alpha": settings.pop("alpha")}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
         union = cast(Any, ModelConfig)  # which mypy does not take for a type
@@ -81,12 +88,17 @@ class Translator:
             decoding=config.parse(DecodingConfig, settings, "decoding settings"),
             normalize=corpus.normalize,
             max_src_tokens=corpus.max_tokens,
-            join="" if corpus.tgt_lang.split("-")[0] in {"zh", "ja", "th"} else " ",
+            join="" if written_without_spaces(corpus.tgt_lang) else " ",
             device=chosen,
         )
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """The best translation of each sentence, in order; blank sentences stay blank."""
+        """The best translation of each sentence, in order; blank sentences stay blank.
+
+        Raises TypeError for a bare string, which would be taken for a list of one-letter sentences.
+        """
+        if isinstance(sentences, str):
+            raise TypeError(f"translate takes a list of sentences: translate([{sentences!r}])")
         return [found[0].text for found in self.n_best(sentences)]
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[str]:
@@ -157,9 +169,9 @@ def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:
     >>> split_long("One two. Three four five. Six.", lambda part: len(part.split()), limit=4)
     ['One two.', 'Three four five. Six.']
     """
-    pieces = [piece for piece in _SENTENCE_END.split(text) if piece]
+    pieces = [piece for piece in _SENTENCE_END.split(text) if piece.strip()]  # each with the spaces before it
     if len(pieces) == 1:
-        pieces = text.split()
+        pieces = re.findall(r"\s*\S+", text)
     if len(pieces) == 1:
         middle = len(text) // 2
         if middle == 0:
@@ -168,16 +180,15 @@ def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:
     parts: list[str] = []
     held = ""
     for piece in pieces:
-        joined = f"{held} {piece}" if held else piece
-        if count(joined) <= limit:
-            held = joined
+        if count(held + piece) <= limit:
+            held += piece
             continue
-        parts += [held] if held else []
+        parts.append(held)
         held = piece
         if count(piece) > limit:
-            parts += split_long(piece, count, limit)
+            parts += split_long(piece.strip(), count, limit)
             held = ""
-    return parts + ([held] if held else [])
+    return [part.strip() for part in [*parts, held] if part.strip()]
 
 
 def check_run_dir(run: str | Path) -> Path:

@@ -175,6 +175,28 @@ def test_ctrl_c_saves_and_the_next_call_goes_on(run: Path) -> None:
     assert "going on from step" in again.stderr
 
 
+def test_ctrl_c_elsewhere_is_no_success(run: Path) -> None:
+    command = [*DRAGOMAN, "translate", "runs/mine", "-o", "out.txt"]
+    with subprocess.Popen(command, cwd=run, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        deadline = time.monotonic() + 120
+        while not (run / "out.txt.partial").exists():  # then it has loaded and waits for text
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped" in stderr
+    assert "Traceback" not in stderr
+    assert not (run / "out.txt").exists()
+
+
+def test_an_empty_file_is_translated_to_an_empty_file(run: Path) -> None:
+    (run / "empty.txt").write_bytes(b"")
+    succeed("translate", "runs/mine", "-i", "empty.txt", "-o", "empty.out", cwd=run)
+    assert (run / "empty.out").read_bytes() == b""
+
+
 def test_prepare_then_reuse(run: Path) -> None:
     assert "stored in" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
     assert "used what was stored" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
@@ -194,7 +216,7 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["translate", "runs/mine", "--beam-size", "0"], "beam_size"),
         (["translate", "runs/mine", "-i", "missing.txt"], "missing.txt"),
         (["translate", "runs/mine", "--device", "cud"], "device 'cud'"),
-        (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "one reference for each source"),
+        (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "--src needs a --ref"),
         (["evaluate", "runs/mine", "--src", "data/demo/test.de", "--ref", "data/demo/valid.en"], "lines"),
         (["evaluate", "runs/mine"], "names no test set"),
         (["data", "demo", "--pair", "de-xx"], "de-xx"),

@@ -93,16 +93,15 @@ def test_last_before_the_first_checkpoint_is_the_weights(tmp_path: Path) -> None
     assert torch.equal(average["weight"], model.weight)
 
 
-def test_last_equals_checkpoint_average(tmp_path: Path) -> None:
-    generator = torch.Generator().manual_seed(3)
-    model = model_of([0.0] * 50)
-    averager = LastConfig(checkpoints=3).build(model, tmp_path)
-    for step in (1, 2, 3):
-        set_weights(model, torch.randn(50, generator=generator).tolist())
-        average = averager.average(model)
-        checkpoint.save(tmp_path, step, {"model": checkpoint.weights(model)}, {"score": 0.0})
+def test_last_leaves_out_a_damaged_checkpoint_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for step in (1, 2):
+        checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
+    damaged = checkpoint.steps(tmp_path)[-1] / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    average = LastConfig(checkpoints=3).build(model_of([5.0, 5.0]), tmp_path).average(model_of([5.0, 5.0]))
     assert average is not None
-    assert torch.equal(average["weight"], checkpoint.average(checkpoint.steps(tmp_path))["weight"])
+    assert torch.equal(average["weight"], torch.full((1, 2), 3.0))
+    assert "left out of the average" in capsys.readouterr().err
 
 
 def test_none_keeps_no_average(tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def test_newest_goes_by_the_number_of_the_step_even_when_it_is_long(tmp_path: Pa
     assert checkpoint.newest(tmp_path / "elsewhere") is None
 
 
-def test_best_has_the_highest_score_the_later_of_equals_and_must_verify(tmp_path: Path) -> None:
+def test_best_has_the_highest_score_the_first_of_equals_and_must_verify(tmp_path: Path) -> None:
     write_all(tmp_path, {1: 3.0, 2: 9.5, 3: 10.0, 4: 10.0, 5: 2.0, 6: None})
-    first, second, third = (checkpoints_dir(tmp_path) / f"step-0000000{step}" for step in (4, 3, 2))
+    first, second, third = (checkpoints_dir(tmp_path) / f"step-0000000{step}" for step in (3, 4, 2))
     assert checkpoint.best(tmp_path) == first
     flip(first / "model.safetensors")
     assert checkpoint.best(tmp_path) == second
@@ -178,7 +178,7 @@ def test_select_refuses_what_is_not_there(tmp_path: Path, which: str, message: s
         ({1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}, 2, 1, [3, 4]),
         ({1: 9.0, 2: 2.0, 3: 3.0, 4: 4.0}, 2, 1, [1, 3, 4]),
         ({1: 9.0, 2: 8.0, 3: 3.0, 4: 4.0}, 1, 2, [1, 2, 4]),
-        ({1: 5.0, 2: 5.0, 3: 1.0}, 1, 1, [2, 3]),
+        ({1: 5.0, 2: 5.0, 3: 1.0}, 1, 1, [1, 3]),
         ({1: 1.0, 2: None, 3: 3.0, 4: None}, 1, 1, [3, 4]),  # stopped at 2 and 4; both were to be resumed from
         ({1: None}, 1, 1, [1]),
     ],
@@ -196,13 +196,6 @@ def test_prune_drops_nothing_while_the_newest_does_not_verify(tmp_path: Path) ->
     flip(checkpoint.steps(tmp_path)[-1] / "model.safetensors")
     checkpoint.prune(tmp_path, 1, 1)
     assert kept(tmp_path) == [1, 2, 3]
-
-
-def test_average_is_the_mean_of_the_weights(tmp_path: Path) -> None:
-    write_all(tmp_path, {1: None, 2: None, 6: None})
-    averaged = checkpoint.average(checkpoint.steps(tmp_path))
-    assert averaged.keys() == {"weight"}
-    assert torch.equal(averaged["weight"], torch.full((3,), 3.0))
 
 
 def test_weights_that_do_not_fit_are_listed_and_nothing_is_loaded() -> None:

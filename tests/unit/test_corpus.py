@@ -23,6 +23,7 @@ from dragoman.text.corpus import (
     Pair,
     Source,
     TsvSource,
+    contents,
     files_of,
     find,
     fingerprint,
@@ -30,6 +31,7 @@ from dragoman.text.corpus import (
     read_lines,
     read_pairs,
 )
+from dragoman.text.labelled import LanguagesSource
 from dragoman.text.normalize import NORMALIZERS
 
 Write = Callable[..., Path]
@@ -209,6 +211,7 @@ def test_tsv(write: Write) -> None:
         ("a\tb\nc\td\te\n", "text.de:2: 3 tab-separated columns, but line 1 has 2: is there a tab"),
         ("a\tb\tc\nd\te\n", "text.de:2: 2 tab-separated columns, but line 1 has 3"),
         ("a\tb\n\n", "text.de:2: 1 tab-separated column"),
+        ("a\tb\nc\td\re\n", "text.de:2: a line break inside of a text"),
     ],
 )
 def test_ragged_tsv_is_refused(write: Write, content: str, complaint: str) -> None:
@@ -217,8 +220,8 @@ def test_ragged_tsv_is_refused(write: Write, content: str, complaint: str) -> No
 
 
 def test_jsonl(write: Write) -> None:
-    path = write('{"src": "ein\\nHund", "tgt": "a dog", "id": 7}\n{"tgt": "", "src": "\\ud83d\\ude00"}\n')
-    assert jsonl(path) == [Pair(1, "ein\nHund", "a dog"), Pair(2, "😀", "")]
+    path = write('{"src": "ein\\u2028Hund", "tgt": "a dog", "id": 7}\n{"tgt": "", "src": "\\ud83d\\ude00"}\n')
+    assert jsonl(path) == [Pair(1, "ein\u2028Hund", "a dog"), Pair(2, "😀", "")]
 
 
 @pytest.mark.parametrize(
@@ -236,6 +239,8 @@ def test_jsonl(write: Write) -> None:
         ('{"src": "a", "tgt": "b", "src": "c"}', "key 'src' twice"),
         ('{"src": "a\\u0000", "tgt": "b"}', "'src' holds a NUL character"),
         ('{"src": "a", "tgt": "\\ud83d"}', "'tgt' holds .* half a surrogate pair"),
+        ('{"src": "a\\nb", "tgt": "c"}', "'src': a line break inside of a text"),
+        ('{"src": "a", "tgt": "c\\r"}', "'tgt': a line break inside of a text"),
         ("[" * 100_000, "not a JSON object"),
     ],
 )
@@ -270,6 +275,17 @@ def test_fingerprint_covers_settings_and_content(write: Write) -> None:
     assert first != fingerprint(source)
     with pytest.raises(DragomanError, match="is a directory"):
         fingerprint(TsvSource(path=str(path.parent)))
+
+
+def test_fingerprint_goes_by_bytes_and_their_roles_not_by_paths(write: Write) -> None:
+    a, b, copy = str(write("a\n", "a")), str(write("b\n", "b")), str(write("a\n", "copy"))
+    assert fingerprint(FilesSource(src=a, tgt=b)) == fingerprint(FilesSource(src=copy, tgt=b))
+    assert fingerprint(FilesSource(src=a, tgt=b)) != fingerprint(FilesSource(src=b, tgt=a))
+    languages = LanguagesSource(files={"de": [a], "en": [b]})
+    assert fingerprint(languages) == fingerprint(LanguagesSource(files={"de": [copy], "en": [b]}))
+    assert fingerprint(languages) != fingerprint(LanguagesSource(files={"en": [a], "de": [b]}))
+    assert contents(languages).keys() == {"files.de", "files.en"}
+    assert contents(DemoSource(split="train")) == {}
 
 
 def test_settings() -> None:

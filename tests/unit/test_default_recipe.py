@@ -74,6 +74,34 @@ def test_the_split_goes_by_the_sentences_alone(tmp_path: Path) -> None:
     assert (backwards[0][::-1], backwards[1][::-1]) == first
 
 
+def test_the_split_of_a_run_is_replaced_only_while_there_are_no_checkpoints(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    first = split(run_dir.parent, corpus(100), "run/split")
+    inode = (run_dir / "split/train.src").stat().st_ino
+    assert split(tmp_path, corpus(100), "run/split") == first
+    assert (run_dir / "split/train.src").stat().st_ino == inode, "the same corpus: nothing is written"
+    other = split(tmp_path, corpus(150), "run/split")
+    assert len(other[0]) == 147
+    (run_dir / "checkpoints/step-00000001").mkdir(parents=True)
+    assert split(tmp_path, corpus(150), "run/split") == other
+    with pytest.raises(DragomanError, match=r"run: holds a run that was not trained on .*all.src .*another --run"):
+        split(tmp_path, corpus(100), "run/split")
+    assert read((str(run_dir / "split/train.src"), str(run_dir / "split/train.tgt"))) == other[0]
+    assert {path.name for path in run_dir.iterdir()} == {"split", "checkpoints"}
+
+
+def test_a_split_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file", encoding="utf-8")
+    with pytest.raises(DragomanError, match="run/split: cannot be written: Not a directory"):
+        split(tmp_path, corpus(100), "run/split")
+
+
+def test_too_few_different_sentences_leave_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match="so few different sentences"):
+        split(tmp_path, corpus(100, each=50), "run/split")
+    assert not list((tmp_path / "run").iterdir())
+
+
 def test_too_few_pairs_are_refused_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DragomanError, match=r"49 pairs are too few .* --valid-src and --valid-tgt"):
         split(tmp_path, corpus(49))

@@ -12,7 +12,10 @@ def test_auto_is_always_there() -> None:
     assert device.pick_device("cpu") == torch.device("cpu")
 
 
-@pytest.mark.parametrize(("name", "message"), [("gpu", "known are auto, cpu, cuda, mps"), ("cuda", "not available")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("gpu", "known are auto, cpu, cuda, mps"), ("cuda", "not available"), ("cpu:foo", "write it as")],
+)
 def test_a_device_that_is_not_there_is_refused(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(DragomanError, match=message):

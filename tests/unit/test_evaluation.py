@@ -8,7 +8,8 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig, bleu_tokenizer, score
+from dragoman.evaluation import EvaluationConfig, bleu_tokenizer, evaluate, score
+from dragoman.text.corpus import Pair
 
 HYPOTHESES = ["The cat sat on the mat.", "A man is riding a Horse, slowly.", "", "Two dogs play in the snow"]
 REFERENCES = ["The cat is sitting on the mat.", "A man rides a horse slowly.", "Nothing.", "Two dogs play in the snow."]
@@ -119,3 +120,25 @@ def test_unequal_counts_are_refused_with_both() -> None:
 def test_nothing_to_score_is_refused() -> None:
     with pytest.raises(DragomanError, match="nothing to score"):
         score([], [], EvaluationConfig())
+
+
+def test_one_letter_in_two_spellings_is_no_difference() -> None:
+    composed, decomposed = "Ein Mädchen läuft über die Straße.", "Ein Ma\u0308dchen la\u0308uft u\u0308ber die Straße."
+    scores = score([composed], [decomposed], EvaluationConfig(), "de")
+    assert (scores.bleu, scores.exact_match) == (pytest.approx(100.0), 100.0)
+
+
+def test_ter_of_text_without_spaces_counts_characters() -> None:
+    scores = score(["我爱你的狗和猫。"], ["我爱你的狗和鸟。"], EvaluationConfig(), "zh_CN")
+    assert scores.ter == pytest.approx(12.5)  # one of eight
+    assert "asian:yes" in scores.signatures["ter"]
+
+
+def test_a_missing_package_is_told_before_the_long_work() -> None:
+    class Untouched:
+        def translate(self, sentences: list[str]) -> list[str]:
+            raise AssertionError
+
+    pairs = [Pair(1, "a", "b")]
+    with pytest.raises(DragomanError, match=r"evaluation\.tokenize ko-mecab: .*install"):
+        evaluate(Untouched(), pairs, EvaluationConfig(tokenize="ko-mecab"), "ko")  # type: ignore[arg-type]

@@ -91,4 +91,4 @@ def test_missing_glyphs_are_one_clear_line_and_no_warning(
         (line,) = lines
         assert "'你我爱'" in line
         assert ".svg" in line
-        assert "Noto Sans CJK" in line
+        assert "dragoman[cjk]" in line

@@ -178,3 +178,13 @@ def test_mistakes(arguments: list[str], message: str) -> None:
 )
 def test_attention_that_is_not_there(run: Path, arguments: list[str], message: str) -> None:
     assert message in refused("attention", run, "the cat", *arguments)
+
+
+@pytest.mark.parametrize("command", [["attention", "other", "x"], ["lengths", "other", "--src", "s", "--ref", "t"]])
+def test_runs_of_other_tasks_are_refused(command: list[str]) -> None:
+    Path("other").mkdir()
+    recipe = (ROOT / "recipes/lm-demo.yaml").read_text(encoding="utf-8")
+    Path("other/config.yaml").write_text(f"run_dir: other\n{recipe}", encoding="utf-8")
+    for name in "st":
+        Path(name).write_text("x\n", encoding="utf-8")
+    assert "language_modelling" in refused(*command)

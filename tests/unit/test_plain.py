@@ -87,5 +87,5 @@ def test_embedded_text_is_one_side_a_sentence_a_line(side: str, place: int) -> N
     expected = [pair[place] for pair in embedded.sentences("zh-en", "train", 25, 4)]
     assert read_text(source) == "".join(f"{line}\n" for line in expected)
     assert files_of(source) == []
-    with pytest.raises(DragomanError, match="no pair 'de-zh'"):
-        read_text(EmbeddedTextSource(pair="de-zh", split="train"))
+    with pytest.raises(DragomanError, match=r"pair.*given: 'de-zh'"):
+        parse(EmbeddedTextSource, {"pair": "de-zh", "split": "train"})

@@ -1,11 +1,22 @@
 """Every recipe that ships builds; every command that the README shows exists."""
 
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
+from dragoman import config, demo
 from dragoman import recipe as recipes
+from dragoman.errors import DragomanError
+from dragoman.recipe.translation import TranslationJob
+from dragoman.text import embedded
+from dragoman.text.plain import EmbeddedPair
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -24,13 +35,106 @@ def test_recipe_builds(path: Path) -> None:
 
 
 def test_a_recipe_survives_being_written_and_read(tmp_path: Path) -> None:
-    from dragoman import config
-
     for path in RECIPES:
         recipe = recipes.load(path)
         copy = tmp_path / path.name
         copy.write_text(config.to_yaml(recipe), encoding="utf-8")
         assert recipes.load(copy) == recipe
+
+
+SPACY = "tokenizer={type: words, rules: spacy, lang: sv}"
+SEPARATE = "tokenizer={type: separate, src: {type: words}, tgt: {type: words, rules: spacy, lang: sv}}"
+
+
+@pytest.mark.parametrize("path", [ROOT / "recipes/multi30k-en-de.yaml", ROOT / "recipes/trec.yaml"])
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ([SPACY], "`rules: spacy` needs spaCy: pip install"),
+        (["model.position={type: learned, max_len: 300}", "corpus.max_tokens=300"], "more than model.position.max_len"),
+        (["training.precision=float16"], "precision"),
+    ],
+)
+def test_check_refuses_what_training_would(
+    monkeypatch: pytest.MonkeyPatch, path: Path, changes: list[str], complaint: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(DragomanError, match=complaint):
+        recipes.check(recipes.load(path, changes))
+
+
+def test_check_looks_at_both_sides_and_lets_fitting_positions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    path = ROOT / "recipes/multi30k-en-de.yaml"
+    fits = ["model.position={type: learned, max_len: 257}", "corpus.max_tokens=256"]
+    assert recipes.check(recipes.load(path, fits))
+    with pytest.raises(DragomanError, match="needs spaCy"):
+        recipes.check(recipes.load(path, [SEPARATE, "model.tie_embeddings=output"]))
+
+
+def test_an_embedded_pair_that_is_none_is_refused_as_the_recipe_is_read() -> None:
+    assert set(embedded.PAIRS) == set(get_args(EmbeddedPair))
+    for path, key in (("demo", "corpus.train"), ("lm-demo", "corpus.valid")):
+        with pytest.raises(DragomanError, match=f"{key}.pair.*'de-en'.*given: 'xx-yy'"):
+            recipes.load(ROOT / f"recipes/{path}.yaml", [f"{key}.pair=xx-yy"])
+
+
+def test_check_is_quick_because_it_imports_little() -> None:
+    heavy = {"torch._dynamo", "tensorboard", "matplotlib", "sacrebleu", "jinja2", "spacy", "jieba", "transformers"}
+    code = (
+        "import sys, dragoman.cli; from dragoman import recipe as recipes; "
+        "recipes.check(recipes.load('recipes/multi30k-en-de.yaml')); "
+        f"sys.exit(', '.join({heavy} & sys.modules.keys()) or 0)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("task", ["[a]", "{a: b}", "3", "sorting"])
+def test_a_task_that_is_none_gets_one_clear_line(tmp_path: Path, task: str) -> None:
+    (tmp_path / "odd.yaml").write_text(f"task: {task}\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"odd.yaml: `task`: no .* known: translation, "):
+        recipes.load(tmp_path / "odd.yaml")
+
+
+@pytest.mark.parametrize(
+    ("sources", "names", "expected"),
+    [
+        (["a/test.de", "b/test.de", "c.de"], [], ["a/test.de", "b/test.de", "c.de"]),
+        (["a/test.de", "b/dev.de"], [], ["test.de", "dev.de"]),
+        (["a/test.de", "b/test.de"], ["x", "y"], ["x", "y"]),
+        (["a/test.de", "b/dev.de"], ["x", "x"], "--name x twice"),
+        (["a/test.de", "a/test.de"], [], "--src a/test.de twice: give each set a --name"),
+        (["a/test.de", "a/test.de"], ["x", "y"], ["x", "y"]),
+    ],
+)
+def test_no_set_is_lost_because_two_have_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: list[str], names: list[str], expected: list[str] | str
+) -> None:
+    recipe = recipes.load(ROOT / "recipes/multi30k-en-de.yaml")
+    (tmp_path / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
+    monkeypatch.setattr(TranslationJob, "evaluate", lambda self, files, *_, **__: files)
+    paths = [Path(source) for source in sources]
+    if isinstance(expected, str):
+        with pytest.raises(DragomanError, match=expected):
+            recipes.evaluate(tmp_path, sources=paths, references=[], names=names)
+    else:
+        found = recipes.evaluate(tmp_path, sources=paths, references=[], names=names)
+        assert found == {name: (path, None) for name, path in zip(expected, paths, strict=True)}
+
+
+def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its recipe is package data, of which recipes/demo.yaml is a link."""
+    monkeypatch.chdir(tmp_path)
+    started = []
+    monkeypatch.setattr(recipes, "run", lambda recipe: started.append(recipe) or SimpleNamespace(tests={}))
+    with pytest.raises(DragomanError, match="stopped before it was scored"):
+        demo.run_demo(None, ["seed=3"])
+    assert started == [recipes.load(ROOT / "recipes/demo.yaml", ["seed=3"])]
+    assert (ROOT / "recipes/demo.yaml").samefile(demo.RECIPE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman"]
 
 
 def test_readme_commands_exist() -> None:

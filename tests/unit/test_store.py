@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dragoman.data import encode, store
 from dragoman.data.store import FILES, META, IdCorpus, prepare
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import FilesSource
-from dragoman.text.tokenizers import WhitespaceConfig, train_tokenizers
+from dragoman.text.tokenizers import WhitespaceConfig, save_tokenizers, train_tokenizers
 
 WORDS = [f"w{number}" for number in range(50)]
 WHITESPACE = train_tokenizers(WhitespaceConfig(), lambda: iter(WORDS), lambda: iter(WORDS))
@@ -112,7 +113,10 @@ def test_another_format_and_another_vocabulary_are_refused(source, tmp_path):
 
 def test_nothing_left_and_a_failing_reader_leave_no_trace(tmp_path):
     blank = write(tmp_path, ["", "w1"], ["w1", " "])
-    with pytest.raises(DragomanError, match=r"no sentence pair is left \(1 blank source, 1 blank target\)"):
+    with pytest.raises(
+        DragomanError,
+        match=r"preparing: no sentence pair of .*src.txt and .*tgt.txt is left \(1 bl.*, 1 blank target\)",
+    ):
         run(blank, tmp_path / "ids")
     unequal = write(tmp_path, ["w1", "w2"], ["w1"])
     with pytest.raises(DragomanError, match="has 2 lines"):
@@ -249,3 +253,18 @@ def test_no_space_is_said_in_one_line(source, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_write_arrays", full)
     with pytest.raises(DragomanError, match="ids: cannot be written: No space left"):
         run(source, tmp_path / "ids")
+
+
+def test_a_temporary_folder_that_is_full_is_named(source, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(DragomanError, match=r"temporary folder \(TMPDIR\): cannot be written: No space left"):
+        run(source, tmp_path / "ids")
+
+
+def test_tokenizers_that_cannot_be_written_are_named(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"file/tokenizer: cannot be written: Not a directory"):
+        save_tokenizers(WHITESPACE, tmp_path / "file/tokenizer")

@@ -108,3 +108,13 @@ def test_split_long_keeps_every_character_of_text_without_spaces() -> None:
     parts = split_long(text, len, 10)
     assert max(map(len, parts)) <= 10
     assert "".join("".join(parts).split()) == text
+
+
+def test_a_long_chinese_sentence_is_cut_without_spaces() -> None:
+    assert split_long("我爱你。你爱我。他来了。", len, limit=8) == ["我爱你。你爱我。", "他来了。"]
+    assert split_long("one two  three", lambda part: len(part.split()), limit=2) == ["one two", "three"]
+
+
+def test_a_bare_string_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"translate\(\['ein bier'\]\)"):
+        Translator.translate(object.__new__(Translator), "ein bier")  # type: ignore[arg-type]

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
-from dragoman.text.corpus import Source, fingerprint, read_pairs
+from dragoman.text.corpus import Source, files_of, fingerprint, read_pairs
+from dragoman.text.lines import show
 from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
 from dragoman.text.tokenizers.base import UNK_ID
 
@@ -117,15 +118,16 @@ def prepare(
     path = Path(dir)
     _refuse_foreign(path)
     vocab_sizes = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as temporary:
-        tokenizer_dir = Path(temporary)
+    with contextlib.ExitStack() as stack:
+        with writing("the temporary folder (TMPDIR)"):
+            tokenizer_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
         save_tokenizers(tokenizers, tokenizer_dir)
         identity = _identity(source, tokenizer_dir, normalize, max_tokens)
         reused = _holds(path, identity)
         if not reused:
             encoder = Encoder(tokenizers, normalize, max_tokens)
             with contextlib.closing(encode(read_pairs(source), encoder, tokenizer_dir, workers)) as chunks:
-                _write(chunks, path.resolve(), vocab_sizes, identity, title)
+                _write(_not_empty(chunks, source, title), path.resolve(), vocab_sizes, identity, title)
     corpus = IdCorpus(path, vocab_sizes)
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
@@ -175,20 +177,34 @@ def _refuse_foreign(path: Path) -> None:
         raise DragomanError(f"{path} holds other things ({foreign[0]}): name a new folder for the prepared corpus")
 
 
+def _not_empty(chunks: Iterator[Chunk], source: Source, title: str) -> Iterator[Chunk]:
+    """The chunks again. Raises DragomanError at their end when all of their pairs were dropped."""
+    kept, dropped = 0, Counter[str]()
+    for chunk in chunks:
+        kept += len(chunk.lines)
+        dropped += chunk.dropped
+        yield chunk
+    if not kept:
+        origin = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the source is empty"
+        raise DragomanError(
+            f"{title}: no sentence pair of {origin} is left ({reasons}): check the files and corpus.max_tokens"
+        )
+
+
 def _write(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], identity: str, title: str) -> None:
     """Write the store beside its place, and move it there once it is complete."""
     building = path.with_name(path.name + ".tmp")
     try:
-        shutil.rmtree(building, ignore_errors=True)  # of a process that was killed
-        building.mkdir(parents=True)
-        meta = {"format": FORMAT, "fingerprint": identity, **_write_arrays(chunks, building, vocab_sizes, title)}
-        meta["files"] = {name: (building / name).stat().st_size for name in FILES}
-        (building / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
-        if path.exists():
-            shutil.rmtree(path)
-        building.rename(path)
-    except OSError as error:
-        raise DragomanError(f"{path}: cannot be written: {error.strerror or error}") from error
+        with writing(path):
+            shutil.rmtree(building, ignore_errors=True)  # of a process that was killed
+            building.mkdir(parents=True)
+            meta = {"format": FORMAT, "fingerprint": identity, **_write_arrays(chunks, building, vocab_sizes, title)}
+            meta["files"] = {name: (building / name).stat().st_size for name in FILES}
+            (building / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
+            if path.exists():
+                shutil.rmtree(path)
+            building.rename(path)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -211,9 +227,6 @@ def _write_arrays(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, i
             dropped += chunk.dropped
             kept += len(chunk.lines)
             progress.advance(len(chunk.lines) + chunk.dropped.total(), dropped=f"{dropped.total():,}")
-    if not kept:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the source is empty"
-        raise DragomanError(f"no sentence pair is left ({reasons}): check the files and corpus.max_tokens")
     report = {"pairs_read": kept + dropped.total(), "pairs_kept": kept, "dropped": dict(sorted(dropped.items()))}
     for side, counts in sides.items():
         report |= {f"{side}_tokens": counts.tokens, f"{side}_unknown": counts.unknown}

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dragoman.config import by_type, settings
 
-Alpha = Annotated[float, Field(ge=0.0)]
+Alpha = Annotated[float, Field(ge=0.0, le=10.0)]
 
 
 @settings

@@ -132,9 +132,12 @@ def attention_figure(
                 axes.set_title(f"layer {layer}, head {head}", fontsize=8, pad=4)
     figure.supxlabel(kind.key_label, fontsize=9)
     figure.supylabel(kind.query_label, fontsize=9)
-    assert image is not None
+    if image is None:  # the layers chosen have no such head
+        return None
     unit = "attention weight (in cells: %)" if large else "attention weight"
-    figure.colorbar(image, ax=panels, label=unit, shrink=min(0.8, 1.6 / len(rows) + 0.2), aspect=20)
+    shrink = min(0.8, 1.6 / len(rows) + 0.2)
+    bar_inches = 0.2
+    figure.colorbar(image, ax=panels, label=unit, shrink=shrink, aspect=shrink * figure.get_figheight() / bar_inches)
     return figure
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from dragoman.nn.embeddings import TokenEmbedding
+
 
 @runtime_checkable
 class DecoderState(Protocol):
@@ -54,6 +56,11 @@ class Seq2SeqModel(nn.Module, ABC):
     ) -> Float[Tensor, "batch tgt_len vocab"]:
         """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
         return self.decode(tgt_in, self.encode(src, src_mask))
+
+    def embeddings(self) -> dict[str, TokenEmbedding]:
+        """The embeddings of `src` and `tgt` by these names (where they are tied, the same one), to begin from vectors
+        made elsewhere. A family that embeds no words has none."""
+        return {}
 
     def attention_maps(
         self,

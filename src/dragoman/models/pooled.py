@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dragoman.models.blocks import BlockConfig, EncoderLayer
 from dragoman.nn.masks import key_mask
 
-Pooling = Literal["class_token", "mean"]
+Pooling = Literal["class_token", "mean", "max"]
 
 
 class PooledEncoder(nn.Module):
@@ -24,6 +24,7 @@ class PooledEncoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
         self.norm = config.final_norm()
+        self.pooling = pooling
         self.class_token: nn.Parameter | None = None
         if pooling == "class_token":
             self.class_token = nn.Parameter(torch.randn(config.d_model) * config.d_model**-0.5)
@@ -42,7 +43,11 @@ class PooledEncoder(nn.Module):
         for layer in self.layers:
             x = cast(EncoderLayer, layer)(x, keys, maps)
         x = self.norm(x)
-        return x[:, 0] if self.class_token is not None else mean_over_real(x, mask)
+        if self.class_token is not None:
+            return x[:, 0]
+        if self.pooling == "max":
+            return (x if mask is None else x.masked_fill(~mask[..., None], -1e4)).amax(dim=1)
+        return mean_over_real(x, mask)
 
     def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
         """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""

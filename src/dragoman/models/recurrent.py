@@ -301,6 +301,9 @@ class Recurrent(Seq2SeqModel):
         readout, state = self.decoder.step(self.dropout(self.tgt_embedding(prev)), state)
         return self.output(self.dropout(readout)), state
 
+    def embeddings(self) -> dict[str, TokenEmbedding]:
+        return {"src": self.src_embedding, "tgt": self.tgt_embedding}
+
     def attention_maps(
         self,
         src: Int[Tensor, "batch src_len"],

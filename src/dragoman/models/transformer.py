@@ -169,6 +169,9 @@ class Transformer(Seq2SeqModel):
         logits = self.output(self.decoder_norm(x))[:, 0]
         return logits, TransformerState(tuple(grown), state.memory, state.memory_mask)
 
+    def embeddings(self) -> dict[str, TokenEmbedding]:
+        return {"src": self.src_embedding.tokens, "tgt": self.tgt_embedding.tokens}
+
     def attention_maps(
         self,
         src: Int[Tensor, "batch src_len"],

@@ -41,7 +41,7 @@ def of_run(run_dir: str | Path) -> RunSettings:
 
 def _parse(data: dict[str, Any], source: str) -> RunSettings:
     task = data.get("task", "translation")
-    if task not in JOBS:
+    if not isinstance(task, str) or task not in JOBS:
         raise DragomanError(f"{source}: `task`: no {task!r}; known: {', '.join(JOBS)}")
     recipe: RunSettings = config.parse(JOBS[task].settings, data, source)
     return recipe
@@ -88,13 +88,22 @@ def evaluate(
         raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
     if not sources and not recipe.corpus.test:
         raise DragomanError(f"{run_dir}: its recipe names no test set; give --src (and --ref, where there is one)")
-    titles = names or [path.name for path in sources]
+    titles = _titles(sources, names)
     pairs: list[tuple[Path, Path | None]] = [(src, None) for src in sources]
     if references:
         pairs = list(zip(sources, references, strict=True))
     carried = job(recipe)
     carried.run_dir = Path(run_dir)  # it may have been moved since
     return carried.evaluate(dict(zip(titles, pairs, strict=True)), which, device, **options)
+
+
+def _titles(sources: list[Path], names: list[str]) -> list[str]:
+    """What each set is called: as it was named, or else its file's name, or the whole path where two share a name."""
+    files = [path.name for path in sources]
+    titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
+    if repeated := [title for title in titles if titles.count(title) > 1]:
+        raise DragomanError(f"{'--name' if names else '--src'} {repeated[0]} twice: give each set a --name of its own")
+    return titles
 
 
 __all__ = [

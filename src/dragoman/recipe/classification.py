@@ -2,7 +2,6 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,31 +15,34 @@ from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.data.labelled import LabelledCorpus, Split, read_split, read_splits
 from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.models import TextClassifierConfig
-from dragoman.models.classifier import TextClassifier
 from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.progress import say
-from dragoman.recipe.job import TEST_SAMPLES, Job, RunSettings, count_parameters, expected_vocabulary, kept_tokenizers
+from dragoman.recipe.job import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    check_positions,
+    count_parameters,
+    expected_vocabulary,
+    kept_tokenizers,
+)
+from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.classification import ClassificationTask, shown
 from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers import SingleConfig, Tokenizer, TokenizerPair, WordsConfig, train_tokenizers
+from dragoman.text.tokenizers import (
+    SingleConfig,
+    TokenizerPair,
+    WordsConfig,
+    check_tokenizers,
+    train_tokenizers,
+)
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.text.tokenizers.words import JOINER
-from dragoman.text.vectors import read_vectors
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
-
-
-@settings
-class VectorsConfig:
-    """Pretrained word vectors (word2vec's or GloVe's text format) to begin the embedding with."""
-
-    path: str
-    freeze: bool = False
-    """Leave the whole embedding as it begins."""
 
 
 @settings
@@ -54,8 +56,8 @@ class ClassificationRun(RunSettings):
     model: TextClassifierConfig = Field(default_factory=TextClassifierConfig)
 
     def __post_init__(self) -> None:
-        if self.vectors and self.tokenizer.type not in ("words", "whitespace"):
-            raise ValueError(f"vectors are of words, but tokenizer.type is {self.tokenizer.type}: take words")
+        if self.vectors:
+            require_words(self.tokenizer)
 
 
 class ClassifierJob(Job):
@@ -99,7 +101,8 @@ class ClassifierJob(Job):
                 f"{', '.join(self.labels)} now: choose another run_dir=..."
             )
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
-        (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
+        with writing(self.run_dir / LABELS):
+            (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
         self.prepare_inputs()
         counts = {name: len(split) for name, split in {"train": train, "valid": valid, **tests}.items()}
         return [f"{name}: {count:,} {self.things}" for name, count in counts.items()] + [
@@ -164,6 +167,7 @@ class ClassifierJob(Job):
                 name=name,
                 step=outcome.best_step,
                 **found.scores.to_dict(),
+                sentences=found.scores.examples,
                 decode_s=found.seconds,
                 samples=shown(split, found.predicted, TEST_SAMPLES),
                 elapsed_s=outcome.elapsed_s,
@@ -199,6 +203,8 @@ class ClassificationJob(ClassifierJob):
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         model = self.recipe.model.build(
             vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
         )
@@ -207,8 +213,9 @@ class ClassificationJob(ClassifierJob):
         return model
 
     def prepare_inputs(self) -> None:
-        corpus = self.recipe.corpus
-        made_from = [fingerprint(corpus.train), config.to_dict(corpus), config.to_dict(self.recipe)["tokenizer"]]
+        corpus, settings = self.recipe.corpus, config.to_dict(self.recipe)
+        made_from = [fingerprint(corpus.train), settings["corpus"]["valid"], corpus.normalize, corpus.lowercase]
+        made_from.append(settings["tokenizer"])
         tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
         self.reader = TextReader(tokenizers.src, corpus)
 
@@ -222,7 +229,7 @@ class ClassificationJob(ClassifierJob):
     def build_model(self) -> nn.Module:
         model = build_text_classifier(self.recipe.model, self.reader.tokenizer, len(self.labels))
         if self.recipe.vectors:
-            load_vectors(model, self.reader.tokenizer, self.recipe.vectors)
+            load_vectors(model.embedding.tokens, self.reader.tokenizer, self.recipe.vectors)
         return model
 
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
@@ -245,12 +252,3 @@ class ClassificationJob(ClassifierJob):
                 f"{src} has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text"
             )
         return Split(texts, [names.get(label, label) for label in labels], texts)
-
-
-def load_vectors(model: nn.Module, tokenizer: Tokenizer, vectors: VectorsConfig) -> None:
-    """Begin the embedding with pretrained vectors. Raises DragomanError when their size is not the model's."""
-    pieces: Sequence[str] = tokenizer.pieces(range(tokenizer.vocab_size))
-    words = {row: piece.strip(JOINER) for row, piece in enumerate(pieces)}
-    found = read_vectors(vectors.path, {word for word in words.values() if word})
-    assert isinstance(model, TextClassifier)
-    model.load_vectors({row: found[word] for row, word in words.items() if word in found}, vectors.freeze)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import platform
 from abc import ABC, abstractmethod
@@ -16,10 +17,13 @@ from torch import nn
 from dragoman import checkpoint, config
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
+from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say
 from dragoman.report import write_report
+from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers.base import read_json
 from dragoman.training.estimate import Estimate, estimate
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.runlog import RunLog
@@ -29,6 +33,9 @@ MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validat
               "training.keep_", "training.log_every", "training.samples", "decoding", "evaluation", "corpus.test",
               "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
+
+IDENTITY = "identity.json"
+"""File of a run directory: what the run is trained on, by content."""
 
 TEST_SAMPLES = 8
 """Examples of each test set that the log and the report show."""
@@ -52,6 +59,10 @@ class Scores(Protocol):
 
     def figures(self) -> dict[str, str]:
         """Columns of a table: the name of each figure, and the figure as it is to be read."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Lines to read below that table."""
         ...
 
     def to_dict(self) -> dict[str, Any]: ...
@@ -121,16 +132,17 @@ class Job(ABC):
     def check(self) -> int:
         """Build everything that the recipe describes but its data; the number of parameters.
 
-        Raises DragomanError where parts do not fit each other.
+        Raises DragomanError where parts do not fit each other, or need what this machine does not have. The optimizer
+        is left out: its settings are checked as they are read, and the first one built costs PyTorch a second.
         """
         model, training = self.build_untrained(), self.recipe.training
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
-        training.optimizer.build(model)
         pick_precision(training.precision, pick_device(self.recipe.device), self.recipe.model.d_model)
         return count_parameters(model)
 
     def run(self) -> Result:
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, report."""
+        self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         with RunLog(self.run_dir) as log:
             trainer = self._trainer(log)
@@ -143,7 +155,8 @@ class Job(ABC):
                     f"nothing to train: {trainer.step:,} of {max_steps:,} steps are done; "
                     "raise training.max_steps to go on"
                 )
-                outcome = Outcome("done", trainer.step, trainer.best_step, trainer.best_score, trainer.elapsed_before)
+                best_score = None if trainer.best_score == -math.inf else trainer.best_score
+                outcome = Outcome("done", trainer.step, trainer.best_step, best_score, trainer.elapsed_before)
             else:
                 if path:
                     say(f"going on from step {trainer.step:,} ({path})")
@@ -155,28 +168,57 @@ class Job(ABC):
             outcome, tests, write_report(self.run_dir), self.run_dir, best, self.next_command.format(run=self.run_dir)
         )
 
-    def claim(self) -> None:
-        """Make the run directory with its config.yaml, or see that it is this recipe's.
+    def identity(self) -> dict[str, str]:
+        """SHA-256 of what the run is trained on, by the setting that names it (`corpus.train.src`).
 
-        Raises DragomanError listing every difference when the directory belongs to a run with other settings.
+        A job that trains on more files than its corpus adds them.
+        """
+        corpus = self.recipe.corpus
+        return {
+            f"corpus.{split}.{setting}": digest
+            for split in ("train", "valid")
+            for setting, digest in contents(getattr(corpus, split)).items()
+        }
+
+    def claim(self) -> None:
+        """Make the run directory with its config.yaml and identity.json, or see that it is this recipe's.
+
+        Raises DragomanError listing every difference when the directory belongs to a run with other settings or
+        another corpus; the directory is then as it was.
+        """
+        identity = self.identity()
+        if checkpoint.steps(self.run_dir) and (refused := self._differences(identity)):
+            raise DragomanError(
+                f"{self.run_dir}: holds a run with other settings ({'; '.join(refused)}): take those, or choose "
+                "another run_dir=..."
+            )
+        with writing(self.run_dir, "choose another run_dir=..."):
+            self.run_dir.mkdir(parents=True, exist_ok=True)
+            _replace(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+            _replace(self.run_dir / IDENTITY, json.dumps(identity, indent=1) + "\n")
+
+    def _differences(self, identity: Mapping[str, str]) -> list[str]:
+        """How the recipe is another one than that of the run directory, which holds checkpoints.
+
+        Files are compared by their bytes, so that a corpus may be moved. A run from before these were recorded is
+        told by the names of its files.
         """
         path = self.run_dir / "config.yaml"
-        if path.exists() and checkpoint.steps(self.run_dir):
-            found = config.changes(config.read_yaml(path), config.to_dict(self.recipe))
-            refused = [change for change in found if not change[0].startswith(MAY_CHANGE)]
-            if refused:
-                listed = "; ".join(f"{key}: {old!r} -> {new!r}" for key, old, new in refused)
-                raise DragomanError(
-                    f"{self.run_dir}: holds a run with other settings ({listed}): take those, or choose another "
-                    "run_dir=..."
-                )
-        try:
-            self.run_dir.mkdir(parents=True, exist_ok=True)
-            path.write_text(config.to_yaml(self.recipe), encoding="utf-8")
-        except OSError as error:
-            raise DragomanError(
-                f"{self.run_dir}: cannot be written: {error.strerror}; choose another run_dir=..."
-            ) from error
+        written = config.read_yaml(path)
+        if (task := written.get("task", "translation")) != self.recipe.task:
+            return [f"task: {task!r} -> {self.recipe.task!r}"]
+        # A setting that is newer than the run takes today's default. So to change a default is to change what old runs
+        # do when they go on, and CHANGELOG.md must name it.
+        old = config.to_dict(config.parse(self.settings, written, str(path)))
+        recorded = read_json(self.run_dir / IDENTITY, dict) if (self.run_dir / IDENTITY).exists() else {}
+        found = config.changes(old, config.to_dict(self.recipe))
+        changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in found}
+        for key, digest in identity.items():
+            if recorded.get(key) == digest:
+                changed.pop(key, None)
+            elif key in recorded:
+                changed.setdefault(key, f"{key}: other content than the run was trained on")
+        return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
 
     def _trainer(self, log: RunLog) -> Trainer:
         recipe = self.recipe
@@ -235,21 +277,45 @@ def expected_vocabulary(tokenizer: Any) -> int:
     return int(getattr(tokenizer, "vocab_size", None) or 1000)
 
 
+def check_positions(model: Any, max_tokens: int) -> None:
+    """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
+    position = getattr(model, "position", None)
+    if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
+        raise DragomanError(
+            f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
+            f"({position.max_len}): raise that, or lower corpus.max_tokens"
+        )
+
+
 def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
-    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now."""
+    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now.
+
+    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
+    has seen that text and settings are the same.
+    """
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
     marker = directory / "made-from.txt"
-    if marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity:
+    learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
+    if learnt_so or checkpoint.steps(directory.parent):
         return load_tokenizers(directory)
     say("learning the tokenizer")
     tokenizers = learn()
-    save_tokenizers(tokenizers, directory)
-    marker.write_text(identity + "\n", encoding="utf-8")
+    with writing(directory):
+        marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
+        save_tokenizers(tokenizers, directory)
+        marker.write_text(identity + "\n", encoding="utf-8")
     return tokenizers
 
 
+def _replace(path: Path, text: str) -> None:
+    """Write a file that is at any time the old one or the new one, whole."""
+    partial = path.with_name(path.name + ".tmp")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
 def dropped_text(dropped: Mapping[str, int]) -> str:
-    """`3 blank, 2 too_long`, or `none`."""
+    """`3 blank source, 2 longer than 256 tokens`, or `none`."""
     return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
 
 

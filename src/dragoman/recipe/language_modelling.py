@@ -32,7 +32,7 @@ from dragoman.tasks.language_modelling import LanguageModellingTask, TextScores,
 from dragoman.text.corpus import fingerprint
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.plain import PlainSource, TextSource, read_text
-from dragoman.text.tokenizers import SingleConfig, TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.training.loop import Outcome, Task, Trainer
@@ -63,6 +63,7 @@ class LanguageModellingJob(Job):
     recipe: LanguageModellingRun
 
     def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
         model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
         model(torch.ones(1, self.recipe.corpus.block_len, dtype=torch.long)).sum().backward()
         return model

@@ -23,19 +23,30 @@ from dragoman.recipe.job import (
     TEST_SAMPLES,
     Job,
     RunSettings,
+    check_positions,
     count_parameters,
     dropped_text,
     expected_vocabulary,
     kept_tokenizers,
 )
+from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
+from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, check_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
 from dragoman.translator import Translator, build_model
+
+
+@settings
+class SideVectors:
+    """Pretrained word vectors for the embedding of either side; with three-way tying that is the same embedding."""
+
+    src: VectorsConfig | None = None
+    tgt: VectorsConfig | None = None
 
 
 @settings
@@ -45,9 +56,15 @@ class TranslationRun(RunSettings):
     task: Literal["translation"] = "translation"
     corpus: CorpusConfig
     tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
+    vectors: SideVectors = Field(default_factory=SideVectors)
     model: ModelConfig = Field(default_factory=TransformerConfig)
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for side in ("src", "tgt"):
+            if getattr(self.vectors, side):
+                require_words(getattr(self.tokenizer, side, self.tokenizer))
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,8 @@ class TranslationJob(Job):
     recipe: TranslationRun
 
     def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         src_size, tgt_size, shared = _expected_vocabulary(self.recipe.tokenizer)
         model = self.recipe.model.build(src_vocab_size=src_size, tgt_vocab_size=tgt_size, shared_vocab=shared, pad_id=0)
         batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])
@@ -102,6 +121,10 @@ class TranslationJob(Job):
     def start(self) -> tuple[nn.Module, Task]:
         recipe, prepared, training = self.recipe, self.prepared, self.recipe.training
         model = build_model(recipe.model, prepared.tokenizers)
+        sides = {"src": prepared.tokenizers.src, "tgt": prepared.tokenizers.tgt}
+        for side, tokenizer in sides.items():
+            if vectors := getattr(recipe.vectors, side):
+                load_vectors(model.embeddings()[side], tokenizer, vectors)
         plan = BatchPlan(
             prepared.train.src_lengths,
             prepared.train.tgt_lengths,
@@ -115,6 +138,7 @@ class TranslationJob(Job):
             decoding=replace(recipe.decoding, beam_size=training.validation_beam_size, n_best=1),
             normalize=recipe.corpus.normalize,
             max_src_tokens=recipe.corpus.max_tokens,
+            join="" if written_without_spaces(recipe.corpus.tgt_lang) else " ",
             device=pick_device(recipe.device),
         )
         return model, TranslationTask(

@@ -47,6 +47,9 @@ class TextScores:
             "bits/char": f"{self.bits_per_character:.4f}",
         }
 
+    def notes(self) -> list[str]:
+        return []
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -22,15 +22,15 @@ from dragoman.config import by_type, settings, to_dict
 from dragoman.errors import DragomanError
 from dragoman.text import toy
 from dragoman.text.images import IdxSource
-from dragoman.text.labelled import ConcatSource, EmbeddedLanguagesSource, ExampleSource, LabelledSource, LanguagesSource
+from dragoman.text.labelled import ConcatSource, ExampleSource, LabelledSource, LanguagesSource
 from dragoman.text.lines import check_is_file, find, lines_in, read_lines, reporting_os_errors, show
-from dragoman.text.plain import EmbeddedTextSource, PlainSource, TextSource
+from dragoman.text.plain import EmbeddedPair, PlainSource, TextSource
 from dragoman.text.toy import ToySource
 from dragoman.version import __version__
 
 __all__ = [
     "AnySource", "CorpusConfig", "DemoSource", "FilesSource", "JsonlSource", "Pair", "Source", "ToySource", "TsvSource",
-    "files_of", "find", "fingerprint", "lines_in", "read_lines", "read_pairs",
+    "contents", "files_of", "find", "fingerprint", "lines_in", "read_lines", "read_pairs",
 ]  # fmt: skip
 
 
@@ -73,10 +73,10 @@ class JsonlSource:
 
 @settings
 class DemoSource:
-    """Made-up sentences that come with Dragoman, for a first run without any file (`text/embedded.py`)."""
+    """Made-up sentences that come with Dragoman, for a first run without any file (`text/embedded/`)."""
 
     type: Literal["demo"] = "demo"
-    pair: str = "de-en"
+    pair: EmbeddedPair = "de-en"
     split: Literal["train", "valid", "test"]
     size: Annotated[int, Field(ge=1)] | None = None
     seed: int = 1
@@ -129,34 +129,49 @@ def read_pairs(source: Source) -> Iterator[Pair]:
 
 def files_of(source: AnySource) -> list[Path]:
     """The files whose content makes up the source, where `find` finds them; none for what the program makes."""
-    match source:
-        case FilesSource():
-            return [find(source.src), find(source.tgt)]
-        case TsvSource() | JsonlSource() | LabelledSource() | TextSource():
-            return [find(source.path)]
-        case IdxSource():
-            return [find(source.images), find(source.labels)]
-        case LanguagesSource():
-            return [find(path) for paths in source.files.values() for path in paths]
-        case ConcatSource():
-            return [path for part in source.sources for path in files_of(part)]
-        case DemoSource() | ToySource() | EmbeddedLanguagesSource() | EmbeddedTextSource():
-            return []
+    return [path for files in _files_by_setting(source).values() for path in files]
+
+
+def contents(source: AnySource) -> dict[str, str]:
+    """SHA-256 (hex) of the bytes behind each setting that names files: `{"src": "9f86...", "tgt": "60303..."}`.
+
+    A corpus that was moved or is named by another path is the same corpus. Nothing for what the program makes.
+    """
+    if isinstance(source, ConcatSource):  # a list is one setting, so that how its parts are read counts here too
+        parts = "".join(map(fingerprint, source.sources))
+        return {"sources": hashlib.sha256(parts.encode()).hexdigest()}
+    return {setting: _digest(files) for setting, files in _files_by_setting(source).items()}
 
 
 def fingerprint(source: AnySource) -> str:
-    """SHA-256 (hex) over the source's settings and the bytes of its files: equal means the same content again.
+    """SHA-256 (hex) over how the source is read and the bytes of its files: equal means the same content again.
 
     Where the program makes the text itself, its version stands for the content.
     """
-    total = hashlib.sha256(json.dumps(to_dict(source), sort_keys=True).encode())
-    if isinstance(source, ConcatSource):
-        for part in source.sources:
-            total.update(fingerprint(part).encode())
-        return total.hexdigest()
-    files = files_of(source)
-    if not files:
-        total.update(__version__.encode())
+    found = contents(source)
+    naming = {setting.split(".")[0] for setting in found}
+    reading = {key: value for key, value in to_dict(source).items() if key not in naming}
+    return hashlib.sha256(json.dumps([reading, found or __version__]).encode()).hexdigest()
+
+
+def _files_by_setting(source: AnySource) -> dict[str, list[Path]]:
+    match source:
+        case FilesSource():
+            return {"src": [find(source.src)], "tgt": [find(source.tgt)]}
+        case TsvSource() | JsonlSource() | LabelledSource() | TextSource():
+            return {"path": [find(source.path)]}
+        case IdxSource():
+            return {"images": [find(source.images)], "labels": [find(source.labels)]}
+        case LanguagesSource():
+            return {f"files.{label}": list(map(find, paths)) for label, paths in source.files.items()}
+        case ConcatSource():
+            return {"sources": [path for part in source.sources for path in files_of(part)]}
+        case _:  # made by the program, or a share of another source
+            return {}
+
+
+def _digest(files: list[Path]) -> str:
+    total = hashlib.sha256()
     for path in files:
         check_is_file(path)
         with reporting_os_errors(path), path.open("rb") as stream:
@@ -191,7 +206,9 @@ def _pairs_of_tsv(source: TsvSource, path: Path) -> Iterator[Pair]:
                 f"{show(path)}:{number}: {_columns(len(columns))}, but line 1 has {expected}: "
                 "is there a tab inside a text?"
             )
-        yield Pair(number, columns[source.src_column - 1], columns[source.tgt_column - 1])
+        src, tgt = columns[source.src_column - 1], columns[source.tgt_column - 1]
+        _check_one_line(src + tgt, f"{show(path)}:{number}")
+        yield Pair(number, src, tgt)
 
 
 def _columns(count: int) -> str:
@@ -228,7 +245,16 @@ def _text(record: dict[str, Any], key: str, where: str) -> str:
         raise DragomanError(f"{where}: {key!r} must be a string, found {_json_type(text)}")
     if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
         raise DragomanError(f"{where}: {key!r} holds a NUL character or half a surrogate pair")
+    _check_one_line(text, f"{where}: {key!r}")
     return text
+
+
+def _check_one_line(text: str, where: str) -> None:
+    """A text is one line everywhere behind its reader: in files that are split off, and in translations."""
+    if "\n" in text or "\r" in text:
+        raise DragomanError(
+            f"{where}: a line break inside of a text: make it a pair for each line, or replace the break by a space"
+        )
 
 
 def _json_type(value: Any) -> str:

@@ -45,17 +45,18 @@ def find(path: str | Path) -> Path:
     )
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
+def read_lines(path: str | Path, *, may_be_empty: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 text file, plain or `.gz`, without their line ends.
 
-    Raises DragomanError for a file that cannot be read, is empty, is another kind of file, or is not UTF-8.
+    Raises DragomanError for a file that cannot be read, is another kind of file, is not UTF-8, or is empty where it may
+    not be.
     """
     with open_bytes(Path(path)) as stream:
         empty = True
         for line in lines_in(stream, show(path)):
             empty = False
             yield line
-    if empty:
+    if empty and not may_be_empty:
         raise DragomanError(f"{show(path)} is empty")
 
 

@@ -28,12 +28,16 @@ class TextSource:
             raise ValueError(f"start ({self.start}) must be less than end ({self.end})")
 
 
+EmbeddedPair = Literal["de-en", "zh-en", "en-de", "en-zh"]
+"""The pairs of `embedded.PAIRS`, which itself is imported only where sentences are made."""
+
+
 @settings
 class EmbeddedTextSource:
     """One side of the embedded corpus, a sentence a line."""
 
     type: Literal["embedded_text"] = "embedded_text"
-    pair: str = "de-en"
+    pair: EmbeddedPair = "de-en"
     side: Literal["src", "tgt"] = "tgt"
     split: Literal["train", "valid", "test"]
     size: Annotated[int, Field(ge=1)] | None = None

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint
 from dragoman.config import Field, by_type, settings
+from dragoman.errors import DragomanError
+from dragoman.progress import say
 
 
 @settings
@@ -86,12 +88,22 @@ class LastAverager(Averager):
         self.run_dir, self.count = run_dir, count
 
     def average(self, model: nn.Module) -> dict[str, Tensor] | None:
-        earlier = checkpoint.validated(self.run_dir)[-(self.count - 1) :]
+        earlier = [path for path in checkpoint.validated(self.run_dir) if _is_whole(path)][-(self.count - 1) :]
         total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
         for path in earlier:
             for name, tensor in checkpoint.load_group(path, "model").items():
                 total[name] += tensor.to(total[name].device)
         return {name: (tensor / (len(earlier) + 1)).float() for name, tensor in total.items()}
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the checkpoint verifies; says so when it does not."""
+    try:
+        checkpoint.verify(path)
+    except DragomanError as error:
+        say(f"left out of the average: {error}")
+        return False
+    return True
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dragoman.config import by_type, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.text.tokenizers.base import (
     BOS_ID,
     EOS_ID,
@@ -39,6 +39,7 @@ __all__ = [
     "TokenizerPair",
     "WhitespaceConfig",
     "WordsConfig",
+    "check_tokenizers",
     "load_tokenizers",
     "save_tokenizers",
     "train_tokenizers",
@@ -74,6 +75,12 @@ class TokenizerPair:
 Lines = Callable[[], Iterator[str]]
 
 
+def check_tokenizers(config: TokenizerConfig) -> None:
+    """Raises DragomanError when a tokenizer of these settings needs a library that is not installed."""
+    for single in (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,):
+        TOKENIZERS[single.type].check(single)
+
+
 def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines) -> TokenizerPair:
     """Learn from the (already normalised) lines of each side. Raises DragomanError when there is nothing to learn."""
     if isinstance(config, SeparateConfig):
@@ -85,12 +92,16 @@ def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines
 
 
 def save_tokenizers(pair: TokenizerPair, directory: Path) -> None:
-    """Write plain files: `tokenizers.json` with the types, and a folder for each tokenizer."""
+    """Write plain files: `tokenizers.json` with the types, and a folder for each tokenizer.
+
+    Raises DragomanError when the disk refuses.
+    """
     sides = {"shared": pair.src} if pair.shared else {"src": pair.src, "tgt": pair.tgt}
-    directory.mkdir(parents=True, exist_ok=True)
-    write_json(directory / "tokenizers.json", {side: tokenizer.config.type for side, tokenizer in sides.items()})
-    for side, tokenizer in sides.items():
-        tokenizer.save(directory / side)
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "tokenizers.json", {side: tokenizer.config.type for side, tokenizer in sides.items()})
+        for side, tokenizer in sides.items():
+            tokenizer.save(directory / side)
 
 
 def load_tokenizers(directory: Path) -> TokenizerPair:

@@ -37,6 +37,10 @@ class Tokenizer(ABC):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    @classmethod  # noqa: B027 (most need no library)
+    def check(cls, config: Any) -> None:
+        """Raises DragomanError when a library that the settings ask for is not installed."""
+
     @classmethod
     @abstractmethod
     def train(cls, config: Any, lines: Iterator[str]) -> Self:

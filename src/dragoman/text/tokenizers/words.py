@@ -45,7 +45,11 @@ class WordsTokenizer(VocabularyTokenizer):
 
     def __init__(self, config: WordsConfig, vocabulary: Vocabulary) -> None:
         super().__init__(config, vocabulary)
-        segmenter(config.rules, config.lang)  # fail now, not at the first sentence
+        self.check(config)  # fail now, not at the first sentence
+
+    @classmethod
+    def check(cls, config: WordsConfig) -> None:
+        segmenter(config.rules, config.lang)
 
     @classmethod
     def train(cls, config: WordsConfig, lines: Iterator[str]) -> Self:

@@ -1,0 +1,227 @@
+"""Whose a run directory is, and what a refused command leaves as it was."""
+
+import importlib
+import json
+import math
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import config
+from dragoman import recipe as recipes
+from dragoman.config import parse
+from dragoman.errors import DragomanError
+from dragoman.recipe import TranslationRun
+from dragoman.recipe.translation import TranslationJob
+from dragoman.text.tokenizers import load_tokenizers
+
+MODULE = importlib.import_module("dragoman.recipe.job")  # `recipe.job` is a function of the package too
+GERMAN = "eins zwei\ndrei\nvier fünf\n"
+ENGLISH = "one two\nthree\nfour five\n"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> dict[str, Any]:
+    """Settings, as plain data, to train on four small files in the folder."""
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.de").write_text(GERMAN, encoding="utf-8")
+        (tmp_path / f"{split}.en").write_text(ENGLISH, encoding="utf-8")
+    files = {
+        split: {"type": "files", "src": str(tmp_path / f"{split}.de"), "tgt": str(tmp_path / f"{split}.en")}
+        for split in ("train", "valid")
+    }
+    return {
+        "run_dir": str(tmp_path / "run"),
+        "workers": 1,
+        "device": "cpu",
+        "corpus": {"src_lang": "de", "tgt_lang": "en", **files},
+        "tokenizer": {"type": "whitespace"},
+        "model": {"type": "transformer", "d_model": 8, "num_heads": 2, "d_ff": 8},
+        "training": {"max_steps": 2},
+    }
+
+
+def job(recipe: dict[str, Any], *overrides: str) -> TranslationJob:
+    return TranslationJob(parse(TranslationRun, config.override(recipe, overrides)))
+
+
+def trained(recipe: dict[str, Any]) -> Path:
+    """A run directory as training leaves it, as far as `claim` looks."""
+    job(recipe).prepare()
+    run_dir = Path(recipe["run_dir"])
+    (run_dir / "checkpoints/step-00000002").mkdir(parents=True)
+    return run_dir
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["train.de", "valid.en"])
+def test_a_run_with_checkpoints_refuses_another_corpus_of_the_same_name(
+    recipe: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    run_dir = trained(recipe)
+    before = content(run_dir)
+    (tmp_path / name).write_text("sechs sieben\nacht\nneun\n", encoding="utf-8")
+    key = {"train.de": "corpus.train.src", "valid.en": "corpus.valid.tgt"}[name]
+    with pytest.raises(DragomanError, match=rf"{key}: other content .* choose another run_dir"):
+        job(recipe).prepare()
+    assert content(run_dir) == before
+
+
+def test_before_the_first_checkpoint_another_corpus_takes_the_directory(recipe: dict[str, Any], tmp_path: Path) -> None:
+    job(recipe).prepare()
+    (tmp_path / "train.de").write_text("sechs\nacht\nneun\n", encoding="utf-8")
+    carried = job(recipe)
+    carried.prepare()
+    assert carried.prepared.tokenizers.src.id_of("sechs") != carried.prepared.tokenizers.src.id_of("eins")
+    assert json.loads((tmp_path / "run/identity.json").read_text(encoding="utf-8")) == carried.identity()
+
+
+def test_a_corpus_that_was_moved_is_the_same_corpus(recipe: dict[str, Any], tmp_path: Path) -> None:
+    trained(recipe)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "train.de").rename(tmp_path / "elsewhere/corpus.de")
+    moved = job(recipe, f"corpus.train.src={tmp_path / 'elsewhere/corpus.de'}")
+    assert moved.prepare()[0].count("used what was stored") == 1
+    assert recipes.of_run(recipe["run_dir"]) == moved.recipe
+
+
+def test_every_other_setting_that_changed_is_listed(recipe: dict[str, Any], tmp_path: Path) -> None:
+    trained(recipe)
+    (tmp_path / "other.de").write_text("a\nb\nc\n", encoding="utf-8")
+    other = job(recipe, f"corpus.train.src={tmp_path / 'other.de'}", "seed=2", "training.max_steps=9", "model.d_ff=16")
+    with pytest.raises(DragomanError) as caught:
+        other.claim()
+    for expected in ("corpus.train.src: '", "seed: 1 -> 2", "model.d_ff: 8 -> 16"):
+        assert expected in str(caught.value)
+    assert "max_steps" not in str(caught.value)
+
+
+def test_a_setting_that_is_newer_than_the_run_takes_its_default(recipe: dict[str, Any]) -> None:
+    path = trained(recipe) / "config.yaml"
+    older = config.read_yaml(path)
+    del older["model"]["norm_eps"], older["training"]["samples"]
+    path.write_text(json.dumps(older), encoding="utf-8")
+    job(recipe).claim()
+    assert config.read_yaml(path)["model"]["norm_eps"] == 1e-5
+
+
+def test_a_run_from_before_contents_were_recorded_goes_by_the_names(recipe: dict[str, Any], tmp_path: Path) -> None:
+    run_dir = trained(recipe)
+    (run_dir / "identity.json").unlink()
+    (run_dir / "tokenizer/made-from.txt").write_text("of another version\n", encoding="utf-8")
+    before = content(run_dir / "tokenizer")
+    (tmp_path / "moved.de").write_text(GERMAN, encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"corpus.train.src: '.*train.de' -> '.*moved.de'"):
+        job(recipe, f"corpus.train.src={tmp_path / 'moved.de'}").prepare()
+    job(recipe).prepare()
+    assert content(run_dir / "tokenizer") == before
+    assert (run_dir / "identity.json").exists()
+
+
+def test_a_run_of_another_task_is_refused_as_that(recipe: dict[str, Any]) -> None:
+    path = trained(recipe) / "config.yaml"
+    path.write_text("task: classification\nrun_dir: x\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="task: 'classification' -> 'translation'"):
+        job(recipe).claim()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("device=cuda seed=2", "device 'cuda' is not available"),
+        ("decoding.beam_size=2 model.num_heads=3", "multiple of model.num_heads"),
+        ("corpus.train.src=gone.de", "gone.de"),
+    ],
+)
+def test_a_refused_run_leaves_the_directory_as_it_was(
+    recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: str, complaint: str
+) -> None:
+    job(recipe).prepare()
+    run_dir = Path(recipe["run_dir"])
+    before = content(run_dir)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DragomanError, match=complaint):
+        job(recipe, *change.split()).run()
+    assert content(run_dir) == before
+
+
+def test_config_is_replaced_whole(recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    job(recipe).prepare()
+    run_dir = Path(recipe["run_dir"])
+    before = content(run_dir)
+
+    def full(self: Path, text: str, encoding: str) -> None:
+        with self.open("w", encoding=encoding) as file:
+            file.write(text[: len(text) // 2])
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(DragomanError, match=r"run: cannot be written: No space left on device; choose another run_dir"):
+        job(recipe, "seed=2").claim()
+    assert {name: data for name, data in content(run_dir).items() if not name.endswith(".tmp")} == before
+
+
+def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
+    recipe: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job(recipe).prepare()
+    directory = tmp_path / "run/tokenizer"
+
+    def broken(*_: object) -> None:
+        (directory / "shared/vocabulary.json").write_text("[]", encoding="utf-8")
+        raise OSError(28, os.strerror(28))
+
+    (tmp_path / "train.de").write_text("x\ny\nz\n", encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(MODULE, "save_tokenizers", broken)
+        with pytest.raises(DragomanError, match="tokenizer: cannot be written: No space left"):
+            job(recipe).prepare()
+    (tmp_path / "train.de").write_text(GERMAN, encoding="utf-8")
+    job(recipe).prepare()
+    assert load_tokenizers(directory).src.id_of("eins") > 3
+
+
+def test_a_run_that_was_never_validated_has_no_best_score(
+    recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = SimpleNamespace(step=5, best_step=0, best_score=-math.inf, elapsed_before=1.0)
+    monkeypatch.setattr(TranslationJob, "_trainer", lambda *_: trainer)
+    monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
+    result = job(recipe).run()
+    assert (result.best, result.outcome.best_score) == (None, None)
+
+
+@pytest.mark.parametrize("model", ["transformer", "recurrent"])
+def test_pretrained_vectors_begin_the_embedding_of_their_side(
+    recipe: dict[str, Any], tmp_path: Path, model: str
+) -> None:
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("one 1 0 0 0 0 0 0 0\nfive 0 2 0 0 0 0 0 0\nunasked 9 9 9 9 9 9 9 9\n", encoding="utf-8")
+    sizes = {"recurrent": {"d_embedding": 8, "d_model": 8}, "transformer": recipe["model"]}[model]
+    recipe |= {
+        "tokenizer": {"type": "separate", "src": {"type": "words"}, "tgt": {"type": "whitespace"}},
+        "model": {**sizes, "type": model, "tie_embeddings": "output"},
+        "vectors": {"tgt": {"path": str(vectors), "freeze": True}},
+    }
+    carried = job(recipe)
+    carried.prepare()
+    built, _ = carried.start()
+    tgt, src = built.embeddings()["tgt"], built.embeddings()["src"]
+    one, five = (tgt.embedding.weight[carried.prepared.tokenizers.tgt.id_of(word)] for word in ("one", "five"))
+    assert one.nonzero().flatten().tolist() == [0]
+    torch.testing.assert_close(five.norm(), 2 * one.norm())
+    assert not tgt.embedding.weight.requires_grad
+    assert src.embedding.weight.requires_grad
+
+
+def test_vectors_want_words(recipe: dict[str, Any]) -> None:
+    recipe |= {"tokenizer": {"type": "characters"}, "vectors": {"src": {"path": "glove.txt"}}}
+    with pytest.raises(DragomanError, match=r"vectors are of words, but tokenizer\.type is characters"):
+        job(recipe)
