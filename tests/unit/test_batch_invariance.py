@@ -57,6 +57,7 @@ def test_all_rows_of_a_batch_are_as_wide_as_each_would_be_alone() -> None:
         assert widths == {src.size(1)}
         assert src.size(1) % 8 == 0
         assert src.numel() <= 128
+    assert [rows.tolist() for rows in BatchPlan.even_batches([1000], 128, 8)] == [[0]]
 
 
 def test_padding_goes_no_further_than_the_longest_sentence_may_be() -> None:

@@ -58,13 +58,16 @@ Resample = Callable[[list[int], random.Random], list[int]]
 
 
 class TextInputs:
-    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row)."""
+    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row).
+
+    None has more than `max_tokens`, where that is given: so they are padded to no more either.
+    """
 
     def __init__(
         self,
         ids: Sequence[Sequence[int]],
         *,
-        max_tokens: int,
+        max_tokens: int | None = None,
         resample: Resample | None = None,
         crop: CropConfig | None = None,
         seed: int = 1,
