@@ -225,10 +225,7 @@ class DecoderLayer(nn.Module):
     def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
         """What every `step` attends to, projected once."""
         assert self.cross_attention is not None
-        projected = self.cross_attention.project_keys_values(memory)
-        # Head by head in memory from the first step on, as after a `select`: a CPU may round a product of the same
-        # numbers in another layout differently, and would copy them into this one at every step.
-        return KeysValues(projected.key.contiguous(), projected.value.contiguous())
+        return self.cross_attention.project_keys_values(memory)
 
     def step(
         self,

@@ -116,7 +116,12 @@ class MultiHeadAttention(nn.Module):
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
         key = self.positions.rotate(self._split(self.key_proj(memory)), start)
-        return KeysValues(key, self._split(self.value_proj(memory)))
+        value = self._split(self.value_proj(memory))
+        if not torch.is_grad_enabled():
+            # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another
+            # layout differently, and would copy a cache into this one at every step.
+            key, value = key.contiguous(), value.contiguous()
+        return KeysValues(key, value)
 
     def attend(
         self,
