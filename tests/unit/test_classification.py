@@ -167,7 +167,7 @@ def test_labels_that_do_not_fit_are_refused(settings: dict[str, Any], tmp_path: 
         run(settings, **{"corpus.test": {"other": other}})
     run(settings)
     write_texts(tmp_path / "train.tsv", 120, labels="uxyz")
-    with pytest.raises(DragomanError, match="was trained on the labels x, y, z; the corpus has u, x, y, z"):
+    with pytest.raises(DragomanError, match="other content than the run was trained on"):
         run(settings)
 
 

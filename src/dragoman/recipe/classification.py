@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
-from dragoman import checkpoint, config
+from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.confusion import ClassScores
 from dragoman.data.inputs import Inputs, TextReader, speller
@@ -17,7 +17,7 @@ from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError, writing
 from dragoman.models import TextClassifierConfig
-from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
+from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate
 from dragoman.progress import say
 from dragoman.recipe.job import (
     TEST_SAMPLES,
@@ -95,11 +95,6 @@ class ClassifierJob(Job):
                     "name labels alike, or move examples of it there"
                 )
         self.claim()
-        if checkpoint.steps(self.run_dir) and (before := read_labels(self.run_dir)) != self.labels:
-            raise DragomanError(
-                f"{self.run_dir}: was trained on the labels {', '.join(before)}; the corpus has "
-                f"{', '.join(self.labels)} now: choose another run_dir=..."
-            )
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
         with writing(self.run_dir / LABELS):
             (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
