@@ -26,8 +26,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
-    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows. A beam of 1 is greedy
-    search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
+    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
+    where it has one, holds for both. A beam of 1 is greedy search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
 
     Raises DragomanError when the model's logits are not numbers.
     """
@@ -36,6 +36,8 @@ def search(
         return []
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
+    if model.max_target_length is not None:
+        max_lengths = max_lengths.clamp(max=model.max_target_length)
     find = greedy_search if config.beam_size == 1 else beam_search
     # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)

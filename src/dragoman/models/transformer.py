@@ -15,6 +15,7 @@ from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
     EncoderLayer,
+    LearnedConfig,
     PositionedEmbedding,
     init_linear,
 )
@@ -63,6 +64,7 @@ class TransformerConfig(BlockConfig):
             output=output,
             src_vocab_size=src_vocab_size,
             tgt_vocab_size=tgt_vocab_size,
+            max_target_length=self.position.max_len if isinstance(self.position, LearnedConfig) else None,
         )
 
 
@@ -116,6 +118,7 @@ class Transformer(Seq2SeqModel):
         output: OutputProjection,
         src_vocab_size: int,
         tgt_vocab_size: int,
+        max_target_length: int | None,
     ) -> None:
         super().__init__()
         self.src_embedding, self.tgt_embedding = src_embedding, tgt_embedding
@@ -124,6 +127,7 @@ class Transformer(Seq2SeqModel):
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
         self.output = output
         self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
+        self.max_target_length = max_target_length
         init_linear(self)
 
     def encode(
