@@ -92,7 +92,8 @@ class TextInputs:
 
     def _varied(self, ids: IntArray, uniform: np.ndarray) -> IntArray:
         if self.resample:
-            ids = np.array(self.resample(ids.tolist(), random.Random(float(uniform[3]))), dtype=np.int32)
+            drawn = self.resample(ids.tolist(), random.Random(float(uniform[3])))[: self.max_tokens]
+            ids = np.array(drawn, dtype=np.int32)
         return cropped(ids, uniform, self.crop) if self.crop else ids
 
 

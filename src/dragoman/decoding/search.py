@@ -27,7 +27,8 @@ def search(
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
     `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
-    where it has one, holds for both. A beam of 1 is greedy search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
+    where it has one, holds for both. A beam of 1 is greedy search. Dropout is off while it searches, whatever mode the
+    model is in, and the mode is put back afterwards.
 
     Raises DragomanError when the model's logits are not numbers.
     """

@@ -40,6 +40,7 @@ class TranslationTask:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
+        self.longest = int(max(train.src_lengths.max(), train.tgt_lengths.max()))
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
@@ -47,7 +48,7 @@ class TranslationTask:
 
     def batches(self, step: int) -> list[Batch]:
         epoch, step_in_epoch = self.position(step)
-        return [self._collate(rows, epoch) for rows in self.plan.step(epoch, step_in_epoch)]
+        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._collate(rows, epoch)]
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.src, batch.src_mask, batch.tgt_in)
@@ -76,17 +77,30 @@ class TranslationTask:
             total, count = total + float(loss), count + tokens
         return total / count
 
-    def _collate(self, rows: np.ndarray, epoch: int) -> Batch:
-        pairs = [(self.train.src(row), self.train.tgt(row)) for row in rows]
-        if self.tokenizers.src.sampling or self.tokenizers.tgt.sampling:
-            # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
-            resampled = []
-            for row, (src, tgt) in zip(rows, pairs, strict=True):
-                rng = random.Random(_key(self.seed, epoch, int(row)))
-                src_ids = self.tokenizers.src.resample(src.tolist(), rng)
-                resampled.append((src_ids, self.tokenizers.tgt.resample(tgt.tolist(), rng)))
-            return collate(resampled, rows)
-        return collate(pairs, rows)
+    def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
+        """The pairs of a planned batch: one batch, or more where they were drawn longer than planned.
+
+        Segmentations that are drawn are longer than those that the plan has counted. Such a batch is cut into several
+        that keep to the budget; as losses are summed over a step, its gradient is still that of the whole.
+        """
+        if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
+            return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
+        pairs = [self._drawn(int(row), epoch) for row in rows]
+        longer = [max(len(src), len(tgt)) for src, tgt in pairs]
+        parts = BatchPlan.eval_batches(longer, self.plan.batch_tokens)
+        return [collate([pairs[place] for place in part], rows[part]) for part in parts]
+
+    def _drawn(self, row: int, epoch: int) -> tuple[list[int], list[int]]:
+        """A pair in a segmentation keyed by (seed, epoch, row), whatever batch it comes in.
+
+        A side that would be longer than anything in the corpus stays as it was: a model may have no positions for it.
+        """
+        rng = random.Random(_key(self.seed, epoch, row))
+        src, tgt = self.train.src(row).tolist(), self.train.tgt(row).tolist()
+        drawn_src, drawn_tgt = self.tokenizers.src.resample(src, rng), self.tokenizers.tgt.resample(tgt, rng)
+        return drawn_src if len(drawn_src) <= self.longest else src, drawn_tgt if len(
+            drawn_tgt
+        ) <= self.longest else tgt
 
 
 def _key(*numbers: int) -> int:
