@@ -36,6 +36,8 @@ def search(
         return []
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
+    if model.max_target_length is not None:
+        max_lengths = max_lengths.clamp(max=model.max_target_length)
     find = greedy_search if config.beam_size == 1 else beam_search
     # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
