@@ -8,8 +8,8 @@ import torch
 from dragoman import checkpoint
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.models import MODELS, Seq2SeqModel, TransformerConfig
-from dragoman.models.blocks import LearnedConfig, PositionConfig
+from dragoman.models import MODELS, Seq2SeqModel
+from dragoman.models.blocks import PositionConfig
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
 from dragoman.training.loss import token_loss
@@ -247,14 +247,3 @@ def test_beam_one_equals_greedy_by_hand(build: Any) -> None:
                 if ids[-1] == 3:
                     break
             assert found[row][0].ids == [token for token in ids[1:] if token != 3]
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_search_ends_where_learned_positions_end(beam_size: int) -> None:
-    torch.manual_seed(1)
-    settings = TransformerConfig(**SMALL, position=LearnedConfig(max_len=9))
-    model = settings.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
-    assert model.max_target_length == 9
-    batch = collate(PAIRS)
-    found = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=beam_size, min_length=8))
-    assert all(len(hypotheses[0].ids) in (8, 9) for hypotheses in found)

@@ -1,7 +1,6 @@
 """Search against a model whose every probability is in a table, so that the right answer can be enumerated."""
 
 import dataclasses
-import doctest
 import itertools
 import math
 from typing import Any
@@ -11,12 +10,14 @@ import torch
 from torch import Tensor
 
 from dragoman.config import parse, to_dict
-from dragoman.decoding import base, beam, penalties
+from dragoman.decoding import beam
 from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Slots, best_tokens, padded
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
 from dragoman.errors import DragomanError
+from dragoman.models import TransformerConfig
 from dragoman.models.base import Seq2SeqModel
+from dragoman.models.blocks import LearnedConfig
 
 UNK, BOS, EOS = 1, 2, 3
 PENALTIES: list[Any] = [
@@ -323,8 +324,12 @@ def test_penalties_never_fall_with_length() -> None:
         assert all(0 < a <= b for a, b in itertools.pairwise(values))
 
 
-def test_the_worked_examples() -> None:
-    for module in (base, beam, penalties):
-        result = doctest.testmod(module)
-        assert result.attempted > 0
-        assert result.failed == 0
+def test_no_search_goes_beyond_the_positions_that_a_model_has() -> None:
+    settings = {"d_model": 8, "num_heads": 2, "d_ff": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = TransformerConfig(**settings, position=LearnedConfig(max_len=12))
+    model = config.build(src_vocab_size=9, tgt_vocab_size=9, shared_vocab=True, pad_id=0)
+    src = torch.full((2, 6), 5)
+    for beam_size in (1, 3):
+        endless = DecodingConfig(beam_size=beam_size, min_length=30)
+        found = search(model, src, src > 0, endless)
+        assert [len(hypotheses[0].ids) for hypotheses in found] == [12, 12]

@@ -1,5 +1,6 @@
 """The translation task: what its batches hold, drawn segmentations included."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 
 WORDS = ["window", "winter", "wind", "windows", "snowing", "snow", "snowman", "mountain", "fountain", "counting"]
 LINES = [" ".join(np.random.default_rng(row).choice(WORDS, 1 + row % 9)) for row in range(120)]
-BUDGET = 60
+BUDGET, MAX_TOKENS = 60, 30
 
 
 @pytest.fixture(scope="module")
@@ -28,25 +29,24 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[IdCorpus, Tokenize
         SentencePieceConfig(vocab_size=60, sampling=0.1), lambda: iter(LINES), lambda: iter(LINES)
     )
     source = FilesSource(src=str(folder / "src"), tgt=str(folder / "tgt"))
-    ids, _ = prepare(source, tokenizers, folder / "ids", normalize="none", max_tokens=256, workers=1)
+    ids, _ = prepare(source, tokenizers, folder / "ids", normalize="none", max_tokens=MAX_TOKENS, workers=1)
     return ids, tokenizers
 
 
 def task_on(corpus: tuple[IdCorpus, TokenizerPair]) -> TranslationTask:
     ids, tokenizers = corpus
     plan = BatchPlan(ids.src_lengths, ids.tgt_lengths, batch_tokens=BUDGET, seed=1)
-    translator: Any = None
+    translator: Any = SimpleNamespace(max_src_tokens=MAX_TOKENS)
     return TranslationTask(
         ids, plan, ids, [], tokenizers, translator=translator, evaluation=EvaluationConfig(), tgt_lang="en", seed=1,
         samples=0,
     )  # fmt: skip
 
 
-def test_drawn_segmentations_keep_to_the_budget_and_to_the_longest_of_the_corpus(
+def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens(
     corpus: tuple[IdCorpus, TokenizerPair],
 ) -> None:
     task, (ids, tokenizers) = task_on(corpus), corpus
-    longest = max(ids.src_lengths.max(), ids.tgt_lengths.max())
     seen, cut, drawn = [], 0, 0
     for step in range(1, task.plan.steps_per_epoch() + 1):
         batches = task.batches(step)
@@ -54,7 +54,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_the_longest_of_the_corpus
         for batch in batches:
             assert batch.src.numel() <= BUDGET
             assert batch.tgt_in.numel() <= BUDGET
-            assert max(batch.src.size(1), batch.tgt_in.size(1)) <= longest + 1
+            assert max(batch.src.size(1), batch.tgt_in.size(1)) <= MAX_TOKENS + 1
             seen += batch.rows.tolist()
             for place, row in enumerate(batch.rows):
                 src = batch.src[place][batch.src_mask[place]][:-1].tolist()

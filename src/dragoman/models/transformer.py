@@ -15,7 +15,6 @@ from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
     EncoderLayer,
-    LearnedConfig,
     PositionedEmbedding,
     init_linear,
 )
@@ -64,7 +63,6 @@ class TransformerConfig(BlockConfig):
             output=output,
             src_vocab_size=src_vocab_size,
             tgt_vocab_size=tgt_vocab_size,
-            max_target_length=self.position.max_len if isinstance(self.position, LearnedConfig) else None,
         )
 
 
@@ -118,7 +116,6 @@ class Transformer(Seq2SeqModel):
         output: OutputProjection,
         src_vocab_size: int,
         tgt_vocab_size: int,
-        max_target_length: int | None,
     ) -> None:
         super().__init__()
         self.src_embedding, self.tgt_embedding = src_embedding, tgt_embedding
@@ -127,7 +124,7 @@ class Transformer(Seq2SeqModel):
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
         self.output = output
         self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
-        self.max_target_length = max_target_length
+        self.max_target_length = tgt_embedding.max_len
         init_linear(self)
 
     def encode(

@@ -15,6 +15,7 @@ from dragoman.data.store import IdCorpus
 from dragoman.evaluation import EvaluationConfig, evaluate, spread
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
 from dragoman.translator import Translator
@@ -40,7 +41,6 @@ class TranslationTask:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.longest = int(max(train.src_lengths.max(), train.tgt_lengths.max()))
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
@@ -85,22 +85,22 @@ class TranslationTask:
         """
         if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
             return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
-        pairs = [self._drawn(int(row), epoch) for row in rows]
-        longer = [max(len(src), len(tgt)) for src, tgt in pairs]
-        parts = BatchPlan.eval_batches(longer, self.plan.batch_tokens)
+        pairs = []
+        for row in rows:
+            # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
+            rng = random.Random(_key(self.seed, epoch, int(row)))
+            src = self._resample(self.tokenizers.src, self.train.src(row), rng)
+            pairs.append((src, self._resample(self.tokenizers.tgt, self.train.tgt(row), rng)))
+        widest = [max(len(src), len(tgt)) for src, tgt in pairs]
+        parts = BatchPlan.eval_batches(widest, self.plan.batch_tokens)
         return [collate([pairs[place] for place in part], rows[part]) for part in parts]
 
-    def _drawn(self, row: int, epoch: int) -> tuple[list[int], list[int]]:
-        """A pair in a segmentation keyed by (seed, epoch, row), whatever batch it comes in.
-
-        A side that would be longer than anything in the corpus stays as it was: a model may have no positions for it.
-        """
-        rng = random.Random(_key(self.seed, epoch, row))
-        src, tgt = self.train.src(row).tolist(), self.train.tgt(row).tolist()
-        drawn_src, drawn_tgt = self.tokenizers.src.resample(src, rng), self.tokenizers.tgt.resample(tgt, rng)
-        return drawn_src if len(drawn_src) <= self.longest else src, drawn_tgt if len(
-            drawn_tgt
-        ) <= self.longest else tgt
+    def _resample(self, tokenizer: Tokenizer, ids: np.ndarray, rng: random.Random) -> list[int]:
+        """Another segmentation, but none too long for a batch, nor of more than `corpus.max_tokens`: a model may have
+        no positions for it."""
+        other = tokenizer.resample(ids.tolist(), rng)
+        longest = min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)
+        return other if len(other) <= longest else ids.tolist()
 
 
 def _key(*numbers: int) -> int:
