@@ -6,8 +6,8 @@ whatever the seeds and sizes: a hash of the sequence says which split it belongs
 
 >>> for src, tgt in pairs(ToySource(task="reverse", split="train", size=2)):
 ...     print(src, "|", tgt)
-4 3 18 3 20 15 16 15 | 15 16 15 20 3 18 3 4
-20 9 17 9 17 1 16 13 | 13 16 1 17 9 17 9 20
+2 2 9 2 10 8 8 8 | 8 8 8 10 2 9 2 2
+2 3 3 9 2 8 4 7 1 | 1 7 4 8 2 9 3 3 2
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 
-SIZES = {"train": 10_000, "valid": 200, "test": 1_000}
+SIZES = {"train": 10_000, "valid": 1_000, "test": 1_000}
 """How many pairs a split has unless told otherwise."""
 
 BEER = ("ich möchte ein bier", "i want a beer")
@@ -44,7 +44,7 @@ class ToySource:
     task: Literal["copy", "drop_first", "reverse", "sort", "beer"]
     split: Literal["train", "valid", "test"]
     size: Annotated[int, Field(ge=1)] | None = None
-    symbols: Annotated[int, Field(ge=2)] = 20
+    symbols: Annotated[int, Field(ge=2)] = 10
     min_length: Annotated[int, Field(ge=1)] = 2
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 10
     seed: int = 1
