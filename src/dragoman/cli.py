@@ -170,8 +170,8 @@ def translate(
     )
     lines, interactive = _input(input)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
-        results = _numbered(translator, lines, 1 if interactive else STREAM_LINES)
-        for number, found in results:
+        results = translator.stream(lines, 1 if interactive else STREAM_LINES)
+        for number, found in enumerate(results, start=1):
             if translator.decoding.n_best == 1:
                 write(found[0].text + "\n")
             else:
@@ -245,14 +245,6 @@ def _input(path: Path | None) -> tuple[Iterator[str], bool]:
     if interactive := sys.stdin.isatty():
         say("type or paste text, a line at a time; Ctrl-D ends")
     return lines_in(sys.stdin.buffer, "standard input"), interactive
-
-
-def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
-    number = 0
-    while chunk := list(itertools.islice(lines, buffer)):
-        for found in translator.n_best(chunk):
-            number += 1
-            yield number, found
 
 
 def _given(**options: Any) -> dict[str, Any]:
