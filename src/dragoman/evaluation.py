@@ -71,7 +71,7 @@ def score(
     *,
     with_ter: bool = True,
 ) -> Scores:
-    """Score one hypothesis against one reference a line; both are put into NFC first, so that spelling one letter as two
+    """Score one hypothesis against one reference a line; both are put into NFC first: one letter that is spelt as two
     code points is no difference.
 
     `with_ter=False` leaves out TER, whose search for shifts takes longer than translating does.
