@@ -30,9 +30,10 @@ _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 
 
-def _step(path: Path) -> int | None:
+def step_of(path: Path) -> int:
+    """The step that a checkpoint's directory is named after; -1 for any other name."""
     named = _NAME.fullmatch(path.name)
-    return int(named[1]) if named else None
+    return int(named[1]) if named else -1
 
 
 def checkpoints_dir(run_dir: Path) -> Path:
@@ -80,7 +81,7 @@ def verify(path: Path) -> None:
     files = manifest.get("files")
     if not isinstance(files, dict) or "state.json" not in files:
         raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
-    if manifest.get("step") != _step(path):
+    if manifest.get("step") != step_of(path):
         raise DragomanError(f"{path / MANIFEST}: is of step {manifest.get('step')}; the folder was renamed or mixed up")
     unlisted = {entry.name for entry in path.iterdir()} - files.keys() - {MANIFEST}
     if unlisted:
@@ -98,7 +99,7 @@ def steps(run_dir: Path) -> list[Path]:
     """Every complete checkpoint directory, oldest first; verified or not."""
     directory = checkpoints_dir(run_dir)
     found = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    return sorted(found, key=step_of)
 
 
 def newest(run_dir: Path, complain: Any = None) -> Path | None:

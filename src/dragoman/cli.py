@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli_inspect import inspect_app
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.progress import clock, say
 from dragoman.version import __version__
 
@@ -170,8 +170,8 @@ def translate(
     )
     lines, interactive = _input(input)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
-        results = _numbered(translator, lines, 1 if interactive else STREAM_LINES)
-        for number, found in results:
+        results = translator.stream(lines, 1 if interactive else STREAM_LINES)
+        for number, found in enumerate(results, start=1):
             if translator.decoding.n_best == 1:
                 write(found[0].text + "\n")
             else:
@@ -247,14 +247,6 @@ def _input(path: Path | None) -> tuple[Iterator[str], bool]:
     return lines_in(sys.stdin.buffer, "standard input"), interactive
 
 
-def _numbered(translator: Any, lines: Iterator[str], buffer: int) -> Iterator[tuple[int, Any]]:
-    number = 0
-    while chunk := list(itertools.islice(lines, buffer)):
-        for found in translator.n_best(chunk):
-            number += 1
-            yield number, found
-
-
 def _given(**options: Any) -> dict[str, Any]:
     """The options that were given on the command line; for the others the recipe decides."""
     return {name: value for name, value in options.items() if value is not None}
@@ -302,6 +294,8 @@ def generate(
 def _output(path: Path | None) -> Iterator[Any]:
     """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete."""
     if path is None:
+        if sys.stdout is None:
+            raise DragomanError("standard output is closed: name a file with -o")
         out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
 
         def write(text: str) -> None:
@@ -309,8 +303,17 @@ def _output(path: Path | None) -> Iterator[Any]:
             if sys.stdout.isatty():
                 out.flush()
 
-        yield write
-        out.flush()
+        try:
+            yield write
+            out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise DragomanError(f"standard output cannot be written: {error.strerror}") from error
+        return
+    if path.exists() and not path.is_file():  # a pipe or a device: to be written to, not replaced
+        with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file.write
         return
     partial = path.with_name(path.name + ".partial")
     try:
@@ -450,6 +453,9 @@ def main() -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
         _fail(str(error), debug, code=2)
+    except SystemExit as stop:
+        # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.
+        raise SystemExit(141 if isinstance(stop.__context__, BrokenPipeError) else stop.code) from None
     except KeyboardInterrupt:
         _fail("stopped", debug, code=130)
     except Exception as error:
@@ -458,7 +464,7 @@ def main() -> None:
             say(usage.get_usage() if usage else "")
             _fail(error.format_message(), debug, code=2)
         if isinstance(error, OSError) and not debug:
-            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", debug, code=2)
+            _fail(f"{error.filename or 'standard output or a file'}: {error.strerror or error}", debug, code=2)
         raise
 
 

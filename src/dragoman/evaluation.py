@@ -15,8 +15,8 @@ from dragoman.translator import Translator
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 
 UNSPACED = ("zh", "char", "ja-mecab")
-"""Tokenizers for text whose words are not separated: TER then counts characters, where it would take a sentence for one
-word."""
+"""Tokenizers for text whose words are not separated: TER then counts Chinese and Japanese characters, where it would
+take a sentence for one word. sacreBLEU knows no others: in Thai, Lao, Khmer or Burmese TER still means little."""
 
 
 @settings
@@ -71,7 +71,8 @@ def score(
     *,
     with_ter: bool = True,
 ) -> Scores:
-    """Score one hypothesis against one reference a line.
+    """Score one hypothesis against one reference a line; both are put into NFC first: one letter that is spelt as two
+    code points is no difference.
 
     `with_ter=False` leaves out TER, whose search for shifts takes longer than translating does.
     Raises DragomanError when the counts differ or there is nothing to score.
@@ -80,7 +81,6 @@ def score(
         raise DragomanError(f"{len(hypotheses):,} translations cannot be scored against {len(references):,} references")
     if not hypotheses:
         raise DragomanError("there is nothing to score: no sentences")
-    # One letter may be one code point or two (NFC, NFD): that is no difference between translations.
     hypotheses = [unicodedata.normalize("NFC", line) for line in hypotheses]
     references = [unicodedata.normalize("NFC", line) for line in references]
     metrics = _metrics(config, tgt_lang, with_ter=with_ter)

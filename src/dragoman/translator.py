@@ -97,22 +97,24 @@ class Translator:
 
         Raises TypeError for a bare string, which would be taken for a list of one-letter sentences.
         """
-        if isinstance(sentences, str):
-            raise TypeError(f"translate takes a list of sentences: translate([{sentences!r}])")
         return [found[0].text for found in self.n_best(sentences)]
 
-    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[str]:
-        """`translate` for input of any length: reads `buffer` lines ahead and keeps the order."""
+    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
+        """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
         source = iter(lines)
         while chunk := list(itertools.islice(source, buffer)):
-            yield from self.translate(chunk)
+            yield from self.n_best(chunk)
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The `decoding.n_best` best translations of each sentence, best first.
 
         A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
         ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
+
+        Raises TypeError for a bare string.
         """
+        if isinstance(sentences, str):
+            raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
         parts = [self._parts(self.normalize(sentence)) for sentence in sentences]
         found = iter(self._search([ids for of_sentence in parts for ids in of_sentence]))
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]

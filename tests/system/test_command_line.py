@@ -191,6 +191,43 @@ def test_ctrl_c_elsewhere_is_no_success(run: Path) -> None:
     assert not (run / "out.txt").exists()
 
 
+def test_a_reader_that_has_enough_is_no_failure_to_talk_about(run: Path) -> None:
+    (run / "many.de").write_text("Das Kind schläft.\n" * 4500, encoding="utf-8")
+    command = [*DRAGOMAN, "translate", "runs/mine", "-i", "many.de", "--beam-size", "1"]
+    with subprocess.Popen(command, cwd=run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        stderr = process.stderr.read().decode()
+    assert process.returncode == 141
+    assert "Traceback" not in stderr
+    assert "Broken" not in stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", [["translate", "runs/mine", "-i", "data/demo/test.de"], ["report", "runs/mine"]])
+def test_a_full_disk_is_told(run: Path, command: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*DRAGOMAN, *command], cwd=run, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert "standard output" in last
+    assert "No space left on device" in last
+
+
+def test_closed_streams_are_told(run: Path) -> None:
+    for redirection, message in (("<&-", "standard input is closed"), (">&- </dev/null", "standard output is closed")):
+        line = f"{sys.executable} -m dragoman translate runs/mine {redirection}"
+        done = subprocess.run(line, shell=True, cwd=run, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_an_empty_file_is_translated_to_an_empty_file(run: Path) -> None:
     (run / "empty.txt").write_bytes(b"")
     succeed("translate", "runs/mine", "-i", "empty.txt", "-o", "empty.out", cwd=run)

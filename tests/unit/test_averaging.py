@@ -104,6 +104,17 @@ def test_last_leaves_out_a_damaged_checkpoint_and_says_so(tmp_path: Path, capsys
     assert "left out of the average" in capsys.readouterr().err
 
 
+def test_last_leaves_out_checkpoints_of_later_steps(tmp_path: Path) -> None:
+    for step in (1, 2, 3, 4):
+        checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
+    model = model_of([6.0, 6.0])
+    averager = LastConfig(checkpoints=3).build(model, tmp_path)
+    averager.update(model, 3)  # the run went back to step 2 and has come to 3 again
+    average = averager.average(model)
+    assert average is not None
+    assert torch.equal(average["weight"], torch.full((1, 2), 3.0))  # of 1, 2 and the weights
+
+
 def test_none_keeps_no_average(tmp_path: Path) -> None:
     model = model_of([1.0])
     averager = NoAveragingConfig().build(model, tmp_path)

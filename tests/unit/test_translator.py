@@ -54,7 +54,7 @@ def test_order_and_blanks_are_kept(run: Path) -> None:
 def test_a_stream_gives_what_one_call_gives(run: Path) -> None:
     translator = Translator.load(run, device="cpu")
     lines = [LINES[i % 4] if i % 7 else "" for i in range(50)]
-    assert list(translator.stream(iter(lines), buffer=8)) == translator.translate(lines)
+    assert list(translator.stream(iter(lines), buffer=8)) == translator.n_best(lines)
 
 
 def test_neighbours_do_not_change_a_translation(run: Path) -> None:
@@ -116,5 +116,6 @@ def test_a_long_chinese_sentence_is_cut_without_spaces() -> None:
 
 
 def test_a_bare_string_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"translate\(\['ein bier'\]\)"):
-        Translator.translate(object.__new__(Translator), "ein bier")  # type: ignore[arg-type]
+    for method in (Translator.translate, Translator.n_best):
+        with pytest.raises(TypeError, match=r"give a list of sentences.*\['ein bier'\]"):
+            method(object.__new__(Translator), "ein bier")

@@ -1,5 +1,6 @@
 """Averages of the weights, which translate better than the weights of any one step."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,9 +87,15 @@ class LastAverager(Averager):
 
     def __init__(self, run_dir: Path, count: int) -> None:
         self.run_dir, self.count = run_dir, count
+        self.step: float = math.inf
+
+    def update(self, model: nn.Module, step: int) -> None:
+        self.step = step
 
     def average(self, model: nn.Module) -> dict[str, Tensor] | None:
-        earlier = [path for path in checkpoint.validated(self.run_dir) if _is_whole(path)][-(self.count - 1) :]
+        # One of this step or a later one is left from where a damaged checkpoint made the run go back.
+        before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < self.step]
+        earlier = [path for path in before if _is_whole(path)][-(self.count - 1) :]
         total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
         for path in earlier:
             for name, tensor in checkpoint.load_group(path, "model").items():

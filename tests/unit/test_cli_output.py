@@ -1,0 +1,37 @@
+"""Where the command line writes: files that appear whole, pipes and devices that stay what they are."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli import _output
+from dragoman.errors import DragomanError
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with _output(path) as write:
+        write("ä\n")
+        assert not path.exists()
+    assert path.read_bytes() == "ä\n".encode()
+    assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(path.read_text(encoding="utf-8")))
+    reader.start()
+    with _output(path) as write:
+        write("one\ntwo\n")
+    reader.join(timeout=10)
+    assert read == ["one\ntwo\n"]
+    assert path.is_fifo()
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match="cannot be written"), _output(tmp_path) as write:
+        write("x")
