@@ -23,7 +23,7 @@ demo: install  ## train a translator on the embedded corpus in about two minutes
 	@$(BIN)/dragoman demo
 
 test: install  ## all quick tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: install  ## the long tests too
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200

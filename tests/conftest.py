@@ -1,6 +1,11 @@
 """Shapes in signatures are checked here (jaxtyping with beartype) and cost nothing elsewhere."""
 
+import os
+
 import jaxtyping
+
+# The models of tests are so small that a second thread only waits for the first; the tests themselves run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 with jaxtyping.install_import_hook(["dragoman.nn", "dragoman.models", "dragoman.decoding", "dragoman.data.batch",
                                     "dragoman.training.loss"], "beartype.beartype"):  # fmt: skip

@@ -15,8 +15,11 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint, config
 from dragoman.confusion import ClassScores, score_labels
-from dragoman.data.inputs import WIDTH_MULTIPLE, ImageReader, Inputs, TextReader, read_images_in
+from dragoman.data.batch import WIDTH_MULTIPLE
+from dragoman.data.inputs import ImageReader, Inputs, TextReader, read_images_in
 from dragoman.data.labelled import LabelledCorpus, Split
+from dragoman.data.plan import BatchPlan
+from dragoman.decoding.base import padded
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import TextClassifierConfig, ViTConfig
@@ -27,10 +30,6 @@ from dragoman.translator import STREAM_LINES, read_run
 
 BATCH_POSITIONS = 8192
 """Positions of a batch in use, pads included."""
-
-ROW_MULTIPLE = 8
-"""Batches in use have a multiple of so many rows: with others, a CPU's matrix products may round the last of them
-differently, and a text's probabilities would depend on what is labelled beside it."""
 
 LABELS = "labels.json"
 """The file of a run directory that has the labels in the order of the model's logits."""
@@ -142,27 +141,14 @@ def logits_of(model: nn.Module, inputs: Inputs, device: torch.device) -> Float[T
     results: list[Tensor] = []
     order: list[np.ndarray] = []
     try:
-        for rows in even_batches(inputs.lengths, BATCH_POSITIONS):
-            filled = np.resize(rows, -(-len(rows) // ROW_MULTIPLE) * ROW_MULTIPLE)  # the first ones again
+        for rows in BatchPlan.even_batches(inputs.lengths, BATCH_POSITIONS, WIDTH_MULTIPLE):
+            filled = np.resize(rows, padded(len(rows), rows_per_slot=1))  # the first ones again
             arguments = [tensor.to(device) for tensor in inputs.collate(filled)]
             results.append(model(*arguments)[: len(rows)].float().cpu())
             order.append(rows)
     finally:
         model.train(was_training)
     return torch.cat(results)[torch.from_numpy(np.argsort(np.concatenate(order)))]
-
-
-def even_batches(lengths: np.ndarray, batch_positions: int) -> Iterator[np.ndarray]:
-    """Batches of rows that are padded to one width whatever stands beside them, the longest first.
-
-    >>> [rows.tolist() for rows in even_batches(np.array([3, 20, 5]), 64)]
-    [[1], [0, 2]]
-    """
-    widths = -(-(lengths.astype(np.int64) + 1) // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
-    for width in np.unique(widths)[::-1]:
-        rows = np.flatnonzero(widths == width)
-        size = max(1, batch_positions // int(width))
-        yield from (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def read_labels(run_dir: Path) -> list[str]:

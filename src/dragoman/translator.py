@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 
 from dragoman import checkpoint, config
-from dragoman.data.batch import collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.plan import BatchPlan
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.device import pick_device
@@ -119,8 +119,10 @@ class Translator:
 
     def _search(self, sentences: list[list[int]]) -> list[list[Translation]]:
         results: list[list[Translation]] = [[] for _ in sentences]
-        for rows in BatchPlan.eval_batches([len(ids) for ids in sentences], BATCH_TOKENS):
-            src, src_mask = collate_src([sentences[row] for row in rows])
+        # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
+        # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
+        for rows in BatchPlan.even_batches([len(ids) for ids in sentences], BATCH_TOKENS, WIDTH_MULTIPLE):
+            src, src_mask = collate_src([sentences[row] for row in rows], WIDTH_MULTIPLE, self.max_src_tokens)
             for row, hypotheses in zip(
                 rows, search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding), strict=True
             ):

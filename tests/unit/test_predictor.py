@@ -14,7 +14,7 @@ from dragoman.data.labelled import Split
 from dragoman.errors import DragomanError
 from dragoman.generator import Generator
 from dragoman.models import TextClassifierConfig, ViTConfig
-from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, even_batches, logits_of
+from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, logits_of
 from dragoman.recipe import ClassificationRun, ImageClassificationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -98,17 +98,6 @@ def test_a_long_text_is_labelled_by_its_beginning(texts_run: Path) -> None:
     start = "cat dog " * 6  # 12 words, corpus.max_tokens
     assert predictor.predict([start + "sees the " * 500]) == predictor.predict([start])
     assert predictor.predict([start.upper()]) == predictor.predict([start])
-
-
-def test_batches_are_of_one_width() -> None:
-    lengths = np.random.default_rng(1).integers(0, 60, 300)
-    batches = list(even_batches(lengths, 256))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(300))
-    for rows in batches:
-        widths = {-(-(int(length) + 1) // 8) for length in lengths[rows]}
-        assert len(widths) == 1
-        assert len(rows) * widths.pop() * 8 <= 256
-    assert [rows.tolist() for rows in even_batches(np.array([1000]), 256)] == [[0]]
 
 
 def test_the_mode_of_the_model_is_put_back(images_run: Path) -> None:

@@ -1,7 +1,6 @@
 """Search against a model whose every probability is in a table, so that the right answer can be enumerated."""
 
 import dataclasses
-import doctest
 import itertools
 import math
 from typing import Any
@@ -11,12 +10,14 @@ import torch
 from torch import Tensor
 
 from dragoman.config import parse, to_dict
-from dragoman.decoding import base, beam, penalties
+from dragoman.decoding import beam
 from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Slots, best_tokens, padded
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
 from dragoman.errors import DragomanError
+from dragoman.models import TransformerConfig
 from dragoman.models.base import Seq2SeqModel
+from dragoman.models.blocks import LearnedConfig
 
 UNK, BOS, EOS = 1, 2, 3
 PENALTIES: list[Any] = [
@@ -178,7 +179,7 @@ def test_the_beam_search_itself_with_beam_1(seed: int) -> None:
     for penalty in (NoPenalty(), AveragePenalty()):
         config = DecodingConfig(beam_size=1, length_penalty=penalty)
         greedy = search(model, src, src_mask, config, max_lengths=longest)
-        found = beam.beam_search(model, src, src_mask, config, longest, SPECIALS)
+        found = beam.beam_search(model, model.start(model.encode(src, src_mask)), config, longest, SPECIALS)
         if penalty == NoPenalty():
             assert found == greedy
         assert all(a.score >= b.score for [a], [b] in zip(found, greedy, strict=True))
@@ -213,9 +214,9 @@ def test_done_sentences_leave_and_rows_stay_grouped_by_sentence(beam_size: int) 
 
 
 def test_slots() -> None:
-    slots = Slots(num_sentences=4, rows_per_slot=2)  # ROW_MULTIPLE is two slots
-    assert slots.close([False, True, False, True]) == [(1, 1), (3, 3)]
-    assert slots.close([False, True, False, True]) == []
+    slots = Slots(num_sentences=4, rows_per_slot=4, spare=1)  # ROW_MULTIPLE is two slots
+    assert slots.close([False, True, False, True, True]) == [(1, 1), (3, 3)]
+    assert slots.close([False, True, False, True, True]) == []
     assert slots.shrink() == [0, 2]
     assert slots.close([True, False]) == [(0, 0)]
     assert slots.shrink() == [0, 1]
@@ -323,8 +324,12 @@ def test_penalties_never_fall_with_length() -> None:
         assert all(0 < a <= b for a, b in itertools.pairwise(values))
 
 
-def test_the_worked_examples() -> None:
-    for module in (base, beam, penalties):
-        result = doctest.testmod(module)
-        assert result.attempted > 0
-        assert result.failed == 0
+def test_no_search_goes_beyond_the_positions_that_a_model_has() -> None:
+    settings = {"d_model": 8, "num_heads": 2, "d_ff": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    config = TransformerConfig(**settings, position=LearnedConfig(max_len=12))
+    model = config.build(src_vocab_size=9, tgt_vocab_size=9, shared_vocab=True, pad_id=0)
+    src = torch.full((2, 6), 5)
+    for beam_size in (1, 3):
+        endless = DecodingConfig(beam_size=beam_size, min_length=30)
+        found = search(model, src, src > 0, endless)
+        assert [len(hypotheses[0].ids) for hypotheses in found] == [12, 12]

@@ -8,10 +8,15 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
+
+WIDTH_MULTIPLE = 8
+"""What a finished model is given is padded to a multiple of this many positions, so that a sentence's width does not
+depend on its neighbours: a CPU may round a sum over the same numbers and more zeros differently."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +89,17 @@ def collate(pairs: Sequence[tuple[Ids, Ids]], rows: Ids | None = None) -> Batch:
 
 
 def collate_src(
-    sentences: Sequence[Ids],
+    sentences: Sequence[Ids], multiple: int = 1, longest: int | None = None
 ) -> tuple[Int[Tensor, "batch src_len"], Bool[Tensor, "batch src_len"]]:
-    """(src, src_mask) of source sentences alone, for inference: each ends with </s>, then padding."""
-    src, mask = _end(*_layout(sentences))
-    return torch.from_numpy(src), torch.from_numpy(mask)
+    """(src, src_mask) of source sentences alone: each ends with </s>, then padding up to a `multiple` of positions.
+
+    But to no more than `longest` tokens and their </s>, where that is given: a model may have no further positions.
+    """
+    src, mask = (torch.from_numpy(values) for values in _end(*_layout(sentences)))
+    extra = -src.size(1) % multiple
+    if longest is not None:
+        extra = max(0, min(extra, longest + 1 - src.size(1)))
+    return F.pad(src, (0, extra), value=PAD_ID), F.pad(mask, (0, extra), value=False)
 
 
 def _layout(sentences: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:

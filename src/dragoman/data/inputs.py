@@ -13,19 +13,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
-from dragoman.data.batch import collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.keyed import keyed_uniform
 from dragoman.data.labelled import CropConfig, LabelledCorpus
 from dragoman.errors import DragomanError
 from dragoman.text.images import read_idx
 from dragoman.text.lines import find, show
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import PAD_ID, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
-
-WIDTH_MULTIPLE = 8
-"""Texts in use are padded to a multiple of this many positions, so that the width does not depend on neighbours."""
 
 
 class Inputs(Protocol):
@@ -61,17 +58,21 @@ Resample = Callable[[list[int], random.Random], list[int]]
 
 
 class TextInputs:
-    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row)."""
+    """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row).
+
+    None has more than `max_tokens`, where that is given: so they are padded to no more either.
+    """
 
     def __init__(
         self,
         ids: Sequence[Sequence[int]],
         *,
+        max_tokens: int | None = None,
         resample: Resample | None = None,
         crop: CropConfig | None = None,
         seed: int = 1,
     ) -> None:
-        self.resample, self.crop, self.seed = resample, crop, seed
+        self.max_tokens, self.resample, self.crop, self.seed = max_tokens, resample, crop, seed
         self.lengths = np.array([len(of_text) for of_text in ids], dtype=np.int32)
         self._flat = np.fromiter((index for of_text in ids for index in of_text), dtype=np.int32)
         self._offsets = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -83,9 +84,7 @@ class TextInputs:
         """(ids, mask): each text ends with </s>."""
         texts = [self.ids(row) for row in rows]
         if epoch is None:
-            ids, mask = collate_src(texts)
-            extra = -ids.size(1) % WIDTH_MULTIPLE
-            return F.pad(ids, (0, extra), value=PAD_ID), F.pad(mask, (0, extra), value=False)
+            return collate_src(texts, WIDTH_MULTIPLE, self.max_tokens)
         if self.resample or self.crop:
             uniform = keyed_uniform(self.seed, epoch, rows, 4)
             texts = [self._varied(ids, numbers) for ids, numbers in zip(texts, uniform, strict=True)]
@@ -93,7 +92,8 @@ class TextInputs:
 
     def _varied(self, ids: IntArray, uniform: np.ndarray) -> IntArray:
         if self.resample:
-            ids = np.array(self.resample(ids.tolist(), random.Random(float(uniform[3]))), dtype=np.int32)
+            drawn = self.resample(ids.tolist(), random.Random(float(uniform[3])))[: self.max_tokens]
+            ids = np.array(drawn, dtype=np.int32)
         return cropped(ids, uniform, self.crop) if self.crop else ids
 
 
@@ -125,6 +125,7 @@ class TextReader:
         tokenizer, limit = self.tokenizer, self.corpus.max_tokens
         return TextInputs(
             [tokenizer.encode(self.spelling(text))[:limit] for text in texts],
+            max_tokens=limit,
             resample=tokenizer.resample if training and tokenizer.sampling else None,
             crop=self.corpus.crop if training else None,
             seed=seed,

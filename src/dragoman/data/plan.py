@@ -120,6 +120,22 @@ class BatchPlan:
         for start, stop in itertools.pairwise(cuts):
             yield rows[start:stop]
 
+    @staticmethod
+    def even_batches(lengths: IntArray | list[int], batch_tokens: int, multiple: int) -> Iterator[IntArray]:
+        """As `eval_batches`, but all rows of a batch are padded to one width, their own up to a `multiple`.
+
+        So what a row is padded to does not depend on its neighbours, nor does anything that is computed of it. The
+        price: where few rows are of about the same length, batches are small.
+
+        >>> [rows.tolist() for rows in BatchPlan.even_batches([3, 20, 5, 7, 1], batch_tokens=24, multiple=8)]
+        [[1], [0, 2, 3], [4]]
+        """
+        widths = -(-(np.asarray(lengths, dtype=np.int64) + 1) // multiple) * multiple
+        for width in np.unique(widths)[::-1]:
+            rows = np.flatnonzero(widths == width)
+            size = max(1, batch_tokens // int(width))
+            yield from (rows[start : start + size] for start in range(0, len(rows), size))
+
 
 def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
     """Where batches start and the last one ends, over widths sorted from wide to narrow."""

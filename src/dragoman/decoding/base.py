@@ -12,9 +12,9 @@ from dragoman.config import settings
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.errors import DragomanError
 
-ROW_MULTIPLE = 4
-"""A step sees a multiple of this many rows. With others a CPU's matrix products may round the last rows differently
-(measured in float32 with 1 to 16 threads), and a translation would depend on what is translated beside it."""
+ROW_MULTIPLE = 8
+"""The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
+rows differently (measured in float32), and a translation would depend on what is translated beside it."""
 
 
 @settings
@@ -91,13 +91,14 @@ class Slots:
     """Which sentence sits in which slot of a batch that shrinks as sentences are done.
 
     Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
-    for as many as it takes to keep a multiple of ROW_MULTIPLE rows.
+    for as many as it takes to keep a multiple of ROW_MULTIPLE rows; to that end `spare` slots at the end hold no
+    sentence from the beginning.
     """
 
     CLOSED = -1
 
-    def __init__(self, num_sentences: int, rows_per_slot: int) -> None:
-        self.sentences = list(range(num_sentences))
+    def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0) -> None:
+        self.sentences = [*range(num_sentences), *[self.CLOSED] * spare]
         self.rows_per_slot = rows_per_slot
 
     def close(self, done: list[bool]) -> list[tuple[int, int]]:
@@ -124,7 +125,7 @@ def padded(num_slots: int, rows_per_slot: int) -> int:
     """`num_slots` or a few more: so many that their rows are a multiple of ROW_MULTIPLE.
 
     >>> padded(1, rows_per_slot=5), padded(7, rows_per_slot=4), padded(7, rows_per_slot=1)
-    (4, 7, 8)
+    (8, 8, 8)
     """
     multiple = ROW_MULTIPLE // math.gcd(ROW_MULTIPLE, rows_per_slot)
     return math.ceil(num_slots / multiple) * multiple

@@ -57,7 +57,7 @@ from dragoman.decoding.base import (
     check_finite,
     divisors,
 )
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import DecoderState, Seq2SeqModel
 
 
 @dataclass(frozen=True)
@@ -88,25 +88,24 @@ class Finished:
 
 def beam_search(
     model: Seq2SeqModel,
-    src: Int[Tensor, "batch src_len"],
-    src_mask: Bool[Tensor, "batch src_len"],
+    state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
+    spare: int = 0,
 ) -> list[list[Hypothesis]]:
-    """Up to n_best hypotheses for each sentence, best score first.
+    """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `spare` rows hold none.
 
     A sentence with a finished hypothesis returns finished ones only, be they fewer than n_best; one that has none when
     it reaches its `max_lengths` returns its best unfinished prefixes, scored by the same penalty.
 
     Raises DragomanError when the model's logits are not numbers.
     """
-    batch, beam = src.size(0), config.beam_size
-    state = model.start(model.encode(src, src_mask))
-    state = state.reorder(torch.arange(batch, device=src.device).repeat_interleave(beam))
-    slots = Slots(num_sentences=batch, rows_per_slot=beam)
-    results: list[list[Hypothesis]] = [[] for _ in range(batch)]
-    beams, finished = _first_beams(batch, beam, specials.bos_id, src.device), _no_finished(batch, config, src.device)
+    batch, beam, device = max_lengths.size(0), config.beam_size, max_lengths.device
+    state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare)
+    results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
+    beams, finished = _first_beams(batch, beam, specials.bos_id, device), _no_finished(batch, config, device)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
 
@@ -123,11 +122,11 @@ def beam_search(
 
         done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, divisor[max_lengths])
         closing = slots.close(done.tolist())
-        first_rows = torch.arange(0, logits.size(0), beam, device=src.device)
+        first_rows = torch.arange(0, logits.size(0), beam, device=device)
         parents = first_rows[:, None] + chosen.places  # (slots, beam)
         if closing:
             _collect(results, closing, finished, _as_finished(beams, divisor[length], config.n_best), specials.pad_id)
-            kept = torch.tensor(slots.shrink(), dtype=torch.long, device=src.device)
+            kept = torch.tensor(slots.shrink(), dtype=torch.long, device=device)
             if kept.numel() == 0:
                 break
             beams, finished, max_lengths = _select_slots(beams, finished, max_lengths, kept)

@@ -1,7 +1,7 @@
 """Greedy search: the most probable token, again and again. What a beam of 1 means here."""
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
@@ -14,28 +14,30 @@ from dragoman.decoding.base import (
     check_finite,
     divisors,
 )
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import DecoderState, Seq2SeqModel
 
 
 def greedy_search(
     model: Seq2SeqModel,
-    src: Int[Tensor, "batch src_len"],
-    src_mask: Bool[Tensor, "batch src_len"],
+    state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
+    spare: int = 0,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis for each sentence: finished by `</s>`, or cut at its `max_lengths`.
+    """One hypothesis for each sentence, one row of `state`: finished by `</s>`, or cut at its `max_lengths`.
+
+    The last `spare` rows hold no sentence.
 
     Raises DragomanError when the model's logits are not numbers.
     """
-    state = model.start(model.encode(src, src_mask))
-    slots = Slots(num_sentences=src.size(0), rows_per_slot=1)
-    results: list[list[Hypothesis]] = [[] for _ in range(src.size(0))]
+    batch, device = max_lengths.size(0), max_lengths.device
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=1, spare=spare)
+    results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
-    tokens = torch.full((src.size(0), 1), specials.bos_id, dtype=torch.long, device=src.device)  # (slots, length)
-    log_probs = torch.zeros(src.size(0), device=src.device)
+    tokens = torch.full((batch, 1), specials.bos_id, dtype=torch.long, device=device)  # (slots, length)
+    log_probs = torch.zeros(batch, device=device)
 
     for length in range(1, longest + 1):
         logits, state = model.step(tokens[:, -1], state)
@@ -57,7 +59,7 @@ def greedy_search(
         if not kept:
             break
         if len(kept) < tokens.size(0):
-            rows = torch.tensor(kept, device=src.device)
+            rows = torch.tensor(kept, device=device)
             state = state.reorder(rows)
             tokens, log_probs, max_lengths = tokens[rows], log_probs[rows], max_lengths[rows]
     return results

@@ -26,8 +26,9 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
-    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows. A beam of 1 is greedy
-    search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
+    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
+    where it has one, holds for both. A beam of 1 is greedy search. Dropout is off while it searches, whatever mode the
+    model is in, and the mode is put back afterwards.
 
     Raises DragomanError when the model's logits are not numbers.
     """
@@ -36,16 +37,21 @@ def search(
         return []
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
+    if model.max_target_length is not None:
+        max_lengths = max_lengths.clamp(max=model.max_target_length)
     find = greedy_search if config.beam_size == 1 else beam_search
-    # The last sentence again, until the rows of a step are a multiple of ROW_MULTIPLE.
-    rows = torch.arange(padded(batch, config.beam_size), device=src.device).clamp(max=batch - 1)
+    # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
+    rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
+    num_slots = padded(batch, config.beam_size)
     was_training = model.training
     model.eval()
     try:
-        found = find(model, src[rows], src_mask[rows], config, max_lengths[rows], specials)
+        state = model.start(model.encode(src[rows], src_mask[rows]))
+        if num_slots < len(rows):
+            state = state.reorder(torch.arange(num_slots, device=src.device))
+        return find(model, state, config, max_lengths[rows[:num_slots]], specials, spare=num_slots - batch)
     finally:
         model.train(was_training)
-    return found[:batch]
 
 
 def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:

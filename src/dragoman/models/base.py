@@ -31,6 +31,8 @@ class Seq2SeqModel(nn.Module, ABC):
 
     src_vocab_size: int
     tgt_vocab_size: int
+    max_target_length: int | None = None
+    """Tokens that a target may have with its `</s>`; None: as many as one likes. A search goes no further."""
 
     @abstractmethod
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> Any:

@@ -168,6 +168,11 @@ class PositionedEmbedding(nn.Module):
         super().__init__()
         self.tokens, self.positions, self.norm, self.dropout = tokens, positions, norm, Dropout(dropout)
 
+    @property
+    def max_len(self) -> int | None:
+        """How many positions there are; None: no limit."""
+        return self.positions.max_len if isinstance(self.positions, LearnedPositions) else None
+
     def forward(self, ids: Int[Tensor, "batch len"], start: int = 0) -> Float[Tensor, "batch len d_model"]:
         """`start`: the position of the first column (decoding feeds one column at a time)."""
         return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))

@@ -124,6 +124,7 @@ class Transformer(Seq2SeqModel):
         self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
         self.output = output
         self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
+        self.max_target_length = tgt_embedding.max_len
         init_linear(self)
 
     def encode(

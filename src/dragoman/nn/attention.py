@@ -116,7 +116,12 @@ class MultiHeadAttention(nn.Module):
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
         key = self.positions.rotate(self._split(self.key_proj(memory)), start)
-        return KeysValues(key, self._split(self.value_proj(memory)))
+        value = self._split(self.value_proj(memory))
+        if not torch.is_grad_enabled():
+            # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another
+            # layout differently, and would copy a cache into this one at every step.
+            key, value = key.contiguous(), value.contiguous()
+        return KeysValues(key, value)
 
     def attend(
         self,
@@ -134,7 +139,7 @@ class MultiHeadAttention(nn.Module):
         heads = self.positions.rotate(self._split(self.query_proj(query)), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
-        if maps is not None or self._textbook_is_faster(heads):
+        if maps is not None or self._prefers_textbook(heads):
             context, weights = textbook_attention(heads, memory.key, memory.value, mask, self.dropout, bias)
             if maps is not None:
                 maps.append(weights)
@@ -146,6 +151,12 @@ class MultiHeadAttention(nn.Module):
     def _split(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)
 
-    def _textbook_is_faster(self, query: Tensor) -> bool:
-        # The fused kernel's bf16 backward on the CPU is several times slower for short sentences (docs/log.md).
-        return query.device.type == "cpu" and torch.is_grad_enabled() and query.dtype == torch.bfloat16
+    def _prefers_textbook(self, query: Tensor) -> bool:
+        if query.device.type != "cpu":
+            return False
+        if torch.is_grad_enabled():
+            # The fused kernel's bf16 backward on the CPU is several times slower for short sentences (docs/log.md).
+            return query.dtype == torch.bfloat16
+        # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so
+        # on the rest of the batch; it is the slower one there anyway.
+        return query.size(2) < 64

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def padding_mask(ids: Int[Tensor, "batch len"], pad_id: int) -> Bool[Tensor, "batch len"]:
-    """True where `ids` holds a real token.
+    """True where `ids` holds a real token. (`data/batch.py` makes the same from the lengths that it knows already.)
 
     >>> padding_mask(torch.tensor([[5, 6, 3], [7, 3, 0]]), pad_id=0)
     tensor([[ True,  True,  True],

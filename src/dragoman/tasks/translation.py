@@ -15,6 +15,7 @@ from dragoman.data.store import IdCorpus
 from dragoman.evaluation import EvaluationConfig, evaluate, spread
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
 from dragoman.translator import Translator
@@ -47,7 +48,7 @@ class TranslationTask:
 
     def batches(self, step: int) -> list[Batch]:
         epoch, step_in_epoch = self.position(step)
-        return [self._collate(rows, epoch) for rows in self.plan.step(epoch, step_in_epoch)]
+        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._collate(rows, epoch)]
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.src, batch.src_mask, batch.tgt_in)
@@ -76,17 +77,30 @@ class TranslationTask:
             total, count = total + float(loss), count + tokens
         return total / count
 
-    def _collate(self, rows: np.ndarray, epoch: int) -> Batch:
-        pairs = [(self.train.src(row), self.train.tgt(row)) for row in rows]
-        if self.tokenizers.src.sampling or self.tokenizers.tgt.sampling:
+    def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
+        """The pairs of a planned batch: one batch, or more where they were drawn longer than planned.
+
+        Segmentations that are drawn are longer than those that the plan has counted. Such a batch is cut into several
+        that keep to the budget; as losses are summed over a step, its gradient is still that of the whole.
+        """
+        if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
+            return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
+        pairs = []
+        for row in rows:
             # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
-            resampled = []
-            for row, (src, tgt) in zip(rows, pairs, strict=True):
-                rng = random.Random(_key(self.seed, epoch, int(row)))
-                src_ids = self.tokenizers.src.resample(src.tolist(), rng)
-                resampled.append((src_ids, self.tokenizers.tgt.resample(tgt.tolist(), rng)))
-            return collate(resampled, rows)
-        return collate(pairs, rows)
+            rng = random.Random(_key(self.seed, epoch, int(row)))
+            src = self._resample(self.tokenizers.src, self.train.src(row), rng)
+            pairs.append((src, self._resample(self.tokenizers.tgt, self.train.tgt(row), rng)))
+        widest = [max(len(src), len(tgt)) for src, tgt in pairs]
+        parts = BatchPlan.eval_batches(widest, self.plan.batch_tokens)
+        return [collate([pairs[place] for place in part], rows[part]) for part in parts]
+
+    def _resample(self, tokenizer: Tokenizer, ids: np.ndarray, rng: random.Random) -> list[int]:
+        """Another segmentation, but none too long for a batch, nor of more than `corpus.max_tokens`: a model may have
+        no positions for it."""
+        other = tokenizer.resample(ids.tolist(), rng)
+        longest = min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)
+        return other if len(other) <= longest else ids.tolist()
 
 
 def _key(*numbers: int) -> int:

@@ -104,7 +104,7 @@ class Outcome:
 
 
 class Trainer:
-    """Trains `model` on `task` in a run directory, from its newest valid checkpoint if it has one."""
+    """Trains `model` on `task` in a run directory: from the start, or from the checkpoint that `resume` is given."""
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class Trainer:
 
 
 class _Window:
-    """Mean loss and speed since the last log line; validations and saves do not count as time."""
+    """Mean loss and speed since the last log line, validation or save, so that a resumed run logs the same losses."""
 
     def __init__(self) -> None:
         self.shown_loss, self.shown_rate = "-", "-"

@@ -1,0 +1,72 @@
+"""The translation task: what its batches hold, drawn segmentations included."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data.plan import BatchPlan
+from dragoman.data.store import IdCorpus, prepare
+from dragoman.evaluation import EvaluationConfig
+from dragoman.tasks.translation import TranslationTask
+from dragoman.text.corpus import FilesSource
+from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+
+WORDS = ["window", "winter", "wind", "windows", "snowing", "snow", "snowman", "mountain", "fountain", "counting"]
+LINES = [" ".join(np.random.default_rng(row).choice(WORDS, 1 + row % 9)) for row in range(120)]
+BUDGET, MAX_TOKENS = 60, 30
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[IdCorpus, TokenizerPair]:
+    folder = tmp_path_factory.mktemp("corpus")
+    for side in ("src", "tgt"):
+        (folder / side).write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    tokenizers = train_tokenizers(
+        SentencePieceConfig(vocab_size=60, sampling=0.1), lambda: iter(LINES), lambda: iter(LINES)
+    )
+    source = FilesSource(src=str(folder / "src"), tgt=str(folder / "tgt"))
+    ids, _ = prepare(source, tokenizers, folder / "ids", normalize="none", max_tokens=MAX_TOKENS, workers=1)
+    return ids, tokenizers
+
+
+def task_on(corpus: tuple[IdCorpus, TokenizerPair]) -> TranslationTask:
+    ids, tokenizers = corpus
+    plan = BatchPlan(ids.src_lengths, ids.tgt_lengths, batch_tokens=BUDGET, seed=1)
+    translator: Any = SimpleNamespace(max_src_tokens=MAX_TOKENS)
+    return TranslationTask(
+        ids, plan, ids, [], tokenizers, translator=translator, evaluation=EvaluationConfig(), tgt_lang="en", seed=1,
+        samples=0,
+    )  # fmt: skip
+
+
+def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens(
+    corpus: tuple[IdCorpus, TokenizerPair],
+) -> None:
+    task, (ids, tokenizers) = task_on(corpus), corpus
+    seen, cut, drawn = [], 0, 0
+    for step in range(1, task.plan.steps_per_epoch() + 1):
+        batches = task.batches(step)
+        cut += len(batches) > 1
+        for batch in batches:
+            assert batch.src.numel() <= BUDGET
+            assert batch.tgt_in.numel() <= BUDGET
+            assert max(batch.src.size(1), batch.tgt_in.size(1)) <= MAX_TOKENS + 1
+            seen += batch.rows.tolist()
+            for place, row in enumerate(batch.rows):
+                src = batch.src[place][batch.src_mask[place]][:-1].tolist()
+                assert tokenizers.src.decode(src) == tokenizers.src.decode(ids.src(row).tolist())
+                drawn += src != ids.src(row).tolist()
+    assert sorted(seen) == list(range(len(ids)))  # none twice, none lost
+    assert cut > 0
+    assert drawn > len(ids) / 3
+
+
+def test_batches_are_a_pure_function_of_the_step(corpus: tuple[IdCorpus, TokenizerPair]) -> None:
+    first, second = task_on(corpus).batches(3), task_on(corpus).batches(3)
+    assert all(
+        torch.equal(a.src, b.src) and torch.equal(a.tgt_in, b.tgt_in) for a, b in zip(first, second, strict=True)
+    )
