@@ -60,8 +60,8 @@ def test_incomplete_or_wrong_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (gzip.compress(b"A slug.\n"), r"val.en.gz is not the expected text \(SHA-256"),
-        (gzip.compress(b"A snail.\n")[:-9], r"val.en.gz is not intact gzip data"),
+        (gzip.compress(b"A slug.\n", mtime=0), r"val.en.gz is not the expected text \(SHA-256"),
+        (gzip.compress(b"A snail.\n", mtime=0)[:-9], r"val.en.gz is not intact gzip data"),
         (b"A snail.\n", r"val.en.gz is not intact gzip data"),
     ],
 )
