@@ -1,11 +1,16 @@
 """Shapes in signatures are checked here (jaxtyping with beartype) and cost nothing elsewhere."""
 
 import os
+import signal
 
 import jaxtyping
 
 # The models of tests are so small that a second thread only waits for the first; the tests themselves run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts a job in the background with Ctrl-C ignored, and all its children inherit that: no test of Ctrl-C could
+# pass. With a handler of our own here, the processes that tests start have the usual one again.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 with jaxtyping.install_import_hook(["dragoman.nn", "dragoman.models", "dragoman.decoding", "dragoman.data.batch",
                                     "dragoman.training.loss"], "beartype.beartype"):  # fmt: skip
