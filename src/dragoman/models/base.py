@@ -7,6 +7,7 @@ a model is of. `step` must equal `decode` position by position; `tests/contracts
 from abc import ABC, abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -20,6 +21,21 @@ class DecoderState(Protocol):
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "DecoderState":
         """The state whose row i is this state's row `rows[i]`: select beams, expand or drop sentences."""
         ...
+
+
+def kept_sentences(
+    rows: Int[Tensor, " new_rows"], num_rows: int, num_sentences: int
+) -> Int[Tensor, " new_sentences"] | None:
+    """Which sentences' memories a state needs after `reorder(rows)`; None: those that it has, so nothing is copied.
+
+    Rows of one sentence stand together, equally many for each, and share one memory. Where the new groups are unequal,
+    each row gets a memory of its own.
+    """
+    sentence_of = rows // (num_rows // num_sentences)
+    kept, counts = torch.unique_consecutive(sentence_of, return_counts=True)
+    if not bool((counts == counts[0]).all()):
+        kept = sentence_of
+    return None if torch.equal(kept, torch.arange(num_sentences, device=kept.device)) else kept
 
 
 class Seq2SeqModel(nn.Module, ABC):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.recurrent import CELLS, RecurrentEncoder, RecurrentStack, StackState
@@ -114,12 +114,8 @@ class Attended:
 
     def reorder(self, rows: Int[Tensor, " new_rows"], num_rows: int) -> "Attended":
         """For the rows `rows` of `num_rows`. Nothing is copied as long as the sentences stay the same."""
-        sentences = self.mask.size(0)
-        sentence_of = rows // (num_rows // sentences)
-        kept, counts = torch.unique_consecutive(sentence_of, return_counts=True)
-        if not bool((counts == counts[0]).all()):  # unequal groups: fall back to one memory for each row
-            kept = sentence_of
-        if torch.equal(kept, torch.arange(sentences, device=kept.device)):
+        kept = kept_sentences(rows, num_rows, self.mask.size(0))
+        if kept is None:
             return self
         return Attended(*(tensor.index_select(0, kept) for tensor in (self.keys, self.hidden, self.mask)))
 

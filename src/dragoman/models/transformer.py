@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast, final
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
@@ -88,13 +87,9 @@ class TransformerState:
         Keys and values of the memory are copied only when the set of sentences changes: a beam that reorders its
         hypotheses within sentences leaves them where they are.
         """
-        sentences = self.memory_mask.size(0)
-        sentence_of = rows // (self.past[0].key.size(0) // sentences)
-        kept, counts = torch.unique_consecutive(sentence_of, return_counts=True)
-        if not bool((counts == counts[0]).all()):  # unequal groups: fall back to one memory for each row
-            kept = sentence_of
+        kept = kept_sentences(rows, self.past[0].key.size(0), self.memory_mask.size(0))
         past = tuple(layer.select(rows) for layer in self.past)
-        if torch.equal(kept, torch.arange(sentences, device=kept.device)):
+        if kept is None:
             return TransformerState(past, self.memory, self.memory_mask)
         memory = tuple(layer.select(kept) for layer in self.memory)
         return TransformerState(past, memory, self.memory_mask.index_select(0, kept))
