@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
+from dragoman.ranking import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
@@ -115,7 +116,7 @@ def newest(run_dir: Path, complain: Any = None) -> Path | None:
 
 
 def best(run_dir: Path) -> Path | None:
-    """The verified checkpoint with the highest validation score, the first of equals; the newest where none has one."""
+    """The best validated checkpoint (`ranking.rank`) that verifies; the newest where none was validated."""
     for path in _best_first(run_dir):
         with contextlib.suppress(DragomanError):
             verify(path)
@@ -192,8 +193,7 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     paths = steps(run_dir)
     if not paths or newest(run_dir) != paths[-1]:
         return
-    scored = _scored(run_dir)
-    kept = {paths[-1], *(path for _, path in scored[-keep_last:]), *_best_first(run_dir)[:keep_best]}
+    kept = {paths[-1], *validated(run_dir)[-keep_last:], *_best_first(run_dir)[:keep_best]}
     for path in paths:
         if path not in kept:
             shutil.rmtree(path)
@@ -202,19 +202,15 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
 
 
 def _best_first(run_dir: Path) -> list[Path]:
-    """The validated checkpoints, of equals the first first: as the training loop counts its best step."""
-    return [path for _, path in sorted(_scored(run_dir), key=lambda item: (-item[0], item[1].name))]
-
-
-def _scored(run_dir: Path) -> list[tuple[float, Path]]:
-    """(validation score, checkpoint) of those that were validated, oldest first."""
-    found = [(_state_or_none(path).get("score"), path) for path in steps(run_dir)]
-    return [(score, path) for score, path in found if score is not None]
+    """The validated checkpoints, the best one first; what is equal in all, as the training loop counts its best step,
+    the first first."""
+    ranked = [(rank(_state_or_none(path)), path) for path in validated(run_dir)]
+    return [path for _, path in sorted(ranked, key=lambda item: item[0], reverse=True)]  # a stable sort
 
 
 def validated(run_dir: Path) -> list[Path]:
     """The checkpoints that were written after a validation, oldest first."""
-    return [path for _, path in _scored(run_dir)]
+    return [path for path in steps(run_dir) if _state_or_none(path).get("score") is not None]
 
 
 def _state_or_none(path: Path) -> dict[str, Any]:

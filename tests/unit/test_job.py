@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.recipe import TranslationRun
 from dragoman.recipe.translation import TranslationJob
 from dragoman.text.tokenizers import load_tokenizers
+from dragoman.training.loop import Outcome
 
 MODULE = importlib.import_module("dragoman.recipe.job")  # `recipe.job` is a function of the package too
 GERMAN = "eins zwei\ndrei\nvier fünf\n"
@@ -191,7 +191,7 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
 def test_a_run_that_was_never_validated_has_no_best_score(
     recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = SimpleNamespace(step=5, best_step=0, best_score=-math.inf, elapsed_before=1.0)
+    trainer = SimpleNamespace(step=5, outcome=lambda reason: Outcome(reason, 5, 0, None, 1.0))
     monkeypatch.setattr(TranslationJob, "_trainer", lambda *_: trainer)
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()

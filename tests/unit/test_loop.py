@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.nn.dropout import Dropout
 from dragoman.training import optim
 from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
-from dragoman.training.runlog import RunLog, read_events
+from dragoman.training.runlog import RunLog, best_validation, read_events
 
 
 @dataclass
@@ -39,6 +39,7 @@ class Regression:
 
     micro_batches: Sequence[int] = (12,)
     scores: Sequence[float] = (1.0, 2.0, 3.0, 4.0, 5.0)
+    losses: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0)
     on_loss: Callable[[Tensor], Tensor] = field(default=lambda loss: loss)
     validations: int = 0
 
@@ -54,9 +55,9 @@ class Regression:
         return self.on_loss(loss), len(batch.x), 2 * len(batch.x)
 
     def validate(self, model: nn.Module) -> Validation:
+        score, loss = self.scores[self.validations], self.losses[self.validations]
         self.validations += 1
-        score = self.scores[self.validations - 1]
-        return Validation(score, {"loss": 1.0, "bleu": score})
+        return Validation(score, {"loss": loss, "bleu": score})
 
 
 Make = Callable[..., Trainer]
@@ -210,16 +211,25 @@ def test_training_brings_the_loss_down_and_logs_it(trainer: Make, tmp_path: Path
     assert [event["lr"] for event in logged] == [one.schedule.rate(event["step"]) for event in logged]
 
 
-def test_the_best_validation_is_recorded_and_the_first_of_equals_stays(trainer: Make, tmp_path: Path) -> None:
-    one = trainer(tmp_path, Regression(scores=[1.0, 7.0, 7.0, 3.0]), validate_every=5, keep_last=1)
-    outcome = one.train()
-    assert (outcome.best_step, outcome.best_score) == (10, 7.0)
+@pytest.mark.parametrize(
+    ("losses", "best_step"), [([0.4, 0.3, 0.3, 0.1], 10), ([0.4, 0.3, 0.2, 0.1], 15), ([0.4, 0.2, 0.3, 0.1], 10)]
+)
+def test_the_best_validation_is_recorded_and_a_tie_goes_to_the_lower_loss(
+    trainer: Make, tmp_path: Path, losses: list[float], best_step: int
+) -> None:
+    task = Regression(scores=[1.0, 7.0, 7.0, 3.0], losses=losses)
+    outcome = trainer(tmp_path, task, validate_every=5, keep_last=1).train()
+    assert (outcome.best_step, outcome.best_score) == (best_step, 7.0)
+    logged = best_validation(read_events(tmp_path / "metrics.jsonl"))
+    assert logged is not None
+    assert logged["step"] == best_step
     newest, best = checkpoint.newest(tmp_path), checkpoint.best(tmp_path)
     assert newest is not None
     assert best is not None
     state = checkpoint.load_state(newest)
-    assert (state["step"], state["score"], state["best_step"], state["best_score"]) == (20, 3.0, 10, 7.0)
-    assert checkpoint.load_state(best)["score"] == 7.0
+    assert (state["step"], state["score"], state["loss"]) == (20, 3.0, 0.1)
+    assert (state["best_step"], state["best"]) == (best_step, {"score": 7.0, "loss": losses[best_step // 5 - 1]})
+    assert (checkpoint.load_state(best)["step"], checkpoint.load_state(best)["score"]) == (best_step, 7.0)
 
 
 def test_patience_stops_after_so_many_validations_without_a_better_score(trainer: Make, tmp_path: Path) -> None:

@@ -107,10 +107,13 @@ def test_repeats_of_a_resumed_run_are_dropped() -> None:
 
 
 def test_the_best_validation() -> None:
-    def valid(step: int, bleu: float | None, loss: float | None) -> dict[str, object]:
-        return {"event": "valid", "step": step, "bleu": bleu, "loss": loss}
+    def valid(step: int, score: float | None, loss: float | None) -> dict[str, object]:
+        return {"event": "valid", "step": step, "score": score, "loss": loss}
 
     best = best_validation([valid(1, 3.0, 1.0), valid(2, 5.0, 2.0), valid(3, 5.0, 3.0), valid(4, None, 0.1)])
+    assert best is not None
+    assert best["step"] == 2
+    best = best_validation([valid(1, 5.0, 0.3), valid(2, 5.0, 0.2), valid(3, 5.0, 0.2), valid(4, 4.0, 0.1)])
     assert best is not None
     assert best["step"] == 2
     best = best_validation([valid(1, None, 2.0), valid(2, None, 1.0), valid(3, None, None)])

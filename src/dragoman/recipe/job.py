@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import platform
 from abc import ABC, abstractmethod
@@ -155,8 +154,7 @@ class Job(ABC):
                     f"nothing to train: {trainer.step:,} of {max_steps:,} steps are done; "
                     "raise training.max_steps to go on"
                 )
-                best_score = None if trainer.best_score == -math.inf else trainer.best_score
-                outcome = Outcome("done", trainer.step, trainer.best_step, best_score, trainer.elapsed_before)
+                outcome = trainer.outcome("done")
             else:
                 if path:
                     say(f"going on from step {trainer.step:,} ({path})")

@@ -8,9 +8,9 @@ import hashlib
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from dragoman.config import Field, settings
 from dragoman.device import PrecisionName, autocast
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress, say
+from dragoman.ranking import rank
 from dragoman.training import optim
 from dragoman.training.averaging import AveragingConfig, EmaConfig, LastConfig, applied
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
@@ -50,7 +51,7 @@ class TrainingConfig:
     """Steps between validations; a checkpoint is written after each."""
     validation_beam_size: int = Field(default=1, ge=1)
     patience: int | None = Field(default=None, ge=1)
-    """Stop after this many validations in a row without a better score; null: never."""
+    """Stop after this many validations in a row of which none was better than all before; null: never."""
     keep_last: int = Field(default=2, ge=1)
     keep_best: int = Field(default=1, ge=1)
     log_every: int = Field(default=50, ge=1)
@@ -67,11 +68,17 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class Validation:
-    """What a validation found: `score` is what best checkpoint and patience go by, higher is better."""
+    """What a validation found: best checkpoint and patience go by `score`, higher is better, and of equal scores by
+    the lower `metrics["loss"]`."""
 
     score: float
     metrics: dict[str, float]
     samples: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def ranked_by(self) -> dict[str, float]:
+        """What `rank` compares, as a checkpoint's state keeps it."""
+        return {"score": self.score, "loss": self.metrics["loss"]}
 
 
 class Task(Protocol):
@@ -125,10 +132,10 @@ class Trainer:
         self.schedule = config.schedule.build(config.max_steps, d_model)
         self.averager = config.averaging.build(self.model, run_dir)
         self.step = 0
-        self.best_step, self.best_score, self.bad_validations = 0, -math.inf, 0
-        self.last_score = -math.inf
+        self.best: dict[str, float] = {}
+        self.best_step, self.bad_validations = 0, 0
         self.elapsed_before = 0.0
-        self.started = time.monotonic()
+        self.started: float | None = None
         self.stop_asked = False
 
     # -- one step ------------------------------------------------------------------------------------------------
@@ -182,19 +189,20 @@ class Trainer:
                 if due or self.stop_asked:
                     self._require_finite(loss, norm)
                 if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
-                    self._validate(bar)
+                    found = self._validate(bar)
                 if due or self.stop_asked:
-                    self._save(score=self.last_score if due else None)
+                    self._save(found.ranked_by if due else {})
                     window.restart()
                 if self.stop_asked:
                     break
         reason = "interrupted" if self.stop_asked else "patience" if self.step < self.config.max_steps else "max_steps"
-        best = None if self.best_score == -math.inf else self.best_score
-        outcome = Outcome(reason, self.step, self.best_step, best, self.elapsed_s)
-        self.log.event(
-            "end", step=self.step, reason=reason, best_step=self.best_step, best_score=best, elapsed_s=self.elapsed_s
-        )
+        outcome = self.outcome(reason)
+        self.log.event("end", **asdict(outcome))
         return outcome
+
+    def outcome(self, reason: str) -> Outcome:
+        """Where the training stands, and why it goes no further."""
+        return Outcome(reason, self.step, self.best_step, self.best.get("score"), self.elapsed_s)
 
     def _out_of_patience(self) -> bool:
         return self.config.patience is not None and self.bad_validations >= self.config.patience
@@ -202,7 +210,7 @@ class Trainer:
     @property
     def elapsed_s(self) -> float:
         """Seconds of training so far, those before a resume included."""
-        return self.elapsed_before + time.monotonic() - self.started
+        return self.elapsed_before + (0.0 if self.started is None else time.monotonic() - self.started)
 
     def _require_finite(self, loss: float | Tensor, norm: Tensor) -> None:
         """Stop before numbers that are none are logged, validated or saved."""
@@ -228,16 +236,15 @@ class Trainer:
             elapsed_s=self.elapsed_s,
         )
 
-    def _validate(self, bar: Progress) -> None:
+    def _validate(self, bar: Progress) -> Validation:
         with applied(self.model, self.averager.average(self.model)):
             result = self.task.validate(self.model)
         self.schedule.observe(result.score)
-        better = result.score > self.best_score
+        better = rank(result.ranked_by) > rank(self.best)
         if better:
-            self.best_score, self.best_step, self.bad_validations = result.score, self.step, 0
+            self.best, self.best_step, self.bad_validations = result.ranked_by, self.step, 0
         else:
             self.bad_validations += 1
-        self.last_score = result.score
         epoch, _ = self.task.position(self.step)
         self.log.event(
             "valid",
@@ -253,10 +260,12 @@ class Trainer:
         for sample in result.samples[:2]:
             src, hyp, ref = (sample[name].replace("\n", " ⏎ ") for name in ("src", "hyp", "ref"))
             bar.say(f"    {src}\n      -> {hyp}\n      == {ref}")
+        return result
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
-    def _save(self, score: float | None) -> None:
+    def _save(self, found: Mapping[str, float]) -> None:
+        """Write a checkpoint; `found` is what the validation at this step found, empty where there was none."""
         groups = {
             "model": checkpoint.weights(self.model),
             "optimizer": optim.state_tensors(self.optimizer, self.model),
@@ -269,9 +278,10 @@ class Trainer:
             "step": self.step,
             "epoch": epoch,
             "step_in_epoch": step_in_epoch,
-            "score": score,
-            "best_score": None if self.best_score == -math.inf else self.best_score,
+            "score": found.get("score"),
+            "loss": found.get("loss"),
             "best_step": self.best_step,
+            "best": self.best,
             "bad_validations": self.bad_validations,
             "schedule": self.schedule.state_dict(),
             "precision": self.precision,
@@ -288,9 +298,8 @@ class Trainer:
         if (path / "averaged.safetensors").exists():
             self.averager.load(checkpoint.load_group(path, "averaged"))
         self.schedule.load_state_dict(state["schedule"])
-        self.step, self.best_step = state["step"], state["best_step"]
-        self.best_score = -math.inf if state["best_score"] is None else state["best_score"]
-        self.bad_validations = state["bad_validations"]
+        self.step, self.bad_validations = state["step"], state["bad_validations"]
+        self.best, self.best_step = state["best"], state["best_step"]
         self.precision = state["precision"]
         self.elapsed_before = state["elapsed_s"]
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.ranking import UNRANKED, rank
 
 Event = dict[str, Any]
 
@@ -117,13 +118,9 @@ def without_repeats(events: Iterable[Event]) -> list[Event]:
 
 
 def best_validation(events: Iterable[Event]) -> Event | None:
-    """The validation with the highest score (the first of equals), or the lowest loss where none was measured."""
-    valid = [event for event in events if event["event"] == "valid"]
-    scores = [(event.get("score", event.get("bleu")), event) for event in valid]  # version 0.1.0 logged `bleu` alone
-    if scored := [(float(score), event) for score, event in scores if score is not None]:
-        return max(scored, key=lambda pair: pair[0])[1]
-    lossy = [event for event in valid if event.get("loss") is not None]
-    return min(lossy, key=lambda event: float(event["loss"]), default=None)
+    """The best validation (`ranking.rank`), the first of equals; None where none measured anything."""
+    ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
+    return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
 
 
 def _mend(path: Path) -> None:
