@@ -32,6 +32,13 @@ METRIC_NAMES = {
 }
 """What the tables call a figure, in the order of their columns; a table has those columns that its run logged."""
 
+TEST_FIGURES = {"sentences": ("sentences", 0), **{name: (title, 2) for name, title in METRIC_NAMES.items()},
+                "decode_s": ("decoding, s", 1), "sentences_per_s": ("sentences/s", 1)}  # fmt: skip
+"""The columns of the test table: (heading, digits) by field of the event."""
+
+SHOWN_LABELS = 30
+"""Labels up to which the report shows which was taken for which."""
+
 
 class Words(NamedTuple):
     """What the page calls things in the runs of a task."""
@@ -45,10 +52,42 @@ class Words(NamedTuple):
     """Heading of the test samples."""
     scores: str
     """How the scores were computed."""
-    titles: Mapping[str, str] = {}
-    """Steps that are called otherwise."""
+    masks: str = "targets shifted by one; masks are true at real tokens"
+    """What to know of the step that makes masks."""
+    instead: Mapping[str, str] = {}
+    """Steps, facts and figures that are called otherwise than in translation."""
     compares: bool = True
     """Whether what the model says should be the reference, so that differences are marked."""
+
+    def name(self, usual: str) -> str:
+        """What this task calls the step, fact or figure that translation calls `usual`."""
+        return self.instead.get(usual, usual)
+
+
+CLASSIFIER_WORDS = Words(
+    src="text",
+    ref="label",
+    hyp="the model says",
+    progress="The same examples as training went on",
+    tests="Labels of test examples",
+    scores="Accuracy is the percentage of examples whose label is right. F1 is the harmonic mean of a label's precision "
+    "and recall; macro F1 is its mean over the labels, so that a rare one counts as much as a frequent one.",
+    masks="masks are true at real tokens",
+    instead={
+        "Read pairs": "Read examples",
+        "pairs read": "examples read",
+        "source vocabulary": "vocabulary",
+        "Pad, shift, mask": "Pad, mask",
+        "Encode once and search": "Label",
+        "test decoding": "labelling",
+        "Detokenize and score": "Score",
+        "test sentences": "test examples",
+        "sentences": "examples",
+        "decoding, s": "labelling, s",
+        "sentences/s": "examples/s",
+        METRIC_NAMES["loss"]: "loss, nats/example",
+    },
+)
 
 
 WORDS = {
@@ -72,12 +111,24 @@ WORDS = {
         scores="The loss is the mean over every token of the text, each predicted once from the tokens before it in "
         "its window. Losses and perplexities of different tokenizers must not be compared; bits per character may be, "
         "where no token is unknown. More tokens before each prediction make every figure better.",
-        titles={
+        masks="targets are the inputs shifted by one; no token sees a later one",
+        instead={
             "Read pairs": "Read text",
             "Pad, shift, mask": "Shift, mask",
             "Encode once and search": "Prompt and sample",
         },
         compares=False,
+    ),
+    "classification": CLASSIFIER_WORDS,
+    "image_classification": CLASSIFIER_WORDS._replace(
+        src="image",
+        masks="every image is as large as the next: nothing is padded",
+        instead={
+            **CLASSIFIER_WORDS.instead,
+            "Normalise and tokenize": "Read pixels",
+            "Ids": "Cut into patches",
+            "tokens a batch": "patches a batch",
+        },
     ),
 }
 """By the recipe's `task:`."""
@@ -142,7 +193,8 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         end = {}  # the run went on after it
     valid = [event for event in events if event["event"] == "valid"]
     best = best_validation(events)
-    tests = list({event["name"]: event for event in events if event["event"] == "test"}.values())
+    tests = list({event["name"]: _with_speed(event) for event in events if event["event"] == "test"}.values())
+    words = _words(config)
     return {
         "start": {key: value for key, value in start.items() if key not in ("event", "elapsed_s")},
         "plan": plan,
@@ -154,18 +206,21 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         "tgt_lang": _dig(config, "corpus.tgt_lang") or "",
         "family": _dig(config, "model.type") or "",
         "finished": bool(end),
-        "words": _words(config),
+        "words": words,
         "metric_names": METRIC_NAMES,
-        "test_metrics": [name for name in METRIC_NAMES if any(test.get(name) is not None for test in tests)],
+        "test_figures": [
+            (name, words.name(title), digits)
+            for name, (title, digits) in TEST_FIGURES.items()
+            if any(test.get(name) is not None for test in tests)
+        ],
+        "confusions": [test for test in tests if 1 < len(test.get("labels") or ()) <= SHOWN_LABELS],
         "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
         "headlines": _headlines(events, start, plan, end, best, tests),
         "steps": _nine_steps(events, config, plan, end, best, tests),
         "curves": _curves(events),
-        "samples": _progress_samples(valid, best, _words(config)),
+        "samples": _progress_samples(valid, best, words),
         "shown_validations": min(SHOWN_VALIDATIONS, len(valid)),
-        "test_samples": {
-            event["name"]: _samples([event], words=_words(config)) for event in tests if event.get("samples")
-        },
+        "test_samples": {event["name"]: _samples([event], words=words) for event in tests if event.get("samples")},
     }
 
 
@@ -281,8 +336,8 @@ def _nine_steps(
             ),
         ),
     ]
-    titles = _words(config).titles
-    return [step._replace(title=titles.get(step.title, step.title)) for step in steps]
+    words = _words(config)
+    return [Step(words.name(step.title), [(words.name(what), value) for what, value in step.facts]) for step in steps]
 
 
 def _words(config: Mapping[str, Any]) -> Words:
@@ -392,6 +447,11 @@ def _dig(config: Mapping[str, Any], path: str) -> Any:
 
 def _with_unit(value: Any, unit: str) -> str | None:
     return None if value is None else f"{_text(value)} {unit}"
+
+
+def _with_speed(test: Event) -> Event:
+    sentences, seconds = test.get("sentences"), test.get("decode_s")
+    return {**test, "sentences_per_s": sentences / seconds} if sentences and seconds else test
 
 
 def _number(value: Any, digits: int = 0) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.confusion import score_labels
 from dragoman.errors import DragomanError
 from dragoman.report import SHOWN_VALIDATIONS, _compare, write_report
 from dragoman.training.runlog import RunLog
@@ -175,6 +176,29 @@ def test_a_language_model_has_its_own_words(tmp_path: Path) -> None:
         assert expected in page.text, expected
     assert "sacreBLEU" not in page.text
     assert not any(tag == "mark" for tag, _ in page.elements)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [("classification", ["text", "masks are true"]), ("image_classification", ["image", "Cut into patches"])],
+)
+def test_a_classifier_has_its_own_words_and_shows_what_was_taken_for_what(
+    tmp_path: Path, task: str, said: list[str]
+) -> None:
+    tmp_path.joinpath("config.yaml").write_text(f"task: {task}\n", encoding="utf-8")
+    scores = score_labels(list("abbb"), list("aabb"), ["a", "b"])
+    with RunLog(tmp_path, tensorboard=False) as log:
+        log.event("plan", pairs_read=40, labels=["a", "b"])
+        shown = [{"src": "ein Satz", "ref": "a", "hyp": "b"}]
+        log.event("valid", elapsed_s=9, step=900, epoch=1, loss=0.5, accuracy=80.0, score=80.0, samples=shown)
+        log.event("test", name="test", **scores.to_dict(), sentences=4, decode_s=0.5)
+    page = Page(write_report(tmp_path))
+    for expected in (*said, "Read examples", "examples read 40", "loss, nats/example", "examples/s", "8.0", "75.00"):
+        assert expected in page.text, expected
+    for expected in ("is said a said b precision, % recall, % F1, %", "a 1 1 100.0 50.0 66.7", "b 0 2 66.7 100.0 80.0"):
+        assert expected in page.text, expected
+    for foreign in ("pairs", "Detokenize", "translation", "sacreBLEU", "token<"):
+        assert foreign not in page.text.split("Settings, versions, machine")[0], foreign
 
 
 @pytest.mark.parametrize("missing", ["metrics.jsonl", "config.yaml"])
