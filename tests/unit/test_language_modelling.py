@@ -220,3 +220,13 @@ def test_a_tokenizer_that_samples_is_refused() -> None:
             "tokenizer": {"type": "sentencepiece", "sampling": 0.1}}  # fmt: skip
     with pytest.raises(DragomanError, match=r"tokenizer\.sampling"):
         config.parse(LanguageModellingRun, data)
+
+
+def test_labels_are_not_smoothed_unless_the_recipe_says_so() -> None:
+    source = {"type": "text", "path": "x"}
+    data: dict[str, Any] = {"task": "language_modelling", "run_dir": "x", "corpus": {"train": source, "valid": source}}
+    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.0
+    data["training"] = {"max_steps": 5}
+    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.0
+    data["training"] = {"label_smoothing": 0.1}
+    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.1

@@ -35,8 +35,16 @@ from dragoman.text.plain import PlainSource, TextSource, read_text
 from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
-from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.runlog import RunLog
+
+
+@settings
+class LanguageModelTraining(TrainingConfig):
+    """As for every task, but for a default: what is asked of a language model is the probability of what comes next,
+    which label smoothing lowers on purpose."""
+
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
 
 
 @settings
@@ -47,6 +55,7 @@ class LanguageModellingRun(RunSettings):
     corpus: TextCorpusConfig
     tokenizer: SingleConfig = Field(default_factory=CharactersConfig)
     model: LanguageModelConfig = Field(default_factory=LanguageModelConfig)
+    training: LanguageModelTraining = Field(default_factory=LanguageModelTraining)
     decoding: SamplingConfig = Field(default_factory=SamplingConfig)
 
     def __post_init__(self) -> None:
