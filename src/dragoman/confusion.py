@@ -42,7 +42,7 @@ class ClassScores:
 
     @property
     def macro_f1(self) -> float:
-        """The mean F1 of the labels that occur among the right ones or the predicted ones, in percent: a rare one counts
+        """The mean F1 of the labels that occur among the right or the predicted ones, in percent: a rare one counts
         as much as a frequent one, and one that was said without cause counts as 0."""
         return float(np.mean([scores.f1 for scores in self.per_label.values() if scores.examples or scores.predicted]))
 

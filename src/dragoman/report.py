@@ -70,8 +70,8 @@ CLASSIFIER_WORDS = Words(
     hyp="the model says",
     progress="The same examples as training went on",
     tests="Labels of test examples",
-    scores="Accuracy is the percentage of examples whose label is right. F1 is the harmonic mean of a label's precision "
-    "and recall; macro F1 is its mean over the labels, so that a rare one counts as much as a frequent one.",
+    scores="Accuracy is the percentage of examples whose label is right. F1 is the harmonic mean of a label's "
+    "precision and recall; macro F1 is its mean over the labels, so that a rare one counts as much as a frequent one.",
     masks="masks are true at real tokens",
     instead={
         "Read pairs": "Read examples",
