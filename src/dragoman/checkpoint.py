@@ -12,18 +12,17 @@ no pointer file can be wrong. Nothing is pickled and nothing read from a checkpo
 import contextlib
 import hashlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from dragoman import storage
 from dragoman.errors import DragomanError
 from dragoman.ranking import rank
 
@@ -49,25 +48,20 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
     final = checkpoints_dir(run_dir) / f"step-{step:08d}"
     partial = final.with_name(final.name + ".tmp")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        storage.remove(partial)
+        storage.make_directory(partial)
         for name, tensors in groups.items():
-            save_file(
-                {key: tensor.detach().contiguous() for key, tensor in tensors.items()}, partial / f"{name}.safetensors"
-            )
-        _write_json(partial / "state.json", state)
+            storage.write_tensors(partial / f"{name}.safetensors", tensors)
+        storage.write_text(partial / "state.json", storage.to_json(state))
         files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
-        for path in partial.iterdir():
-            _sync(path)
-        _write_json(partial / MANIFEST, {"step": step, "files": files})
-        _sync(partial / MANIFEST)
-        _sync(partial)
-        if final.exists():  # the same step again, after a checkpoint of it failed to verify
-            shutil.rmtree(final)
-        partial.rename(final)
-        _sync(final.parent)
+        storage.write_text(partial / MANIFEST, storage.to_json({"step": step, "files": files}))
+        for path in [*sorted(partial.iterdir()), partial]:
+            storage.sync(path)
+        _drop(final)  # the same step again, after a checkpoint of it failed to verify
+        storage.rename(partial, final)
+        storage.sync(final.parent)
     except (OSError, ValueError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
+        storage.remove(partial)
         needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
         raise DragomanError(
             f"{final}: the checkpoint could not be written ({error}); it needs {needed:,} bytes. "
@@ -90,7 +84,7 @@ def verify(path: Path) -> None:
     for name, expected in files.items():
         if not re.fullmatch(r"[a-z]+\.(safetensors|json)", name):
             raise DragomanError(f"{path / MANIFEST}: {name!r} is no name of a checkpoint file")
-        if not (path / name).is_file():
+        if not (path / name).is_file() or (path / name).is_symlink():
             raise DragomanError(f"{path / name}: missing; the checkpoint is damaged")
         if _size_and_digest(path / name) != expected:
             raise DragomanError(f"{path / name}: size or SHA-256 differ from the manifest; the file is damaged")
@@ -196,9 +190,18 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     kept = {paths[-1], *validated(run_dir)[-keep_last:], *_best_first(run_dir)[:keep_best]}
     for path in paths:
         if path not in kept:
-            shutil.rmtree(path)
+            _drop(path)
     for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        storage.remove(leftover)
+
+
+def _drop(path: Path) -> None:
+    """Remove a checkpoint; one that is removed by half does not go by its name any more."""
+    if path.exists():
+        dropped = path.with_name(f"{path.name}.dropped.tmp")
+        storage.remove(dropped)
+        storage.rename(path, dropped)
+        storage.remove(dropped)
 
 
 def _best_first(run_dir: Path) -> list[Path]:
@@ -220,10 +223,6 @@ def _state_or_none(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-
-
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -240,11 +239,3 @@ def _size_and_digest(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"bytes": path.stat().st_size, "sha256": digest}
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

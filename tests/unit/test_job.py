@@ -157,7 +157,7 @@ def test_config_is_replaced_whole(recipe: dict[str, Any], monkeypatch: pytest.Mo
     run_dir = Path(recipe["run_dir"])
     before = content(run_dir)
 
-    def full(self: Path, text: str, encoding: str) -> None:
+    def full(self: Path, text: str, encoding: str, newline: str) -> None:
         with self.open("w", encoding=encoding) as file:
             file.write(text[: len(text) // 2])
         raise OSError(28, os.strerror(28))

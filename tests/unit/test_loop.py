@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.nn.dropout import Dropout
 from dragoman.training import optim
+from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
 from dragoman.training.runlog import RunLog, best_validation, read_events
 
@@ -53,6 +55,9 @@ class Regression:
     def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
         loss = (model(batch.x) - batch.y).square().sum()
         return self.on_loss(loss), len(batch.x), 2 * len(batch.x)
+
+    def where(self, step: int, number: int) -> str:
+        return f"rows of step {step}"
 
     def validate(self, model: nn.Module) -> Validation:
         score, loss = self.scores[self.validations], self.losses[self.validations]
@@ -130,10 +135,21 @@ def test_a_resumed_run_equals_one_never_stopped_bit_for_bit(
     assert differences(everything(straight), everything(resumed)) == []
     assert (outcome.step, outcome.best_step, outcome.best_score) == (20, 20, 4.0)
     assert resumed.schedule.state_dict() == straight.schedule.state_dict()
-    last = [checkpoint.newest(tmp_path / name) for name in ("straight", "stopped")]
-    for group in ("model", "optimizer") + (("averaged",) if averaging["type"] != "none" else ()):
-        first, second = (checkpoint.load_group(path, group) for path in last if path)
-        assert differences(first, second) == []
+    assert saved(tmp_path / "straight") == saved(tmp_path / "stopped")
+    assert logged(tmp_path / "straight") == logged(tmp_path / "stopped")
+
+
+def saved(run_dir: Path) -> dict[str, str]:
+    """SHA-256 of every file of every checkpoint."""
+    files = checkpoint.checkpoints_dir(run_dir).rglob("*.*")
+    return {str(path.relative_to(run_dir)): sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
+
+
+def logged(run_dir: Path) -> list[dict[str, Any]]:
+    """The log, but for what tells the time."""
+    events = read_events(run_dir / "metrics.jsonl")
+    timing = ("time", "elapsed_s", "tokens_per_s")
+    return [{key: value for key, value in event.items() if key not in timing} for event in events]
 
 
 def _fail_at(step: int) -> Callable[[Tensor], Tensor]:
@@ -202,7 +218,9 @@ def test_training_brings_the_loss_down_and_logs_it(trainer: Make, tmp_path: Path
     events = read_events(tmp_path / "metrics.jsonl")
     assert [(event["event"], event["step"]) for event in events if event["event"] != "train"] == [
         ("valid", 30),
+        ("checkpoint", 30),
         ("valid", 60),
+        ("checkpoint", 60),
         ("end", 60),
     ]
     logged = [event for event in events if event["event"] == "train"]
@@ -280,6 +298,9 @@ def test_a_signal_finishes_the_step_saves_and_can_be_resumed_exactly(
     straight = trainer(tmp_path / "b", Regression())
     assert [one.train().reason for one in (resumed, straight)] == ["max_steps"] * 2
     assert differences(everything(resumed), everything(straight)) == []
+    assert saved(tmp_path / "a") == saved(tmp_path / "b")
+    interruption = [{"event": "checkpoint", "step": 7}, logged(tmp_path / "a")[1]]
+    assert [event for event in logged(tmp_path / "a") if event not in interruption] == logged(tmp_path / "b")
 
 
 def test_a_second_signal_stops_at_once(trainer: Make, tmp_path: Path) -> None:
@@ -295,20 +316,86 @@ def test_a_second_signal_stops_at_once(trainer: Make, tmp_path: Path) -> None:
     assert checkpoint.steps(tmp_path) == []
 
 
+class Spoilt(Regression):
+    """The loss of some steps is multiplied with what is no number; `times` so often at most."""
+
+    def __init__(self, steps: dict[int, float], times: int = 1000) -> None:
+        super().__init__((6, 6))
+        self.spoils, self.times = dict(steps), times
+
+    def batches(self, step: int) -> list[Rows]:
+        batches = super().batches(step)
+        if step in self.spoils and self.times:
+            self.times -= 1
+            batches[1].y.mul_(self.spoils[step])
+        return batches
+
+
+def test_a_spoilt_step_names_the_micro_batch_before_anything_is_changed(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Spoilt({1: math.inf}))
+    before = everything(one)
+    with pytest.raises(NotFinite, match=r"step 1: the loss is inf \(micro-batch 2 of 2: rows of step 1\)"):
+        one.train_step(1)
+    assert differences(before, everything(one)) == []
+    assert all(parameter.grad is None for parameter in one.model.parameters())
+
+
+def test_a_gradient_that_overflows_only_in_sum_blames_no_micro_batch(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Regression((6, 6), on_loss=lambda loss: 0 * loss + 3e38))
+    with pytest.raises(NotFinite, match=r"is inf \(the sum of its 2 micro-batches; none by itself\)"):
+        one.train_step(1)
+
+
+def test_spoilt_steps_are_left_out_up_to_the_limit(trainer: Make, tmp_path: Path) -> None:
+    settings = {"not_finite": {"type": "skip", "limit": 2}, "log_every": 1}
+    outcome = trainer(tmp_path / "a", Spoilt({3: math.nan, 10: math.inf}), **settings).train()
+    assert outcome.step == 20
+    events = logged(tmp_path / "a")
+    assert [(event["step"], event["skipped"]) for event in events if event["event"] == "skip"] == [(3, 1), (10, 2)]
+    assert [event["step"] for event in events if event["event"] == "train" and event["loss"] is None] == [3, 10]
+    with pytest.raises(DragomanError, match=r"step 12: .*; 2 steps were left out before: nothing was saved"):
+        trainer(tmp_path / "b", Spoilt(dict.fromkeys((3, 10, 12), math.nan)), **settings).train()
+    resumed = trainer(tmp_path / "b", goes_on := Spoilt({3: math.nan, 10: math.inf}), **settings)
+    goes_on.validations = 1
+    path = checkpoint.newest(tmp_path / "b")
+    assert path is not None
+    resumed.resume(path)
+    resumed.train()
+    assert saved(tmp_path / "a") == saved(tmp_path / "b")
+
+
+def test_a_spoilt_step_is_taken_back_with_a_lower_rate(trainer: Make, tmp_path: Path) -> None:
+    settings = {"not_finite": {"type": "rollback", "limit": 1, "factor": 0.25}, "validate_every": 5, "log_every": 1}
+    spoilt = Spoilt({13: math.nan}, times=2)  # once in the step, once as it is looked at again
+    one = trainer(tmp_path, spoilt, **settings)
+    assert one.train().step == 20
+    events = logged(tmp_path)
+    assert [(event["step"], event["to"]) for event in events if event["event"] == "rollback"] == [(13, 10)]
+    rates = {event["step"]: event["lr"] for event in events if event["event"] == "train"}
+    assert sorted(rates) == list(range(1, 21))
+    for step, rate in rates.items():
+        assert rate == pytest.approx(one.schedule.rate(step) * (0.25 if step > 10 else 1))
+    path = checkpoint.newest(tmp_path)
+    assert path is not None
+    assert checkpoint.load_state(path)["rollbacks"] == 1
+
+
+def test_rolling_back_ends_where_it_does_not_help(trainer: Make, tmp_path: Path) -> None:
+    settings = {"not_finite": {"type": "rollback", "limit": 2}, "validate_every": 5}
+    with pytest.raises(DragomanError, match=r"step 13: .*; rolled back 2 times before"):
+        trainer(tmp_path / "a", Spoilt({13: math.nan}), **settings).train()
+    with pytest.raises(DragomanError, match=r"step 3: .*; no checkpoint to go back to"):
+        trainer(tmp_path / "b", Spoilt({3: math.nan}), **settings).train()
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize(("log_every", "at"), [(10, 13), (1, 13), (100, 13), (100, 15), (10, 20)])
 def test_a_loss_that_is_no_number_stops_the_run_and_no_checkpoint_holds_it(
     trainer: Make, tmp_path: Path, bad: float, log_every: int, at: int
 ) -> None:
-    calls = 0
-
-    def spoil(loss: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        return loss * bad if calls == at else loss
-
-    one = trainer(tmp_path, Regression(on_loss=spoil), validate_every=5, log_every=log_every)
-    with pytest.raises(DragomanError, match=r"the (loss|gradient).* is (nan|inf)") as caught:
+    one = trainer(tmp_path, Spoilt({at: bad}), validate_every=5, log_every=log_every)
+    lines = rf"^step {at}: the (loss|gradient).* is (nan|inf) \(micro-batch 2 of 2: rows of step {at}\): nothing"
+    with pytest.raises(DragomanError, match=lines) as caught:
         one.train()
     assert "\n" not in str(caught.value)
     paths = checkpoint.steps(tmp_path)
@@ -320,8 +407,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_no_checkpoint_holds_it(
 
 def test_an_interrupted_step_whose_loss_is_no_number_is_not_saved(trainer: Make, tmp_path: Path) -> None:
     def spoil(loss: Tensor) -> Tensor:
-        os.kill(os.getpid(), signal.SIGINT)
+        if not asked:
+            asked.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
         return loss * math.nan
+
+    asked: list[bool] = []
 
     with pytest.raises(DragomanError, match="is nan"):
         trainer(tmp_path, Regression(on_loss=spoil)).train()

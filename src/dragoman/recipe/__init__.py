@@ -10,6 +10,7 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.lock import locked
 from dragoman.recipe.classification import ClassificationJob, ClassificationRun
 from dragoman.recipe.image_classification import ImageClassificationJob, ImageClassificationRun
 from dragoman.recipe.job import Job, Result, RunSettings, Scores
@@ -59,12 +60,14 @@ def check(recipe: Any) -> int:
 
 def prepare(recipe: Any) -> list[str]:
     """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split."""
-    return job(recipe).prepare()
+    with locked(Path(recipe.run_dir)):
+        return job(recipe).prepare()
 
 
 def run(recipe: Any) -> Result:
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report."""
-    return job(recipe).run()
+    with locked(Path(recipe.run_dir)):
+        return job(recipe).run()
 
 
 def evaluate(

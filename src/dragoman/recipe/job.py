@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import nn
 
-from dragoman import checkpoint, config
+from dragoman import checkpoint, config, storage
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
@@ -192,8 +192,8 @@ class Job(ABC):
             )
         with writing(self.run_dir, "choose another run_dir=..."):
             self.run_dir.mkdir(parents=True, exist_ok=True)
-            _replace(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
-            _replace(self.run_dir / IDENTITY, json.dumps(identity, indent=1) + "\n")
+            storage.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+            storage.replace_text(self.run_dir / IDENTITY, storage.to_json(identity))
 
     def _differences(self, identity: Mapping[str, str]) -> list[str]:
         """How the recipe is another one than that of the run directory, which holds checkpoints.
@@ -303,13 +303,6 @@ def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], T
         save_tokenizers(tokenizers, directory)
         marker.write_text(identity + "\n", encoding="utf-8")
     return tokenizers
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that is at any time the old one or the new one, whole."""
-    partial = path.with_name(path.name + ".tmp")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
 
 
 def dropped_text(dropped: Mapping[str, int]) -> str:

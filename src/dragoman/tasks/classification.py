@@ -13,6 +13,7 @@ from dragoman.data.plan import BatchPlan
 from dragoman.evaluation import spread
 from dragoman.predictor import logits_of
 from dragoman.text.corpus import Pair
+from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import textbook_loss
 
@@ -53,6 +54,9 @@ class ClassificationTask:
     def loss(self, model: nn.Module, batch: LabelledBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
         return loss, len(batch), batch.num_positions
+
+    def where(self, step: int, number: int) -> str:
+        return listed("example", self.plan.step(*self.position(step))[number] + 1)
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing, in nats an example, and accuracy in percent, which is the score."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.generator import Generator
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
+from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
 
@@ -132,6 +133,10 @@ class LanguageModellingTask:
     def loss(self, model: nn.Module, batch: Windows, label_smoothing: float) -> tuple[Tensor, int, int]:
         loss = token_loss(model(batch.tgt_in), batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_tokens
+
+    def where(self, step: int, number: int) -> str:
+        starts = self.plan.step(*self.position(step))[number]
+        return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in starts])
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the whole validation text, and a few of its places continued."""

@@ -16,6 +16,7 @@ from dragoman.evaluation import EvaluationConfig, evaluate, spread
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
 from dragoman.translator import Translator
@@ -54,6 +55,9 @@ class TranslationTask:
         logits = model(batch.src, batch.src_mask, batch.tgt_in)
         loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_src_tokens + batch.num_tokens
+
+    def where(self, step: int, number: int) -> str:
+        return listed("line", self.train.lines[self.batches(step)[number].rows])
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""

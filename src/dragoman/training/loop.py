@@ -5,8 +5,8 @@ random numbers of each micro-batch are keyed by (seed, step, micro-batch); so no
 """
 
 import hashlib
-import math
 import signal
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +21,19 @@ from torch import Tensor, nn
 from dragoman import checkpoint
 from dragoman.config import Field, settings
 from dragoman.device import PrecisionName, autocast
-from dragoman.errors import DragomanError
 from dragoman.progress import Progress, say
 from dragoman.ranking import rank
 from dragoman.training import optim
 from dragoman.training.averaging import AveragingConfig, EmaConfig, LastConfig, applied
+from dragoman.training.guard import (
+    AbortConfig,
+    GuardConfig,
+    NotFinite,
+    RollbackConfig,
+    SkipConfig,
+    given_up,
+    not_finite,
+)
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
 from dragoman.training.runlog import RunLog
 from dragoman.training.schedules import LinearConfig, ScheduleConfig
@@ -47,6 +55,8 @@ class TrainingConfig:
     """Largest norm of the whole gradient; 0: no limit."""
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
     precision: PrecisionName = "auto"
+    not_finite: GuardConfig = Field(default_factory=AbortConfig)
+    """What to do when a loss or a gradient is no finite number."""
     validate_every: int = Field(default=500, ge=1)
     """Steps between validations; a checkpoint is written after each."""
     validation_beam_size: int = Field(default=1, ge=1)
@@ -96,6 +106,10 @@ class Task(Protocol):
         """(loss summed over the tokens that count, their number, all real tokens processed)."""
         ...
 
+    def where(self, step: int, number: int) -> str:
+        """What of the training corpus micro-batch `number` of a step is made of, for a person to look it up."""
+        ...
+
     def validate(self, model: nn.Module) -> Validation: ...
 
 
@@ -134,6 +148,8 @@ class Trainer:
         self.step = 0
         self.best: dict[str, float] = {}
         self.best_step, self.bad_validations = 0, 0
+        self.skipped, self.rollbacks = 0, 0
+        self.window = _Window()
         self.elapsed_before = 0.0
         self.started: float | None = None
         self.stop_asked = False
@@ -141,7 +157,10 @@ class Trainer:
     # -- one step ------------------------------------------------------------------------------------------------
 
     def train_step(self, step: int) -> tuple[Tensor, Tensor, int]:
-        """One optimizer step: (mean loss in nats per target token, gradient norm, real tokens processed)."""
+        """One optimizer step: (mean loss in nats per target token, gradient norm, real tokens processed).
+
+        Raises NotFinite, before anything is changed, where loss or gradient is no finite number.
+        """
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum = torch.zeros((), device=self.device)
@@ -159,40 +178,65 @@ class Trainer:
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
         torch._foreach_div_(gradients, count)
         norm = torch.nn.utils.get_total_norm(gradients)
+        if found := not_finite(loss_sum, norm):
+            self.optimizer.zero_grad(set_to_none=True)
+            raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, norm)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.schedule.rate(step)
+            group["lr"] = self._rate(step)
         self.optimizer.step()
         self.averager.update(self.model, step)
         return loss_sum / count, norm, processed
+
+    def _rate(self, step: int) -> float:
+        guard = self.config.not_finite
+        return self.schedule.rate(step) * (guard.factor**self.rollbacks if isinstance(guard, RollbackConfig) else 1.0)
+
+    def _culprit(self, step: int) -> str:
+        """Which micro-batch of a step gives no finite numbers by itself, with the lines that it is made of."""
+        batches = self.task.batches(step)
+        for number, batch in enumerate(batches):
+            seed_for(self.seed, step, number)
+            with autocast(self.device, self.precision):
+                loss, _, _ = self.task.loss(self.model, batch.to(self.device), self.config.label_smoothing)
+            loss.backward()
+            gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            found = not_finite(loss.detach(), torch.nn.utils.get_total_norm(gradients))
+            self.optimizer.zero_grad(set_to_none=True)
+            if found:
+                return f"micro-batch {number + 1} of {len(batches)}: {self.task.where(step, number)}"
+        return f"the sum of its {len(batches)} micro-batches; none by itself"
 
     # -- the whole way -------------------------------------------------------------------------------------------
 
     def train(self) -> Outcome:
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
         self.started = time.monotonic()
-        window = _Window()
+        self.window.start_clock()
         with (
             self._stop_on_signals(),
             Progress("training", self.config.max_steps, done=self.step, interval_s=15.0) as bar,
         ):
             while self.step < self.config.max_steps and not self._out_of_patience():
-                loss, norm, tokens = self.train_step(self.step + 1)
+                try:
+                    loss, norm, tokens = self.train_step(self.step + 1)
+                except NotFinite as error:
+                    if self._roll_back(error, bar):
+                        continue
+                    self._skip(error, bar)
+                else:
+                    self.window.add(loss, norm, tokens)
                 self.step += 1
-                window.add(loss, tokens)
                 if self.step % self.config.log_every == 0 or self.step == self.config.max_steps:
-                    self._log_step(window, norm)
-                    window.restart()
-                bar.advance(1, **{"loss": window.shown_loss, "tokens/s": window.shown_rate})
+                    self._log_step()
+                bar.advance(1, **{"loss": self.window.shown_loss, "tokens/s": self.window.shown_rate})
                 due = self.step % self.config.validate_every == 0 or self.step == self.config.max_steps
-                if due or self.stop_asked:
-                    self._require_finite(loss, norm)
                 if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
                     found = self._validate(bar)
                 if due or self.stop_asked:
                     self._save(found.ranked_by if due else {})
-                    window.restart()
+                    self.window.start_clock()
                 if self.stop_asked:
                     break
         reason = "interrupted" if self.stop_asked else "patience" if self.step < self.config.max_steps else "max_steps"
@@ -212,26 +256,46 @@ class Trainer:
         """Seconds of training so far, those before a resume included."""
         return self.elapsed_before + (0.0 if self.started is None else time.monotonic() - self.started)
 
-    def _require_finite(self, loss: float | Tensor, norm: Tensor) -> None:
-        """Stop before numbers that are none are logged, validated or saved."""
-        for name, value in (("loss", float(loss)), ("norm of the gradient", float(norm))):
-            if not math.isfinite(value):
-                raise DragomanError(
-                    f"the {name} is {value} at step {self.step}: nothing was saved since the last checkpoint. "
-                    "Lower training.schedule's rate, lengthen its warm-up, or set training.precision=float32"
-                )
+    def _roll_back(self, error: NotFinite, bar: Progress) -> bool:
+        """Back to the last checkpoint with a lower rate, if that is what the recipe asks for.
 
-    def _log_step(self, window: "_Window", norm: Tensor) -> None:
-        loss, rate = window.close()
-        self._require_finite(loss, norm)
+        Raises DragomanError where there is none, or where it has been tried often enough.
+        """
+        guard, path = self.config.not_finite, checkpoint.newest(self.run_dir, complain=bar.say)
+        if not isinstance(guard, RollbackConfig):
+            return False
+        if path is None or self.rollbacks == guard.limit:
+            tried = "no checkpoint to go back to" if path is None else f"rolled back {self.rollbacks} times before"
+            raise given_up(error, f"; {tried}") from error
+        rollbacks, elapsed_s = self.rollbacks + 1, self.elapsed_s
+        self.resume(path)
+        self.rollbacks, self.elapsed_before, self.started = rollbacks, elapsed_s, time.monotonic()
+        bar.advance(self.step - (error.step - 1))
+        self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=rollbacks)
+        bar.say(f"{error}; back to step {self.step:,}, with {guard.factor**rollbacks:g} times the rate")
+        return True
+
+    def _skip(self, error: NotFinite, bar: Progress) -> None:
+        """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError."""
+        guard = self.config.not_finite
+        if not isinstance(guard, SkipConfig):
+            raise given_up(error, "") from error
+        if self.skipped == guard.limit:
+            raise given_up(error, f"; {self.skipped} steps were left out before") from error
+        self.skipped += 1
+        self.log.event("skip", step=error.step, why=str(error), skipped=self.skipped)
+        bar.say(f"{error}; left out")
+
+    def _log_step(self) -> None:
+        loss, norm, rate = self.window.close()
         epoch, _ = self.task.position(self.step)
         self.log.event(
             "train",
             step=self.step,
             epoch=epoch,
             loss=loss,
-            lr=self.schedule.rate(self.step),
-            grad_norm=float(norm),
+            lr=self._rate(self.step),
+            grad_norm=norm,
             tokens_per_s=rate,
             elapsed_s=self.elapsed_s,
         )
@@ -283,10 +347,14 @@ class Trainer:
             "best_step": self.best_step,
             "best": self.best,
             "bad_validations": self.bad_validations,
+            "skipped": self.skipped,
+            "rollbacks": self.rollbacks,
             "schedule": self.schedule.state_dict(),
+            "window": self.window.state_dict(),
             "precision": self.precision,
-            "elapsed_s": self.elapsed_s,
         }
+        # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
+        self.log.event("checkpoint", step=self.step, elapsed_s=self.elapsed_s)
         checkpoint.save(self.run_dir, self.step, groups, state)
         checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
 
@@ -300,8 +368,10 @@ class Trainer:
         self.schedule.load_state_dict(state["schedule"])
         self.step, self.bad_validations = state["step"], state["bad_validations"]
         self.best, self.best_step = state["best"], state["best_step"]
+        self.skipped, self.rollbacks = state["skipped"], state["rollbacks"]
+        self.window.load_state_dict(state["window"])
         self.precision = state["precision"]
-        self.elapsed_before = state["elapsed_s"]
+        self.elapsed_before, self.started = self.log.rewind(self.step), None
 
     # -- signals -------------------------------------------------------------------------------------------------
 
@@ -329,26 +399,39 @@ class Trainer:
 
 
 class _Window:
-    """Mean loss and speed since the last log line, validation or save, so that a resumed run logs the same losses."""
+    """The steps since the last log line: their mean loss, the norm of the last gradient, and their speed."""
 
     def __init__(self) -> None:
         self.shown_loss, self.shown_rate = "-", "-"
-        self.restart()
+        self.losses: list[float] = []
+        self.norm: float | None = None
+        self.start_clock()
 
-    def restart(self) -> None:
-        self.losses: list[Tensor] = []
-        self.tokens = 0
-        self.start = time.monotonic()
+    def start_clock(self) -> None:
+        """Measure speed from now on: validations and saves are not training."""
+        self.tokens, self.start = 0, time.monotonic()
 
-    def add(self, loss: Tensor, tokens: int) -> None:
-        self.losses.append(loss)
+    def add(self, loss: Tensor, norm: Tensor, tokens: int) -> None:
+        self.losses.append(float(loss))
+        self.norm = float(norm)
         self.tokens += tokens
 
-    def close(self) -> tuple[float, float]:
-        loss = float(torch.stack(self.losses).mean())
-        rate = self.tokens / max(time.monotonic() - self.start, 1e-9)
-        self.shown_loss, self.shown_rate = f"{loss:.3f}", f"{rate:,.0f}"
-        return loss, rate
+    def close(self) -> tuple[float | None, float | None, float | None]:
+        """(mean loss, gradient norm, tokens a second), None where no step was taken; and begin anew."""
+        loss, norm = statistics.fmean(self.losses) if self.losses else None, self.norm
+        rate = self.tokens / max(time.monotonic() - self.start, 1e-9) if self.tokens else None
+        self.shown_loss = "-" if loss is None else f"{loss:.3f}"
+        self.shown_rate = "-" if rate is None else f"{rate:,.0f}"
+        self.losses, self.norm = [], None
+        self.start_clock()
+        return loss, norm, rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run must know to log the same loss at the next line."""
+        return {"losses": self.losses, "norm": self.norm}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.losses, self.norm = list(state["losses"]), state["norm"]
 
 
 def seed_for(seed: int, step: int, micro_batch: int) -> None:

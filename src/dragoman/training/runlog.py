@@ -4,6 +4,7 @@ The JSON lines are the record from which reports and plots are made (the events 
 docs/architecture.md); TensorBoard is for watching.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman import storage
+from dragoman.errors import DragomanError, writing
+from dragoman.progress import say
 from dragoman.ranking import UNRANKED, rank
 
 Event = dict[str, Any]
@@ -32,36 +35,62 @@ class RunLog:
         run_dir = Path(run_dir)
         run_dir.mkdir(parents=True, exist_ok=True)
         self.path = run_dir / METRICS
-        _mend(self.path)
-        self._file = self.path.open("a", encoding="utf-8", newline="\n")
+        with writing(self.path):
+            _mend(self.path)
+            # Unbuffered: nothing is held back that a kill could lose, or that a full disk could refuse once more.
+            self._file = self.path.open("ab", buffering=0)
+        self._tensorboard = tensorboard
+        self._purge_step: int | None = None
         self._board: Any = None
-        if tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(run_dir / "tensorboard"))
+    def rewind(self, step: int) -> float:
+        """Forget what was logged of steps after `step`, for a run that goes on from there.
+
+        Returns the seconds of training until then.
+        """
+        kept = [event for event in read_events(self.path) if event["event"] not in REPEATED or event["step"] <= step]
+        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in kept]
+        with writing(self.path):
+            storage.replace_text(self.path, "".join(lines))
+            self._file.close()
+            self._file = self.path.open("ab", buffering=0)
+        self._purge_step = step + 1
+        return max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""
         record = {"event": kind, "time": datetime.now(UTC).isoformat(timespec="seconds"), **_plain(fields)}
-        self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
-        if self._board is not None:
-            self._show(kind, record)
+        line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        with writing(self.path, "free space or mend permissions and run the same command again"):
+            while line:
+                line = line[self._file.write(line) :]
+        if self._tensorboard:
+            try:
+                self._show(kind, record)
+            except OSError as error:  # it is for watching; the record is the other one
+                self._tensorboard = False
+                say(f"{self.path.parent / 'tensorboard'}: cannot be written ({error}); going on without it")
 
     def _show(self, kind: str, record: Event) -> None:
+        if kind not in SCALARS:
+            return
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self._purge_step)
         step = record.get("step")
         for name in SCALARS.get(kind, ()):
             if record.get(name) is not None:
                 self._board.add_scalar(f"{kind}/{name}", record[name], step)
         if kind == "valid" and record.get("samples"):
             self._board.add_text("valid/samples", _as_text(record["samples"]), step)
-        if kind in SCALARS:
-            self._board.flush()
+        self._board.flush()
 
     def close(self) -> None:
         self._file.close()
         if self._board is not None:
-            self._board.close()
+            with contextlib.suppress(OSError):  # said when it began
+                self._board.close()
 
     def __enter__(self) -> "RunLog":
         return self
@@ -109,7 +138,7 @@ def without_repeats(events: Iterable[Event]) -> list[Event]:
     lowest: dict[str, float] = {}  # per kind, the lowest step among the events that come later
     for event in reversed(list(events)):
         kind, step = str(event["event"]), event.get("step")
-        if kind in SCALARS and isinstance(step, int | float):
+        if kind in REPEATED and isinstance(step, int | float):
             if step >= lowest.get(kind, math.inf):
                 continue
             lowest[kind] = step
@@ -172,4 +201,7 @@ SCALARS = {
     "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
     "valid": ("loss", "perplexity", "bleu", "chrf", "accuracy"),
 }
-"""The fields that TensorBoard draws, by kind of event. These are also the kinds that a resumed run may repeat."""
+"""The fields that TensorBoard draws, by kind of event."""
+
+REPEATED = (*SCALARS, "checkpoint", "skip", "rollback")
+"""The kinds of events of single steps, which a run that goes on from an earlier step logs again."""

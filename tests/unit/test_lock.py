@@ -1,0 +1,64 @@
+"""One owner of a run directory: refused while it lives, taken over once it is dead."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.lock import LOCK, locked
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from dragoman.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_says_who_has_it_and_leaves_nothing(tmp_path: Path) -> None:
+    run_dir = tmp_path / "runs" / "one"
+    with locked(run_dir):
+        owner = json.loads((run_dir / LOCK).read_text())
+        assert owner["pid"] == os.getpid()
+        with pytest.raises(DragomanError, match=rf"one: process {os.getpid()} on .* \(for 0:00 now\) works in it"), \
+                locked(run_dir):  # fmt: skip
+            pass
+        assert (run_dir / LOCK).exists()
+    assert list(tmp_path.iterdir()) == []
+    with locked(run_dir):
+        (run_dir / "config.yaml").touch()
+    assert [path.name for path in run_dir.iterdir()] == ["config.yaml"]
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(DragomanError, match=f"process {other.pid} on "), locked(tmp_path):
+            pass
+        other.send_signal(signal.SIGKILL)
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path):
+        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_lock_that_says_nothing_is_respected_all_the_same(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        (tmp_path / LOCK).write_text("")
+        with pytest.raises(DragomanError, match="another process works in it"), locked(tmp_path):
+            pass
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DragomanError, match=r"file/run: cannot be written: .*choose another run_dir"), \
+            locked(tmp_path / "file" / "run"):  # fmt: skip
+        pass
