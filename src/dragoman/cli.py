@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli_doctor import doctor
 from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import clock, say
+from dragoman.text.languages import of_file
 from dragoman.version import __version__
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(inspect_app, name="inspect")
+app.command()(doctor)
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
@@ -132,17 +134,11 @@ def _recipe_for_files(
         raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
     if (valid_src is None) != (valid_tgt is None):
         raise DragomanError("give both --valid-src and --valid-tgt, or neither")
-    languages = (_language(src, "src"), _language(tgt, "tgt"))
+    languages = (of_file(src) or "src", of_file(tgt) or "tgt")
     directory = run_dir or Path("runs") / f"{languages[0]}-{languages[1]}"
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
     data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages)
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
-
-
-def _language(path: Path, fallback: str) -> str:
-    """The language that a file name ends with (corpus.de, corpus.de.gz), or else `fallback`."""
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix != ".txt" else fallback
 
 
 @app.command()

@@ -55,7 +55,9 @@ def found(run: Path) -> str:
         if path is None:
             return "nothing is left"
         state = checkpoint.load_state(path)
-        values = {float(checkpoint.load_group(path, group)["weight"][7]) for group in ("model", "optimizer", "averaged")}
+        values = {
+            float(checkpoint.load_group(path, group)["weight"][7]) for group in ("model", "optimizer", "averaged")
+        }
     except (DragomanError, KeyError) as error:
         return str(error)
     if values != {float(state["step"])}:

@@ -1,4 +1,4 @@
-"""A save is ended at each of its operations, and the power fails at each: an old or a new checkpoint is there, whole."""
+"""A save is ended at each operation, and the power fails at each: an old or a new checkpoint is there, whole."""
 
 import itertools
 import json
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.system import crash_points
 
 from dragoman import checkpoint, storage
-from tests.system import crash_points
 
 SCRIPT = Path(__file__).parent / "crash_points.py"
 

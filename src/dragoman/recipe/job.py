@@ -29,8 +29,8 @@ from dragoman.training.runlog import RunLog
 from dragoman.version import __version__
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
-              "training.keep_", "training.log_every", "training.samples", "decoding", "evaluation", "corpus.test",
-              "run_dir", "device", "workers")  # fmt: skip
+              "training.keep_", "training.log_every", "training.samples", "training.not_finite", "decoding",
+              "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
 IDENTITY = "identity.json"
@@ -148,6 +148,8 @@ class Job(ABC):
             path = checkpoint.newest(self.run_dir, complain=say)
             if path:
                 trainer.resume(path)
+            else:
+                log.rewind(0)  # of a run that ended before its first checkpoint
             max_steps = self.recipe.training.max_steps
             if trainer.step >= max_steps:
                 say(

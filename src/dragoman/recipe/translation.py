@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
-from dragoman import config
+from dragoman import checkpoint, config
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.plan import BatchPlan
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device
+from dragoman.doctor import Examination
 from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
 from dragoman.models import ModelConfig, TransformerConfig
@@ -31,7 +32,7 @@ from dragoman.recipe.job import (
 )
 from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
-from dragoman.text.corpus import CorpusConfig, FilesSource, Source, fingerprint, read_pairs
+from dragoman.text.corpus import CorpusConfig, FilesSource, Source, files_of, fingerprint, read_pairs
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, check_tokenizers, train_tokenizers
@@ -39,6 +40,9 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.runlog import RunLog
 from dragoman.translator import Translator, build_model
+
+EXAMINED = 20_000
+"""Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
 
 
 @settings
@@ -100,12 +104,31 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
         self.valid_pairs = list(read_pairs(corpus.valid))
+        if not checkpoint.steps(self.run_dir):
+            self.examine()
         self.claim()
         tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
         train, train_report = self._encode(tokenizers, "train", corpus.train)
         valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
         self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
         return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
+
+    def examine(self) -> None:
+        """Have the doctor look at the first pairs of the training corpus: a shift is dear to find out about later.
+
+        Raises DragomanError for what makes it unfit, unless the recipe wants to be warned only.
+        """
+        corpus = self.recipe.corpus
+        if corpus.doctor == "off" or not files_of(corpus.train):
+            return
+        languages = corpus.src_lang, corpus.tgt_lang
+        diagnosis = Examination(corpus.train, *languages, limit=EXAMINED).run()
+        for finding in diagnosis.findings:
+            text = f"{finding.where}: {finding.kind} ({finding.example})" if finding.example else finding.where
+            if finding.severity == "broken" and corpus.doctor == "refuse":
+                raise DragomanError(f"{text}: {finding.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
+            if finding.severity != "note":
+                say(f"doctor: {finding.severity}: {text}, {finding.count:,} of {finding.lines:,} pairs")
 
     def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
         return prepare(

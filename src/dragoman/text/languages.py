@@ -1,6 +1,7 @@
 """What a language code says about how text is written."""
 
 import re
+from pathlib import Path
 
 
 def language_of(code: str) -> str:
@@ -10,6 +11,17 @@ def language_of(code: str) -> str:
     ('zh', 'zh', 'de')
     """
     return re.split("[-_]", code.lower())[0]
+
+
+def of_file(path: str | Path) -> str:
+    """The language code that a file name ends in, "" where it ends in none.
+
+    >>> of_file("corpus.de"), of_file("corpus.en.gz"), of_file("corpus.txt")
+    ('de', 'en', '')
+    """
+    path = Path(path)
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", ".gz") else ""
 
 
 def is_chinese(code: str) -> bool:

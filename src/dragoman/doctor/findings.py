@@ -1,0 +1,146 @@
+"""What can be wrong with a corpus: each kind of finding with how bad it is and what to do about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Verdict = Literal["clean", "warnings", "broken"]
+EXIT_CODES: dict[Verdict, int] = {"clean": 0, "warnings": 1, "broken": 2}
+
+
+class Kind(NamedTuple):
+    """A kind of finding."""
+
+    broken: bool
+    """Whether a single one makes the corpus unfit: training refuses it, or would learn from it what is not so."""
+    tolerated: float
+    """The share of lines up to which it is a note and no warning."""
+    advice: str
+
+
+KINDS = {
+    "unequal line counts": Kind(True, 0, "find the line that is missing or was cut in two; see `shift`"),
+    "shift": Kind(True, 0, "look at both files around that line: a line is missing, too many, or cut in two there"),
+    "not parallel": Kind(True, 0, "the two files do not translate each other line by line: were they shuffled apart?"),
+    "same file": Kind(True, 0, "name one file for each language"),
+    "empty file": Kind(True, 0, "name a file with text in it"),
+    "unreadable": Kind(True, 0, "see what it says; the file is read no further than that"),
+    "not UTF-8": Kind(True, 0, "convert the file (`iconv -f WINDOWS-1252 -t UTF-8`), or have --fix drop these pairs"),
+    "NUL": Kind(True, 0, "is this a text file? --fix drops these pairs"),
+    "swapped sides": Kind(True, 0, "give the files in the other order, or mend the language codes"),
+    "blank on one side": Kind(False, 0.001, "training drops these pairs; many of them may be a shift"),
+    "blank on both sides": Kind(False, 0.01, "training drops these pairs"),
+    "byte order mark inside": Kind(False, 0, "files were joined with their marks; --fix removes it"),
+    "byte order mark": Kind(False, 1, "it is ignored; --fix removes it"),
+    "CRLF": Kind(False, 1, "the CR is ignored; --fix removes it"),
+    "line separator inside": Kind(False, 0.001, "other programs take it for a line end and shift the files; --fix "
+                                                "puts a space there"),
+    "control character": Kind(False, 0, "--fix removes it"),
+    "invisible character": Kind(False, 0.01, "--fix removes those that no script needs"),
+    "private use character": Kind(False, 0.001, "it means nothing outside of one font; --fix drops these pairs"),
+    "replacement character": Kind(False, 0, "something was lost when the text was converted; --fix drops these pairs"),
+    "double-encoded": Kind(False, 0, "UTF-8 was read as another encoding and encoded again; --fix mends it"),
+    "HTML": Kind(False, 0.001, "--fix removes tags and puts characters for entities"),
+    "not normalised": Kind(False, 0.05, "one letter is written as two characters; training normalises to NFC"),
+    "very long line": Kind(False, 0, "it is no sentence; training drops it (corpus.max_tokens)"),
+    "copy of the source": Kind(False, 0.01, "the model learns to copy; --fix drops these pairs"),
+    "wrong script": Kind(False, 0.005, "--fix drops these pairs"),
+    "wrong language": Kind(False, 0.005, "--fix drops these pairs"),
+    "no letters": Kind(False, 0.02, "pairs of punctuation and numbers teach little; --fix drops them"),
+    "odd length ratio": Kind(False, 0.01, "one side says far more than the other; --fix drops these pairs"),
+    "duplicate": Kind(False, 0.1, "--fix keeps the first of each"),
+    "in the test set": Kind(False, 0, "a score on what was trained on means nothing; --fix drops these pairs"),
+    "nearly in the test set": Kind(False, 0.002, "all but the same words; --fix drops these pairs"),
+}  # fmt: skip
+
+
+@dataclass
+class Finding:
+    """How often something was found, and the first place where it was."""
+
+    kind: str
+    count: int
+    lines: int
+    """Lines that were looked at."""
+    file: str = ""
+    line: int | None = None
+    """Counted from 1; None where it is of the whole file."""
+    example: str = ""
+
+    @property
+    def severity(self) -> Literal["broken", "warning", "note"]:
+        kind = KINDS[self.kind]
+        if kind.broken:
+            return "broken"
+        return "warning" if self.count > kind.tolerated * self.lines else "note"
+
+    @property
+    def advice(self) -> str:
+        return KINDS[self.kind].advice
+
+    @property
+    def where(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "count": self.count,
+            "file": self.file,
+            "line": self.line,
+            "example": self.example,
+            "advice": self.advice,
+        }
+
+
+@dataclass
+class Diagnosis:
+    """What was found in a pair of files, the worst first."""
+
+    src: str
+    tgt: str
+    src_lines: int = 0
+    tgt_lines: int = 0
+    found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+
+    def add(self, kind: str, file: str = "", line: int | None = None, example: str = "", count: int = 1) -> None:
+        place = f"{file}:{line}" if kind == "shift" else file  # each shift is a finding of its own
+        finding = self.found.setdefault((kind, place), Finding(kind, 0, 0, file, line, shortened(example)))
+        finding.count += count
+
+    @property
+    def findings(self) -> list[Finding]:
+        order = {"broken": 0, "warning": 1, "note": 2}
+        for finding in self.found.values():
+            finding.lines = max(self.src_lines, self.tgt_lines)
+        return sorted(self.found.values(), key=lambda finding: (order[finding.severity], -finding.count))
+
+    @property
+    def verdict(self) -> Verdict:
+        severities = {finding.severity for finding in self.findings}
+        return "broken" if "broken" in severities else "warnings" if "warning" in severities else "clean"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "src": self.src,
+            "tgt": self.tgt,
+            "src_lines": self.src_lines,
+            "tgt_lines": self.tgt_lines,
+            "verdict": self.verdict,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    return max(verdicts, key=EXIT_CODES.__getitem__, default="clean")
+
+
+def shortened(text: str, width: int = 80) -> str:
+    """A line for a table: what cannot be seen is written as its code.
+
+    >>> shortened("a\\u200bb")
+    'a\\\\u200bb'
+    """
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown if len(shown) <= width else shown[: width - 1] + "…"

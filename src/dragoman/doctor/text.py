@@ -1,0 +1,147 @@
+"""What can be wrong inside one line of text, and the line without it."""
+
+import contextlib
+import html
+import re
+import unicodedata
+from collections import Counter
+
+_SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
+_INVISIBLE = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"  # not the joiners: scripts need those
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
+_CONTROL = "\x01-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
+
+_PATTERNS = {
+    "NUL": re.compile("\0"),
+    "line separator inside": re.compile(f"[{_SEPARATORS}]"),
+    "control character": re.compile(f"[{_CONTROL}]"),
+    "byte order mark inside": re.compile("\ufeff"),
+    "invisible character": re.compile(f"[{_INVISIBLE}]"),
+    "private use character": re.compile(f"[{_PRIVATE}]"),
+    "replacement character": re.compile("\ufffd"),
+}
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--.*?-->")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
+_SUSPECT = re.compile(
+    f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
+)
+"""One search that most lines pass; a line that does not is looked at closely."""
+
+
+def wrong_with(text: str) -> list[str]:
+    """The kinds of findings (`findings.KINDS`) in a line, a character at a time or a few.
+
+    >>> wrong_with("Tom &amp; Jerry"), wrong_with("schÃ¶n"), wrong_with("schön")
+    (['HTML'], ['double-encoded'], [])
+    """
+    if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
+        return []
+    found = []
+    if _SUSPECT.search(text):
+        found = [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
+        if _TAG.search(text) or _unescaped(text) != text:
+            found.append("HTML")
+        if decoded_twice(text) != text:
+            found.append("double-encoded")
+    if not unicodedata.is_normalized("NFC", text):
+        found.append("not normalised")
+    return found
+
+
+def mended(text: str) -> str:
+    """The line without what can be taken out of it safely; what cannot stays.
+
+    >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n")
+    'Tom & Jerry schön'
+    """
+    if not wrong_with(text):
+        return text
+    text = decoded_twice(text)
+    text = _unescaped(_TAG.sub("", text))
+    text = _PATTERNS["line separator inside"].sub(" ", text)
+    for kind in ("control character", "byte order mark inside", "invisible character"):
+        text = _PATTERNS[kind].sub("", text)
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def _unescaped(text: str) -> str:
+    """Characters for entities; `&` alone, and names that are none, stay."""
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+
+
+# -- UTF-8 that was read as another encoding and encoded again ---------------------------------------------------------
+
+_BYTES = {chr(code): code for code in range(0x80, 0x100)}
+for _code in range(0x80, 0xA0):
+    with contextlib.suppress(UnicodeDecodeError):  # five codes that Windows-1252 does not use stand for themselves
+        _BYTES[bytes([_code]).decode("cp1252")] = _code
+_RUN = re.compile(f"[{re.escape(''.join(_BYTES))}]{{2,}}")
+_SURE = re.compile("Ã[\x80-\xff‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|Â[\xa0-\xbf]|â€|ï»¿")
+
+
+def decoded_twice(text: str) -> str:
+    """The text with runs of characters that are UTF-8 in disguise put right.
+
+    One such pair may stand in honest text (`CAFÉ»`): it is believed if it begins with what German, French or Czech
+    letters turn into, or where two of them follow each other.
+    """
+    return _RUN.sub(lambda found: _decoded_run(found[0]), text)
+
+
+def _decoded_run(run: str) -> str:
+    try:
+        decoded = bytes(_BYTES[char] for char in run).decode("utf-8")
+    except UnicodeDecodeError:
+        return run
+    return decoded if _SURE.search(run) or len(decoded) >= 2 else run
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------
+
+_SCRIPTS = {
+    "Latin": "A-Za-z\xaa\xba\xc0-\u024f\u1e00-\u1eff",
+    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "Cyrillic": "\u0400-\u052f",
+    "Armenian": "\u0530-\u058f",
+    "Hebrew": "\u0590-\u05ff",
+    "Arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff",
+    "Devanagari": "\u0900-\u097f",
+    "Bengali": "\u0980-\u09ff",
+    "Tamil": "\u0b80-\u0bff",
+    "Thai": "\u0e00-\u0e7f",
+    "Lao": "\u0e80-\u0eff",
+    "Georgian": "\u10a0-\u10ff",
+    "Khmer": "\u1780-\u17ff",
+    "Burmese": "\u1000-\u109f",
+    "Hangul": "\u1100-\u11ff\uac00-\ud7af",
+    "Han": "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff",  # and the kana that stand among it
+}
+_LETTERS = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
+_LANGUAGES = {
+    "Latin": "en de fr cs es it pt nl sv da no nb nn fi et lv lt pl sk sl hr ro hu tr vi id ms",
+    "Cyrillic": "ru uk be bg mk kk ky mn",
+    "Arabic": "ar fa ur ps",
+    "Devanagari": "hi mr ne",
+    "Han": "zh ja yue cmn",
+    "Greek": "el", "Hebrew": "he", "Bengali": "bn", "Tamil": "ta", "Thai": "th", "Lao": "lo", "Georgian": "ka",
+    "Armenian": "hy", "Khmer": "km", "Burmese": "my", "Hangul": "ko",
+}  # fmt: skip
+
+
+def script_of(text: str) -> tuple[str, int]:
+    """(the script of most letters, how many letters it has); ("", 0) where there are none that are known.
+
+    >>> script_of("Привет, Tom"), script_of("42!")
+    (('Cyrillic', 6), ('', 0))
+    """
+    if text.isascii():
+        count = sum(map(str.isalpha, text))
+        return ("Latin", count) if count else ("", 0)
+    counts = Counter({script: len(letters.findall(text)) for script, letters in _LETTERS.items()})
+    script, count = counts.most_common(1)[0]
+    return (script, count) if count else ("", 0)
+
+
+def script_of_language(language: str) -> str | None:
+    """The script that a language is written in, None where it is not known here."""
+    return next((script for script, languages in _LANGUAGES.items() if language in languages.split()), None)

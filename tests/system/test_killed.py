@@ -1,0 +1,147 @@
+"""Trainings that are killed without warning, again and again, end in the same bytes as one that was left alone."""
+
+import itertools
+import json
+import random
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.text.corpus import DemoSource, read_pairs
+from dragoman.training.runlog import read_events
+
+SCRIPT = Path(__file__).parent / "killed.py"
+MODELS = {
+    "transformer": "{type: transformer, d_model: 32, num_heads: 2, d_ff: 64, num_encoder_layers: 1, "
+    "num_decoder_layers: 1, dropout: 0.2}",
+    "lstm": "{type: recurrent, cell: lstm, d_embedding: 24, d_model: 32, num_encoder_layers: 1, "
+    "num_decoder_layers: 1, attention: general, bidirectional: true, dropout: 0.2}",
+}
+RECIPE = """
+task: translation
+corpus:
+  src_lang: de
+  tgt_lang: en
+  train: {type: files, src: train.de, tgt: train.en}
+  valid: {type: files, src: valid.de, tgt: valid.en}
+tokenizer: {type: sentencepiece, algorithm: bpe, vocab_size: 300, sampling: 0.1}
+model: MODEL
+training:
+  max_steps: 45
+  batch_tokens: 512
+  schedule: {type: plateau, lr: 3.0e-3, warmup_steps: 5, patience: 1}
+  averaging: AVERAGING
+  validate_every: 9
+  log_every: 4
+  keep_last: 2
+decoding: {max_length_ratio: 1.0, max_length_extra: 5}
+device: cpu
+workers: 2
+"""
+
+
+class Runs:
+    """Runs of one recipe in a folder: one that is left alone, and others."""
+
+    def __init__(self, folder: Path, model: str, averaging: str = "{type: ema, decay: 0.9}") -> None:
+        self.folder = folder
+        recipe = RECIPE.replace("MODEL", MODELS[model]).replace("AVERAGING", averaging)
+        (folder / "recipe.yaml").write_text(recipe, encoding="utf-8")
+        for split, size in (("train", 700), ("valid", 40)):
+            pairs = list(itertools.islice(read_pairs(DemoSource(split=split)), size))
+            (folder / f"{split}.de").write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
+            (folder / f"{split}.en").write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
+        assert self.go_on("straight", {}) == 0
+        self.expected = fingerprint(folder / "straight")
+
+    def go_on(self, name: str, moment: dict[str, Any]) -> int:
+        """The command that begins and resumes a run; its exit code, negative for a signal."""
+        command = [sys.executable, SCRIPT, json.dumps(moment), "train", "recipe.yaml", f"run_dir={name}"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode in (0, -9), done.stderr
+        return done.returncode
+
+    def kill_and_resume(self, name: str, rng: random.Random, fault: dict[str, str] | None = None) -> list[str]:
+        """Kill a run two to four times, then let it end. Where it was killed."""
+        killed = []
+        for _ in range(rng.randint(2, 4)):
+            moment = some_moment(rng)
+            if self.go_on(name, {**moment, **(fault or {})}) == 0:
+                break
+            killed.append(moment["in"])
+        assert self.go_on(name, fault or {}) == 0
+        return killed
+
+
+def some_moment(rng: random.Random) -> dict[str, Any]:
+    where = rng.choices(["save", "validate", "epoch", "step"], weights=[4, 2, 2, 2])[0]
+    moment: dict[str, Any] = {"in": where, "count": rng.randint(1, 2)}
+    if where == "save":
+        moment["operation"] = rng.randint(1, 12)
+    elif where == "step":
+        moment["count"] = rng.randint(1, 25)
+    else:
+        moment["delay"] = rng.uniform(0, 0.1)
+    return moment
+
+
+def fingerprint(run: Path) -> dict[str, Any]:
+    """What must be equal: SHA-256 of every file of every checkpoint, and the log but for what tells the time."""
+    files = {
+        str(path.relative_to(run)): sha256(path.read_bytes()).hexdigest()
+        for path in (run / "checkpoints").rglob("*")
+        if path.is_file()
+    }
+    timing = ("time", "elapsed_s", "tokens_per_s", "decode_s", "estimated_s", "estimated_bytes")
+    log = [
+        {key: value for key, value in event.items() if key not in timing}
+        for event in read_events(run / "metrics.jsonl")
+        if event["event"] not in ("start", "plan")
+    ]
+    return {**files, "log": log}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Runs]:
+    return {model: Runs(tmp_path_factory.mktemp(model), model) for model in MODELS}
+
+
+def test_killed_runs_end_in_the_same_bytes(runs: dict[str, Runs]) -> None:
+    killed = []
+    for number, model in enumerate(["transformer", "lstm", "transformer", "lstm", "transformer"]):
+        seed = random.SystemRandom().randrange(10**6)
+        print(f"{model}, run {number}, seed {seed}")  # pytest shows it when the test fails
+        name = f"killed-{number}"
+        killed += runs[model].kill_and_resume(name, random.Random(seed))
+        assert fingerprint(runs[model].folder / name) == runs[model].expected
+    assert killed
+
+
+@pytest.mark.slow
+def test_a_hundred_killed_runs_end_in_the_same_bytes(tmp_path: Path) -> None:
+    averaging = ["{type: ema, decay: 0.9}", "{type: last, checkpoints: 3}"]
+    folders = [(model, average, tmp_path / f"{model}-{i}") for model in MODELS for i, average in enumerate(averaging)]
+    killed: list[str] = []
+    for model, average, folder in folders:
+        folder.mkdir()
+        one = Runs(folder, model, average)
+        for number in range(25):
+            seed = random.SystemRandom().randrange(10**6)
+            print(f"{model}, {average}, seed {seed}")
+            killed += one.kill_and_resume(f"killed-{number}", random.Random(seed))
+            assert fingerprint(folder / f"killed-{number}") == one.expected
+    print(f"{len(killed)} kills: " + ", ".join(f"{killed.count(where)} in {where}" for where in sorted(set(killed))))
+    assert killed.count("save") > 0.3 * len(killed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["random numbers", "optimizer", "average"])
+def test_that_test_sees_what_is_not_restored(runs: dict[str, Runs], fault: str) -> None:
+    one = runs["transformer"]
+    assert one.go_on(f"fault-{fault}", {"fault": fault, "in": "step", "count": 25}) == -9
+    assert one.go_on(f"fault-{fault}", {"fault": fault}) == 0
+    assert fingerprint(one.folder / f"fault-{fault}") != one.expected
