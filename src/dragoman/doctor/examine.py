@@ -55,18 +55,15 @@ class Line(NamedTuple):
     wrong: Sequence[str]
 
 
-_TEXTS: tuple[Callable[[Pair], str], ...] = (lambda pair: pair.src, lambda pair: pair.tgt)
-
-
 def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> list[Iterator[Line]]:
     """The lines of both sides. What is found in each is added to the diagnosis as it is read."""
     if isinstance(source, FilesSource):
         return [lines_of(path, name, diagnosis) for path, name in zip(files_of(source), names, strict=True)]
     # One file has both sides: what breaks it breaks both, and its own reader says it best.
-    pairs = itertools.tee(_readable(source, names[0], diagnosis))
+    src, tgt = itertools.tee(_readable(source, names[0], diagnosis))
     return [
-        (_looked_at(text(pair), name, pair.line, diagnosis) for pair in copy)
-        for text, name, copy in zip(_TEXTS, names, pairs, strict=True)
+        (_looked_at(pair.src, names[0], pair.line, diagnosis) for pair in src),
+        (_looked_at(pair.tgt, names[1], pair.line, diagnosis) for pair in tgt),
     ]
 
 

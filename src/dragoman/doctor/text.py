@@ -76,24 +76,26 @@ for _code in range(0x80, 0xA0):
     with contextlib.suppress(UnicodeDecodeError):  # five codes that Windows-1252 does not use stand for themselves
         _BYTES[bytes([_code]).decode("cp1252")] = _code
 _RUN = re.compile(f"[{re.escape(''.join(_BYTES))}]{{2,}}")
-_SURE = re.compile("Ã[\x80-\xff‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|Â[\xa0-\xbf]|â€|ï»¿")
+_SURE = re.compile("Ã[\x80-\xff‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|Â[\xa0-\xbf]|â€|ï»¿|[\x80-\x9f]")
 
 
 def decoded_twice(text: str) -> str:
     """The text with runs of characters that are UTF-8 in disguise put right.
 
-    One such pair may stand in honest text (`CAFÉ»`): it is believed if it begins with what German, French or Czech
-    letters turn into, or where two of them follow each other.
+    One such pair may stand in honest text (`CAFÉ»`): it is believed if it begins with what most European letters turn
+    into, where two of them follow each other, or inside of a word.
     """
-    return _RUN.sub(lambda found: _decoded_run(found[0]), text)
+    return _RUN.sub(_decoded_run, text)
 
 
-def _decoded_run(run: str) -> str:
+def _decoded_run(found: re.Match[str]) -> str:
+    run = found[0]
     try:
         decoded = bytes(_BYTES[char] for char in run).decode("utf-8")
     except UnicodeDecodeError:
         return run
-    return decoded if _SURE.search(run) or len(decoded) >= 2 else run
+    inside = found.string[found.end() : found.end() + 1].islower()
+    return decoded if _SURE.search(run) or len(decoded) >= 2 or inside else run
 
 
 # -- scripts -----------------------------------------------------------------------------------------------------------

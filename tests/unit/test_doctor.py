@@ -1,0 +1,251 @@
+"""The corpus doctor: what it finds in lines, pairs and whole corpora, and what is left when it has mended them."""
+
+import gzip
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from dragoman.doctor import KINDS, Diagnosis, Examination, HeldOut, Shift, fix
+from dragoman.doctor.examine import Line, wrong_with_pair
+from dragoman.doctor.findings import Finding, worst
+from dragoman.doctor.fix import paired
+from dragoman.doctor.leakage import Leakage, key
+from dragoman.doctor.text import decoded_twice, mended, script_of, wrong_with
+from dragoman.errors import DragomanError
+from dragoman.text.corpus import DemoSource, FilesSource, TsvSource, read_pairs
+
+
+@pytest.fixture(scope="module")
+def good() -> list[tuple[str, str]]:
+    return [(pair.src, pair.tgt) for pair in itertools.islice(read_pairs(DemoSource(split="train")), 400)]
+
+
+def written(folder: Path, pairs: list[tuple[str, str]], names: tuple[str, str] = ("c.de", "c.en")) -> FilesSource:
+    for name, side in zip(names, (0, 1), strict=True):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    return FilesSource(src=str(folder / names[0]), tgt=str(folder / names[1]))
+
+
+def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
+    """Kind to (severity, count, file:line) of each finding."""
+    return {finding.kind: (finding.severity, finding.count, Path(finding.where).name) for finding in diagnosis.findings}
+
+
+# -- a line ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "left"),
+    [
+        ("An honest line, with 3 < 4 & more.", [], "An honest line, with 3 < 4 & more."),
+        ("Schöne Grüße aus Łódź, Ελλάδα и Москва", [], "Schöne Grüße aus Łódź, Ελλάδα и Москва"),
+        ("می‌خواهم 👩‍👩‍👧", [], "می‌خواهم 👩‍👩‍👧"),  # joiners that the scripts need
+        ("CAFÉ» und Ö“", [], "CAFÉ» und Ö“"),
+        ("one\u2028two\x85three\x0bfour\rfive", ["line separator inside"], "one two three four five"),
+        ("bell\x07 and\x9f", ["control character"], "bell and"),
+        ("zero\u200bwidth\u200f", ["invisible character"], "zerowidth"),
+        ("\ufefftwice", ["byte order mark inside"], "twice"),
+        ("\ue000", ["private use character"], "\ue000"),
+        ("lost \ufffd", ["replacement character"], "lost \ufffd"),
+        ("a\0b", ["NUL"], "a\0b"),
+        ("Tom &amp; <b>Jerry</b>&nbsp;&#33;", ["HTML"], "Tom & Jerry\xa0!"),
+        ("AT&T; R&D; &unknown;", [], "AT&T; R&D; &unknown;"),
+        ("schÃ¶n â€“ groÃŸ", ["double-encoded"], "schön – groß"),
+        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", ["double-encoded"], "Привет"),
+        ("scho\u0308n", ["not normalised"], "schön"),
+    ],
+)
+def test_a_line_and_what_is_left_of_it(text: str, wrong: list[str], left: str) -> None:
+    assert wrong_with(text) == wrong
+    assert mended(text) == left
+    assert set(wrong) <= KINDS.keys()
+
+
+def test_every_script_of_the_examples_is_known() -> None:
+    texts = {"Latin": "Äpfel", "Cyrillic": "яблоки", "Greek": "μήλα", "Arabic": "تفاح", "Hebrew": "תפוחים",
+             "Han": "りんご", "Hangul": "사과", "Thai": "แอปเปิ้ล", "Devanagari": "सेब"}  # fmt: skip
+    assert {script: script_of(text)[0] for script, text in texts.items()} == {script: script for script in texts}
+    assert script_of("?! 42") == ("", 0)
+
+
+def test_a_text_that_is_encoded_twice_comes_back_from_any_encoding() -> None:
+    for text in ("Übermäßig", "être à l'œuvre", "Řeřicha žluťoučká", "你好，世界"):
+        for encoding in ("latin-1", "cp1252"):
+            try:
+                twice = text.encode().decode(encoding)
+            except UnicodeDecodeError:
+                continue
+            assert decoded_twice(twice) == text
+
+
+# -- a pair ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "kinds"),
+    [
+        ("Guten Tag", "Good day", []),
+        ("", "Good day", [("blank on one side", 0)]),
+        ("Guten Tag", "", [("blank on one side", 1)]),
+        ("", "", [("blank on both sides", 0)]),
+        ("12 - 14", "…", [("no letters", 0)]),
+        ("This is not translated", "This is not translated", [("copy of the source", 1)]),
+        ("Berlin", "Berlin", []),  # a name
+        ("Guten Tag", "Привет", [("wrong script", 1)]),
+        ("Ein Satz, der gewöhnlich lang ist und weitergeht", "A b", [("odd length ratio", 0)]),
+    ],
+)
+def test_a_pair(src: str, tgt: str, kinds: list[tuple[str, int]]) -> None:
+    assert wrong_with_pair(src, tgt, (0.0, 1.1), ("Latin", "Latin")) == kinds
+
+
+def test_leaks_are_found_whatever_their_case_and_punctuation() -> None:
+    test = Leakage(["A man in a red shirt walks across the wide street.", "Hello!", "你好，世界！"])
+    assert test.exactly(key("a MAN in a red shirt, walks across the wide street"))
+    assert test.exactly(key("hello"))
+    assert test.exactly(key("你好世界"))
+    assert not test.exactly(key("A man in a red shirt walks across the street."))
+    assert test.nearly(key("A man in a red shirt walks across the wide road."))
+    assert not test.nearly(key("A man in a blue shirt runs across the wide street."))
+    assert not test.nearly(key("Hello there"))
+
+
+# -- a corpus ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_good_corpus_is_clean(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    diagnosis = Examination(written(tmp_path, good), "de", "en").run()
+    assert (diagnosis.verdict, diagnosis.src_lines, diagnosis.tgt_lines) == ("clean", 400, 400)
+
+
+def test_each_finding_has_its_place_and_its_count(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    pairs = list(good)
+    pairs[9] = (pairs[9][0], "")
+    pairs[19] = ("Привет, мир", pairs[19][1])
+    pairs[29] = ("schÃ¶n", "fine")
+    pairs[39] = pairs[29]
+    pairs[49] = ("Dieser Satz ist gar nicht übersetzt.", "Dieser Satz ist gar nicht übersetzt.")
+    test = HeldOut("news", [good[59][0]], [good[59][1]])
+    diagnosis = Examination(written(tmp_path, pairs), "de", "en", [test]).run()
+    assert diagnosis.verdict == "warnings"
+    expected = {
+        "blank on one side": ("warning", 1, "c.en:10"),
+        "wrong script": ("note", 1, "c.de:20"),
+        "double-encoded": ("warning", 2, "c.de:30"),
+        "copy of the source": ("note", 1, "c.en:50"),
+        "in the test set": ("warning", 1, "c.de:60"),
+    }
+    got = found(diagnosis)
+    assert {kind: got.get(kind) for kind in expected} == expected
+    assert got["duplicate"][1] >= 1
+
+
+def test_swapped_sides_are_seen_by_script_and_by_language(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    chinese = [(f"你好，世界 {number}", english) for number, (_, english) in enumerate(good)]
+    diagnosis = Examination(written(tmp_path, chinese), "en", "zh").run()
+    assert found(diagnosis)["swapped sides"][0] == "broken"
+    swapped = written(tmp_path, [(english, german) for german, english in good])
+    assert "swapped sides" not in found(Examination(swapped, "de", "en").run())
+    english = {text for _, text in good}
+    diagnosis = Examination(
+        swapped, "de", "en", identify=lambda texts: ["en" if text in english else "de" for text in texts]
+    ).run()
+    assert diagnosis.verdict == "broken"
+    assert found(diagnosis)["wrong language"][1] > 50
+
+
+def test_files_that_cannot_be_read_are_findings(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    source = written(tmp_path, good)
+    (tmp_path / "c.en.gz").write_bytes(gzip.compress((tmp_path / "c.en").read_bytes())[:-200])
+    diagnosis = Examination(FilesSource(src=source.src, tgt=f"{source.tgt}.gz"), "de", "en").run()
+    assert diagnosis.verdict == "broken"
+    assert "unreadable" in found(diagnosis)
+    (tmp_path / "c.en").write_bytes("Ja \u20ac\n".encode("utf-16"))
+    assert found(Examination(source, "de", "en").run())["not UTF-8"] == ("broken", 1, "c.en:1")
+    (tmp_path / "c.en").write_text("")
+    assert found(Examination(source, "de", "en").run())["empty file"] == ("broken", 1, "c.en")
+    same = FilesSource(src=source.src, tgt=source.src)
+    assert found(Examination(same, "de", "en").run()) == {"same file": ("broken", 1, "c.de")}
+
+
+def test_a_table_is_examined_too(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in [*good, ("Tom &amp; Kim", "Tom")]), encoding="utf-8")
+    diagnosis = Examination(TsvSource(path=str(path)), "de", "en").run()
+    assert (diagnosis.src_lines, found(diagnosis)["HTML"]) == (401, ("warning", 1, "pairs.tsv:401"))
+    path.write_text(path.read_text(encoding="utf-8") + "no tab\n", encoding="utf-8")
+    (unreadable,) = (
+        f for f in Examination(TsvSource(path=str(path)), "de", "en").run().findings if f.severity == "broken"
+    )
+    assert "pairs.tsv:402" in unreadable.example
+
+
+def test_lines_that_were_shuffled_are_not_parallel(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    sources, targets = zip(*good, strict=True)
+    other = list(targets)
+    random.Random(1).shuffle(other)
+    diagnosis = Examination(written(tmp_path, list(zip(sources, other, strict=True))), "de", "en").run()
+    assert found(diagnosis)["not parallel"][0] == "broken"
+
+
+def test_the_verdict_is_that_of_the_worst_finding() -> None:
+    assert [worst(verdicts) for verdicts in ([], ["clean", "warnings"], ["warnings", "broken", "clean"])] == [
+        *("clean", "warnings", "broken")
+    ]
+    assert Finding("duplicate", 10, 100).severity == "note"
+    assert Finding("duplicate", 11, 100).severity == "warning"
+
+
+# -- mending -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_mended_corpus_is_clean_and_its_report_says_what_went(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    pairs = [*good, good[3], ("schÃ¶ne Grüße", "nice greetings"), ("\ue000 x", "lost"), ("ohne", "")]
+    examination = Examination(written(tmp_path, pairs), "de", "en")
+    examination.run()
+    report = fix(examination, tmp_path / "out")
+    assert (report.read, report.kept, report.mended) == (404, 401 - _repeated(good), 1)
+    assert report.dropped == {"duplicate": 1 + _repeated(good), "private use character": 1, "blank on one side": 1}
+    rows = [row.split("\t") for row in report.report.read_text(encoding="utf-8").splitlines()]
+    assert rows[0] == ["line", "reason", "source", "target"]
+    assert ["401", "duplicate", *good[3]] in rows
+    assert len(rows) == 1 + report.dropped.total()
+    again = Examination(FilesSource(src=str(report.src), tgt=str(report.tgt)), "de", "en").run()
+    assert again.verdict == "clean"
+    assert "schöne Grüße\n" in report.src.read_text(encoding="utf-8")
+    with pytest.raises(DragomanError, match="out: is there already"):
+        fix(examination, tmp_path / "out")
+
+
+def _repeated(pairs: list[tuple[str, str]]) -> int:
+    return len(pairs) - len(set(pairs))
+
+
+def test_what_cannot_be_mended_is_refused_and_nothing_is_written(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    source = written(tmp_path, good)
+    examination = Examination(FilesSource(src=source.src, tgt=source.src), "de", "en")
+    examination.run()
+    with pytest.raises(DragomanError, match="same file cannot be mended"):
+        fix(examination, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("offset", [1, -2])
+def test_shifted_lines_are_put_together_again(offset: int) -> None:
+    """Lines 21 to 60 of 100 are shifted: whatever is paired belongs together, and little is lost."""
+    src = [f"{number}" for number in range(1, 101)]
+    tgt = list(src)
+    if offset > 0:
+        tgt[20:20] = ["new"] * offset
+        del tgt[60 : 60 + offset]
+    else:
+        del tgt[18:20]
+        tgt[60:60] = ["new"] * -offset
+    shifts = [Shift(21, offset, 60)]
+    pairs = list(paired((Line(x, []) for x in src), (Line(x, []) for x in tgt), shifts))
+    assert [number for number, _, _ in pairs] == list(range(1, 101))
+    kept = [(one.text, other.text) for _, one, other in pairs if one and other]
+    assert all(one == other for one, other in kept)
+    assert len(kept) >= 78
