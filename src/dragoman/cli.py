@@ -13,7 +13,7 @@ import typer
 from dragoman.cli_doctor import doctor
 from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError, writing
-from dragoman.progress import clock, say
+from dragoman.progress import clock, say, seconds_of
 from dragoman.text.languages import of_file
 from dragoman.version import __version__
 
@@ -81,6 +81,12 @@ def train(
     valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
     run_dir: Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Take so long (30min, 2h, 90s): the number of steps is chosen for it.")
+    ] = None,
+    init_from: Annotated[
+        Path | None, typer.Option(help="Begin with the weights of this run, everything else fresh (fine-tuning).")
+    ] = None,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 
@@ -100,6 +106,8 @@ def train(
         changes, recipe = [recipe, *changes], None
     changes += [f"run_dir={json.dumps(str(run_dir))}"] if run_dir else []
     changes += [f"device={device}"] if device else []
+    changes += [f"init_from={json.dumps(str(init_from))}"] if init_from else []
+    seconds = None if budget is None else seconds_of(budget)
     if recipe is not None:
         if src or tgt or valid_src or valid_tgt:
             raise DragomanError(
@@ -108,7 +116,7 @@ def train(
         settings = recipes.load(recipe, changes)
     else:
         settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
-    result = recipes.run(settings)
+    result = recipes.run(settings, seconds)
     outcome = result.outcome
     if outcome.reason == "interrupted":
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")

@@ -1,6 +1,8 @@
 """Which device to compute on, and in which precision."""
 
+import contextlib
 import os
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -51,6 +53,21 @@ def _cpu_has_bf16() -> bool:
 def cpu_capabilities() -> dict[str, Any]:
     """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
+
+
+def available_bytes(device: torch.device) -> int | None:
+    """Memory that is free for this process, None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = []
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    with contextlib.suppress(OSError, ValueError):  # what a container may use (cgroups v2); "max" is no limit
+        group = Path("/sys/fs/cgroup")
+        limit, used = ((group / name).read_text(encoding="ascii") for name in ("memory.max", "memory.current"))
+        found.append(int(limit) - int(used))
+    return min(found, default=None)
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -5,6 +5,7 @@
 ...         bar.advance(loss="4.20")
 """
 
+import re
 import sys
 import time
 from types import TracebackType
@@ -13,6 +14,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+
+from dragoman.errors import DragomanError
 
 PLAIN_INTERVAL_S = 10.0
 
@@ -32,6 +35,18 @@ def clock(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def seconds_of(text: str) -> float:
+    """A time as people write it, in seconds. Raises DragomanError for anything else.
+
+    >>> seconds_of("30min"), seconds_of("1.5 h"), seconds_of("90s")
+    (1800.0, 5400.0, 90.0)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|hours?|d|days?)\s*", text)
+    if not found:
+        raise DragomanError(f"{text!r} is no time: write it as 90s, 30min, 2h or 1.5h")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2][0]]
 
 
 class Progress:

@@ -1,9 +1,10 @@
 """Text in, text out: the one inference path, under the command line, validation, evaluation and whatever serves."""
 
+import copy
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,6 +92,12 @@ class Translator:
             join="" if written_without_spaces(corpus.tgt_lang) else " ",
             device=chosen,
         )
+
+    def with_decoding(self, **changes: Any) -> "Translator":
+        """This translator, of the same model, with some fields of its `DecodingConfig` changed."""
+        other = copy.copy(self)
+        other.decoding = replace(self.decoding, **changes)
+        return other
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
         """The best translation of each sentence, in order; blank sentences stay blank.

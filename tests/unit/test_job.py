@@ -191,8 +191,9 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
 def test_a_run_that_was_never_validated_has_no_best_score(
     recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = SimpleNamespace(step=5, outcome=lambda reason: Outcome(reason, 5, 0, None, 1.0))
+    trainer = SimpleNamespace(step=5, resume=lambda path: None, outcome=lambda reason: Outcome(reason, 5, 0, None, 1.0))
     monkeypatch.setattr(TranslationJob, "_trainer", lambda *_: trainer)
+    monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()
     assert (result.best, result.outcome.best_score) == (None, None)

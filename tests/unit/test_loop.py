@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from dragoman.nn.dropout import Dropout
 from dragoman.training import optim
 from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
+from dragoman.training.preflight import preflight
 from dragoman.training.runlog import RunLog, best_validation, read_events
 
 
@@ -59,6 +61,13 @@ class Regression:
     def where(self, step: int, number: int) -> str:
         return f"rows of step {step}"
 
+    def largest(self, batch_tokens: int) -> Rows:
+        x = torch.ones(max(1, batch_tokens), 4)
+        return Rows(x, x.sum(dim=1, keepdim=True))
+
+    def rehearse(self, model: nn.Module) -> float:
+        return 0.5
+
     def validate(self, model: nn.Module) -> Validation:
         score, loss = self.scores[self.validations], self.losses[self.validations]
         self.validations += 1
@@ -93,6 +102,50 @@ def trainer() -> Iterator[Make]:
             )
 
         yield make
+
+
+def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path) -> None:
+    straight = trainer(tmp_path / "a", Regression())
+    straight.train()
+    tried = trainer(tmp_path / "b", Regression())
+    before = everything(tried)
+    took = preflight(tried)
+    assert differences(before, everything(tried)) == []
+    assert not (tmp_path / "b" / "preflight").exists()
+    tried.train()
+    assert saved(tmp_path / "a") == saved(tmp_path / "b")
+    size = sum(file.stat().st_size for file in checkpoint.steps(tmp_path / "a")[-1].iterdir())
+    assert took.checkpoint_bytes == pytest.approx(size, rel=0.1)
+    assert took.disk_bytes == 4 * took.checkpoint_bytes  # two last, one best, one being written
+    assert took.seconds_per_validation == 0.5
+    assert took.seconds(100, validate_every=30) == pytest.approx(
+        100 * took.seconds_per_step + 4 * (0.5 + took.seconds_per_checkpoint)
+    )
+    assert took.seconds(took.steps_within(600.0, 50), 50) == pytest.approx(600, rel=0.01)
+
+
+def test_the_preflight_finds_what_would_fail_later(
+    trainer: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Regression):
+        def rehearse(self, model: nn.Module) -> float:
+            raise DragomanError("evaluation.tokenize ja-mecab: install it")
+
+    with pytest.raises(DragomanError, match="ja-mecab"):
+        preflight(trainer(tmp_path, Broken()))
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.training.preflight.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+        with pytest.raises(DragomanError, match=r"checkpoints will need .* and 0.00 GiB are free"):
+            preflight(trainer(tmp_path, Regression()))
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.training.preflight.available_bytes", lambda _: 100 * 2**20)
+        with pytest.raises(
+            DragomanError, match=r"batch_tokens=4000000 does not fit .* training.batch_tokens=\d+ fits"
+        ) as caught:
+            preflight(trainer(tmp_path, Regression(), batch_tokens=4_000_000))
+        fits = int(str(caught.value).split("training.batch_tokens=")[2].split()[0])
+        assert 100_000 < fits < 4_000_000
+    assert checkpoint.steps(tmp_path) == []
 
 
 def everything(trained: Trainer) -> dict[str, Tensor]:

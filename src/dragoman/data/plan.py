@@ -61,7 +61,7 @@ class BatchPlan:
         np.negative(lean, where=width % 2 == 0, out=lean)
         self._rows = np.lexsort((lean, -width)).astype(np.int32)
         self._cuts = _cuts(width[self._rows], batch_tokens)
-        src, tgt = src[self._rows], tgt[self._rows]
+        self._sorted_lengths = src, tgt = src[self._rows], tgt[self._rows]
         self._alike = np.zeros(len(src), dtype=np.int32)  # the number of the group of equal (source, target) lengths
         np.cumsum((src[1:] != src[:-1]) | (tgt[1:] != tgt[:-1]), out=self._alike[1:])
         self._fill = _fill(src, tgt, self._cuts)
@@ -88,6 +88,15 @@ class BatchPlan:
         rows, order = self._plan(epoch)
         batches = order[step * self.micro_batches : (step + 1) * self.micro_batches]
         return [rows[self._cuts[batch] : self._cuts[batch + 1]] for batch in batches]
+
+    def largest(self, batch_tokens: int) -> IntArray:
+        """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
+        src, tgt = self._sorted_lengths
+        widths = np.maximum(src, tgt) + 1
+        cuts = _cuts(widths, max(batch_tokens, int(widths[0])))
+        width = np.maximum.reduceat(src, cuts[:-1]) + np.maximum.reduceat(tgt, cuts[:-1]) + 2
+        batch = int((np.diff(cuts) * width).argmax())
+        return self._rows[cuts[batch] : cuts[batch + 1]]
 
     def _plan(self, epoch: int) -> tuple[IntArray, IntArray]:
         """(rows, order of the batches) of an epoch; only the latest epoch asked for is kept."""

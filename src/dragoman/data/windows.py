@@ -98,6 +98,10 @@ class WindowPlan:
         cuts = self._cuts[step * self.micro_batches : (step + 1) * self.micro_batches + 1]
         return [starts[begin:end] for begin, end in itertools.pairwise(cuts)]
 
+    def largest(self, batch_tokens: int) -> IntArray:
+        """Where the windows of a full batch under such a budget start."""
+        return self._starts(0)[: max(1, batch_tokens // self.block_len)]
+
     def _starts(self, epoch: int) -> IntArray:
         """The starts of an epoch's windows in their order; only the latest epoch asked for is kept."""
         if self._epoch is None or self._epoch[0] != epoch:

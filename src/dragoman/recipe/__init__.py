@@ -64,10 +64,13 @@ def prepare(recipe: Any) -> list[str]:
         return job(recipe).prepare()
 
 
-def run(recipe: Any) -> Result:
-    """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report."""
+def run(recipe: Any, seconds_left: float | None = None) -> Result:
+    """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+
+    `seconds_left`: choose the number of steps so that all of it takes so long.
+    """
     with locked(Path(recipe.run_dir)):
-        return job(recipe).run()
+        return job(recipe).run(seconds_left)
 
 
 def evaluate(

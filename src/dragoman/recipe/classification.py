@@ -17,8 +17,9 @@ from dragoman.data.plan import BatchPlan
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError, writing
 from dragoman.models import TextClassifierConfig
-from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate
+from dragoman.predictor import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.progress import say
+from dragoman.recipe.init_from import Rows, other_directory, pieces_of
 from dragoman.recipe.job import (
     TEST_SAMPLES,
     Job,
@@ -38,6 +39,7 @@ from dragoman.text.tokenizers import (
     TokenizerPair,
     WordsConfig,
     check_tokenizers,
+    load_tokenizers,
     train_tokenizers,
 )
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
@@ -127,6 +129,9 @@ class ClassifierJob(Job):
             device=pick_device(recipe.device),
             samples=recipe.training.samples,
         )
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        return {"head": (self.labels, read_labels(other_directory(run, "")))}
 
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
         task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits
@@ -226,6 +231,11 @@ class ClassificationJob(ClassifierJob):
         if self.recipe.vectors:
             load_vectors(model.embedding.tokens, self.reader.tokenizer, self.recipe.vectors)
         return model
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        theirs = load_tokenizers(other_directory(run, "tokenizer"))
+        pieces = pieces_of(self.reader.tokenizer), pieces_of(theirs.src)
+        return {**super().named_rows(run), "embedding": pieces}
 
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
         lines, fields = super().plan(trainer)

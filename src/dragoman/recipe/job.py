@@ -4,9 +4,10 @@ import hashlib
 import json
 import os
 import platform
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -19,12 +20,13 @@ from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_prec
 from dragoman.errors import DragomanError, writing
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say
+from dragoman.recipe.init_from import Rows, begin_with
 from dragoman.report import write_report
 from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.text.tokenizers.base import read_json
-from dragoman.training.estimate import Estimate, estimate
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.runlog import RunLog
 from dragoman.version import __version__
 
@@ -35,6 +37,9 @@ MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validat
 
 IDENTITY = "identity.json"
 """File of a run directory: what the run is trained on, by content."""
+
+ON_TIME = 0.97
+"""The share of a time budget that is spent: nothing takes exactly as long as was measured."""
 
 TEST_SAMPLES = 8
 """Examples of each test set that the log and the report show."""
@@ -48,6 +53,8 @@ class RunSettings:
     run_dir: str
     seed: int = Field(default=1, ge=0, lt=2**63)
     device: DeviceName = "auto"
+    init_from: str | None = None
+    """A run directory whose best weights to begin with; steps, optimizer and schedule begin anew all the same."""
     workers: int = Field(default=0, ge=0)
     """Processes that encode a large corpus; 0: one for each core."""
     training: TrainingConfig = Field(default_factory=TrainingConfig)
@@ -108,6 +115,10 @@ class Job(ABC):
         """After `prepare`: the model, freshly initialised, and the task to train it on."""
 
     @abstractmethod
+    def named_rows(self, run: str) -> Mapping[str, Rows]:
+        """What the rows of the vocabulary's matrices (and of labels) stand for, here and in another run."""
+
+    @abstractmethod
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
         """(the nine steps with this run's own numbers, what the log's `plan` event says beyond what is common)."""
 
@@ -139,28 +150,38 @@ class Job(ABC):
         pick_precision(training.precision, pick_device(self.recipe.device), self.recipe.model.d_model)
         return count_parameters(model)
 
-    def run(self) -> Result:
-        """Prepare, train (from the newest checkpoint, if there is one), score the tests, report."""
+    def run(self, seconds_left: float | None = None) -> Result:
+        """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+
+        `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps the
+        number of steps that was chosen when it began.
+        """
+        started = time.monotonic()
+        if seconds_left is not None and checkpoint.steps(self.run_dir):
+            self._take_steps(config.read_yaml(self.run_dir / "config.yaml")["training"]["max_steps"])
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         with RunLog(self.run_dir) as log:
             trainer = self._trainer(log)
             path = checkpoint.newest(self.run_dir, complain=say)
-            if path:
-                trainer.resume(path)
-            else:
-                log.rewind(0)  # of a run that ended before its first checkpoint
             max_steps = self.recipe.training.max_steps
-            if trainer.step >= max_steps:
+            if path and checkpoint.step_of(path) >= max_steps:
+                trainer.resume(path)
                 say(
                     f"nothing to train: {trainer.step:,} of {max_steps:,} steps are done; "
                     "raise training.max_steps to go on"
                 )
                 outcome = trainer.outcome("done")
             else:
+                took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
                 if path:
+                    trainer.resume(path)
                     say(f"going on from step {trainer.step:,} ({path})")
-                self._announce(trainer, log)
+                else:
+                    log.rewind(0)  # of a run that ended before its first checkpoint
+                    if seconds_left is not None:
+                        self._fit(trainer, took, seconds_left - (time.monotonic() - started))
+                self._announce(trainer, log, took)
                 outcome = trainer.train()
             tests = self.test(log, outcome) if outcome.reason != "interrupted" else {}
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
@@ -225,6 +246,9 @@ class Job(ABC):
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
         model, task = self.start()
+        if recipe.init_from and not checkpoint.steps(self.run_dir):
+            for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
+                say(line)
         return Trainer(
             recipe.training,
             model,
@@ -237,10 +261,27 @@ class Job(ABC):
             d_model=recipe.model.d_model,
         )
 
-    def _announce(self, trainer: Trainer, log: RunLog) -> None:
+    def _fit(self, trainer: Trainer, took: Estimate, seconds: float) -> None:
+        """Choose the steps that take so long, so that the rate ends where its schedule wants it to end."""
+        training = self.recipe.training
+        seconds = ON_TIME * (seconds - self.seconds_of_tests(took))
+        self._take_steps(took.steps_within(seconds, training.validate_every))
+        trainer.config = self.recipe.training
+        trainer.schedule = training.schedule.build(trainer.config.max_steps, self.recipe.model.d_model)
+        with writing(self.run_dir):
+            storage.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+
+    def _take_steps(self, max_steps: int) -> None:
+        self.recipe = replace(self.recipe, training=replace(self.recipe.training, max_steps=max_steps))
+
+    def seconds_of_tests(self, took: Estimate) -> float:
+        """How long scoring the test sets will take, where that is worth counting."""
+        return 0.0
+
+    def _announce(self, trainer: Trainer, log: RunLog, took: Estimate) -> None:
         """The nine steps with this run's own numbers, before the first of them that takes long."""
-        took = estimate(trainer)
-        left = (self.recipe.training.max_steps - trainer.step) * took.seconds_per_step
+        training = self.recipe.training
+        left = took.seconds(training.max_steps - trainer.step, training.validate_every)
         lines, fields = self.plan(trainer)
         lines = {**lines, "7 train": _training_line(trainer, fields, took, left)}
         for title, text in sorted(lines.items()):
@@ -263,6 +304,7 @@ class Job(ABC):
             max_steps=self.recipe.training.max_steps,
             estimated_s=left,
             estimated_bytes=took.peak_bytes,
+            estimated_disk_bytes=took.disk_bytes,
             elapsed_s=trainer.elapsed_before,
         )
 
@@ -316,7 +358,8 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
     max_steps = trainer.config.max_steps
     return (
         f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
-        f"{trainer.precision}; about {clock(left)}, at least {took.peak_bytes / 2**30:.1f} GiB"
+        f"{trainer.precision}; about {clock(left)} ({1000 * took.seconds_per_step:,.0f} ms a step), "
+        f"{took.peak_bytes / 2**30:.1f} GiB of memory, {took.disk_bytes / 2**30:.2f} GiB on disk"
     )
 
 

@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.generator import Generator
 from dragoman.models.lm import LanguageModelConfig
 from dragoman.progress import say
+from dragoman.recipe.init_from import Rows, other_directory, pieces_of
 from dragoman.recipe.job import (
     TEST_SAMPLES,
     Job,
@@ -32,7 +33,7 @@ from dragoman.tasks.language_modelling import LanguageModellingTask, TextScores,
 from dragoman.text.corpus import fingerprint
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.plain import PlainSource, TextSource, read_text
-from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, train_tokenizers
+from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, load_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
@@ -133,6 +134,11 @@ class LanguageModellingJob(Job):
             min_context=corpus.min_context,
             shown=training.samples,
         )
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        theirs = load_tokenizers(other_directory(run, "tokenizer"))
+        rows = pieces_of(self.tokenizers.tgt), pieces_of(theirs.tgt)
+        return {"embedding": rows, "output": rows}
 
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.train_report

@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
 from dragoman.models import ModelConfig, TransformerConfig
 from dragoman.progress import say
+from dragoman.recipe.init_from import Rows, other_directory, pieces_of
 from dragoman.recipe.job import (
     TEST_SAMPLES,
     Job,
@@ -35,9 +36,16 @@ from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, files_of, fingerprint, read_pairs
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerConfig, TokenizerPair, check_tokenizers, train_tokenizers
+from dragoman.text.tokenizers import (
+    TokenizerConfig,
+    TokenizerPair,
+    check_tokenizers,
+    load_tokenizers,
+    train_tokenizers,
+)
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.preflight import Estimate
 from dragoman.training.runlog import RunLog
 from dragoman.translator import Translator, build_model
 
@@ -177,6 +185,11 @@ class TranslationJob(Job):
             samples=training.samples,
         )
 
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        own, theirs = self.prepared.tokenizers, load_tokenizers(other_directory(run, "tokenizer"))
+        tgt = pieces_of(own.tgt), pieces_of(theirs.tgt)
+        return {"src_embedding": (pieces_of(own.src), pieces_of(theirs.src)), "tgt_embedding": tgt, "output": tgt}
+
     def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.prepared.train_report
         assert isinstance(task, TranslationTask)
@@ -228,6 +241,10 @@ class TranslationJob(Job):
             say(f"test {name}: {figures}  in {found.decode_s:.1f} s")
             say(f"  {scores.signatures['bleu']}")
         return results
+
+    def seconds_of_tests(self, took: Estimate) -> float:
+        sentences = sum(map(len, self.tests.values()))
+        return took.seconds_per_validation * self.recipe.decoding.beam_size * sentences / len(self.valid_pairs)
 
     def score_text(self, score: float) -> str:
         return f"BLEU {score:.2f}"

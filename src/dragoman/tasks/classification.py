@@ -1,5 +1,6 @@
 """Classification of texts or images: batches with a label for each row, cross-entropy, accuracy."""
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,21 +43,29 @@ class ClassificationTask:
 
     def batches(self, step: int) -> list[LabelledBatch]:
         epoch, step_in_epoch = self.position(step)
-        return [
-            LabelledBatch(
-                self.train.collate(rows, epoch),
-                torch.from_numpy(self.train_numbers[rows]),
-                num_positions=int((self.train.lengths[rows] + 1).sum()),
-            )
-            for rows in self.plan.step(epoch, step_in_epoch)
-        ]
+        return [self._batch(rows, epoch) for rows in self.plan.step(epoch, step_in_epoch)]
+
+    def _batch(self, rows: np.ndarray, epoch: int) -> LabelledBatch:
+        return LabelledBatch(
+            self.train.collate(rows, epoch),
+            torch.from_numpy(self.train_numbers[rows]),
+            num_positions=int((self.train.lengths[rows] + 1).sum()),
+        )
 
     def loss(self, model: nn.Module, batch: LabelledBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
         return loss, len(batch), batch.num_positions
 
+    def largest(self, batch_tokens: int) -> LabelledBatch:
+        return self._batch(self.plan.largest(batch_tokens), 0)
+
     def where(self, step: int, number: int) -> str:
         return listed("example", self.plan.step(*self.position(step))[number] + 1)
+
+    def rehearse(self, model: nn.Module) -> float:
+        start = time.monotonic()
+        self.validate(model)
+        return time.monotonic() - start
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing, in nats an example, and accuracy in percent, which is the score."""

@@ -1,6 +1,7 @@
 """Language modelling: windows of one long text, cross-entropy of each next token, nats per token of unseen text."""
 
 import math
+import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -134,9 +135,17 @@ class LanguageModellingTask:
         loss = token_loss(model(batch.tgt_in), batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_tokens
 
+    def largest(self, batch_tokens: int) -> Windows:
+        return cut(self.train, self.plan.largest(batch_tokens), self.plan.block_len)
+
     def where(self, step: int, number: int) -> str:
         starts = self.plan.step(*self.position(step))[number]
         return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in starts])
+
+    def rehearse(self, model: nn.Module) -> float:
+        start = time.monotonic()
+        self.validate(model)
+        return time.monotonic() - start
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the whole validation text, and a few of its places continued."""

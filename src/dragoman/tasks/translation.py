@@ -3,6 +3,7 @@
 import hashlib
 import math
 import random
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,9 @@ from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
 from dragoman.translator import Translator
+
+REHEARSED = 100
+"""Validation pairs that are translated before training begins."""
 
 
 class TranslationTask:
@@ -56,6 +60,10 @@ class TranslationTask:
         loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_src_tokens + batch.num_tokens
 
+    def largest(self, batch_tokens: int) -> Batch:
+        rows = self.plan.largest(batch_tokens)
+        return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
+
     def where(self, step: int, number: int) -> str:
         return listed("line", self.train.lines[self.batches(step)[number].rows])
 
@@ -69,6 +77,16 @@ class TranslationTask:
             metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": bleu, "chrf": chrf},
             samples=spread(self.valid_pairs, found.hypotheses, self.samples),
         )
+
+    def rehearse(self, model: nn.Module) -> float:
+        start = time.monotonic()
+        self._validation_loss(model)
+        loss_s = time.monotonic() - start
+        pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // REHEARSED)]
+        # A model that knows nothing does not stop; one that does makes translations about as long as their source.
+        translator = self.translator.with_decoding(max_length_ratio=1.0, max_length_extra=2)
+        found = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)
+        return loss_s + found.decode_s * len(self.valid_pairs) / len(pairs)
 
     @torch.inference_mode()
     def _validation_loss(self, model: nn.Module) -> float:

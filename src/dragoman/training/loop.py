@@ -106,11 +106,20 @@ class Task(Protocol):
         """(loss summed over the tokens that count, their number, all real tokens processed)."""
         ...
 
+    def largest(self, batch_tokens: int) -> Any:
+        """The micro-batch that takes the most memory under such a budget, as `batches` would make it."""
+        ...
+
     def where(self, step: int, number: int) -> str:
         """What of the training corpus micro-batch `number` of a step is made of, for a person to look it up."""
         ...
 
     def validate(self, model: nn.Module) -> Validation: ...
+
+    def rehearse(self, model: nn.Module) -> float:
+        """Do all that a validation does, if on fewer examples, with a model that may know nothing yet; the seconds that
+        a whole one will take."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,8 @@ class Trainer:
         self.elapsed_before = 0.0
         self.started: float | None = None
         self.stop_asked = False
+        self.standing_still = False
+        """In the trial before the start: steps take time and memory and change nothing."""
 
     # -- one step ------------------------------------------------------------------------------------------------
 
@@ -186,10 +197,13 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(step)
         self.optimizer.step()
-        self.averager.update(self.model, step)
+        if not self.standing_still:
+            self.averager.update(self.model, step)
         return loss_sum / count, norm, processed
 
     def _rate(self, step: int) -> float:
+        if self.standing_still:
+            return 0.0
         guard = self.config.not_finite
         return self.schedule.rate(step) * (guard.factor**self.rollbacks if isinstance(guard, RollbackConfig) else 1.0)
 
@@ -330,15 +344,24 @@ class Trainer:
 
     def _save(self, found: Mapping[str, float]) -> None:
         """Write a checkpoint; `found` is what the validation at this step found, empty where there was none."""
+        # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
+        self.log.event("checkpoint", step=self.step, elapsed_s=self.elapsed_s)
+        checkpoint.save(self.run_dir, self.step, self.groups(), self.state(found))
+        checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
+
+    def groups(self) -> dict[str, dict[str, Tensor]]:
+        """The tensors of a checkpoint."""
         groups = {
             "model": checkpoint.weights(self.model),
             "optimizer": optim.state_tensors(self.optimizer, self.model),
         }
         averages = self.averager.average(self.model)
-        if averages is not None:
-            groups["averaged"] = averages
-        epoch, step_in_epoch = self.task.position(self.step)
-        state = {
+        return groups if averages is None else {**groups, "averaged": averages}
+
+    def state(self, found: Mapping[str, float]) -> dict[str, Any]:
+        """What else a checkpoint must know for a run to go on from it as if it had never stopped."""
+        epoch, step_in_epoch = self.task.position(max(1, self.step))
+        return {
             "step": self.step,
             "epoch": epoch,
             "step_in_epoch": step_in_epoch,
@@ -353,10 +376,6 @@ class Trainer:
             "window": self.window.state_dict(),
             "precision": self.precision,
         }
-        # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
-        self.log.event("checkpoint", step=self.step, elapsed_s=self.elapsed_s)
-        checkpoint.save(self.run_dir, self.step, groups, state)
-        checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
 
     def resume(self, path: Path) -> None:
         """Go on from a verified checkpoint."""

@@ -1,0 +1,202 @@
+"""Before the first step: the whole way once in small, so that nothing fails at the end that could have failed now.
+
+The largest batch, a validation with real decoding, a checkpoint that is written, verified and read back, and room on
+the disk for those that will be kept. What was measured on the way says how long the training will take, and how much
+memory and disk.
+"""
+
+import contextlib
+import math
+import resource
+import shutil
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman import checkpoint, storage
+from dragoman.device import autocast, available_bytes
+from dragoman.errors import DragomanError, writing
+from dragoman.training.loop import Trainer, seed_for
+
+TRIAL_STEPS = 6
+WARM_UP_STEPS = 2
+"""Steps of the trial that are not measured: the first ones prepare what later ones find ready."""
+PREFLIGHT = "preflight"
+"""Folder of a run directory for the trial's checkpoint; it is gone when training starts."""
+SPARE = 0.95
+"""The share of the memory that is there which a training may take."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a training will take."""
+
+    seconds_per_step: float
+    seconds_per_validation: float
+    seconds_per_checkpoint: float
+    peak_bytes: int
+    """Of the process on the CPU, of the device's allocator on a GPU."""
+    checkpoint_bytes: int
+    disk_bytes: int
+    """Of all checkpoints that are kept, and the one that is being written."""
+
+    def seconds(self, steps: int, validate_every: int) -> float:
+        """How long so many steps will take, with their validations and checkpoints."""
+        validations = math.ceil(steps / validate_every)
+        return steps * self.seconds_per_step + validations * (self.seconds_per_validation + self.seconds_per_checkpoint)
+
+    def steps_within(self, seconds: float, validate_every: int) -> int:
+        """As many steps as fit into a time; at least one."""
+        per_step = self.seconds_per_step + (self.seconds_per_validation + self.seconds_per_checkpoint) / validate_every
+        return max(1, int(seconds / per_step))
+
+
+def preflight(trainer: Trainer) -> Estimate:
+    """Try everything once, changing nothing that training depends on.
+
+    Weights and averages stay as they are (the rate is 0 and the optimizer's state is thrown away), and random numbers
+    are keyed by step. Raises DragomanError for a batch that does not fit (saying which would), for a metric or a
+    checkpoint that does not work, and where the disk has not enough room.
+    """
+    _reset_peak(trainer.device)
+    _largest_batch(trainer)
+    seconds_per_step = _steps(trainer)
+    seconds_per_validation = trainer.task.rehearse(trainer.model)
+    peak_bytes = _peak_bytes(trainer.device)
+    size, seconds_per_checkpoint = _checkpoint(trainer)
+    trainer.optimizer.state.clear()
+    kept = trainer.config.keep_last + trainer.config.keep_best + 1
+    _room(trainer.run_dir, kept * size, size)
+    return Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak_bytes, size, kept * size)
+
+
+# -- memory and time -------------------------------------------------------------------------------------------------
+
+
+def _largest_batch(trainer: Trainer) -> None:
+    """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
+    budget = trainer.config.batch_tokens
+    try:
+        before = _peak_bytes(trainer.device)
+        quarter = trainer.task.largest(budget // 4)
+        _forward_backward(trainer, quarter)
+        small = _peak_bytes(trainer.device)
+        available, largest = available_bytes(trainer.device), trainer.task.largest(budget)
+        factor = max(1.0, _positions(largest) / _positions(quarter))
+        needed = int((small - before) * (factor - 1))
+        if available is not None and needed > SPARE * available:
+            fits = int(budget * min(1.0, (SPARE * available + (small - before)) / (needed + (small - before))))
+            raise _does_not_fit(budget, fits, f"needs about {_gib(needed)} more, {_gib(available)} are free")
+        _forward_backward(trainer, largest)
+    except torch.OutOfMemoryError as error:
+        raise _does_not_fit(budget, _largest_that_fits(trainer, budget), str(error).splitlines()[0]) from error
+
+
+def _positions(batch: Any) -> int:
+    """The size of a batch's largest tensor: what the memory of a step grows with."""
+    return max(value.numel() for value in _tensors(batch))
+
+
+def _tensors(batch: Any) -> list[torch.Tensor]:
+    values = [value for field in vars(batch).values() for value in (field if isinstance(field, tuple) else (field,))]
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _largest_that_fits(trainer: Trainer, budget: int) -> int:
+    """By halving, on a device that says when its memory is full; 0 where nothing fits."""
+    while budget := budget // 2:
+        trainer.optimizer.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+        try:
+            _forward_backward(trainer, trainer.task.largest(budget))
+            return budget
+        except torch.OutOfMemoryError:
+            continue
+    return 0
+
+
+def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
+    remedy = f"training.batch_tokens={fits} fits" if fits else "take a smaller model"
+    return DragomanError(
+        f"a batch of training.batch_tokens={budget} does not fit into memory ({why}): {remedy}; "
+        "training.micro_batches makes up for smaller batches"
+    )
+
+
+def _forward_backward(trainer: Trainer, batch: Any) -> None:
+    trainer.model.train()
+    seed_for(trainer.seed, 0, 0)
+    with autocast(trainer.device, trainer.precision):
+        loss, _, _ = trainer.task.loss(trainer.model, batch.to(trainer.device), trainer.config.label_smoothing)
+    loss.backward()
+    trainer.optimizer.zero_grad(set_to_none=True)
+
+
+def _steps(trainer: Trainer) -> float:
+    """Seconds of a step, from a few whole ones at a rate of 0."""
+    times = []
+    trainer.standing_still = True
+    try:
+        for step in range(1, TRIAL_STEPS + 1):
+            start = time.monotonic()
+            trainer.train_step(step)  # it ends with a look at its loss, so that nothing is under way after it
+            times.append(time.monotonic() - start)
+    finally:
+        trainer.standing_still = False
+    trainer.optimizer.zero_grad(set_to_none=True)
+    return statistics.fmean(times[WARM_UP_STEPS:])
+
+
+def _reset_peak(device: torch.device) -> None:
+    """Have the peak measured from now on, where the system can do that."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    elif sys.platform == "linux":
+        with contextlib.suppress(OSError):  # forbidden in some containers: then it is the peak since the process began
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak_bytes(device: torch.device) -> int:
+    """The most memory that was in use since `_reset_peak`."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+# -- disk ------------------------------------------------------------------------------------------------------------
+
+
+def _checkpoint(trainer: Trainer) -> tuple[int, float]:
+    """(bytes, seconds) of a checkpoint, from one that is written, verified, read back and thrown away."""
+    folder = trainer.run_dir / PREFLIGHT
+    storage.remove(folder)
+    try:
+        start = time.monotonic()
+        groups, state = trainer.groups(), trainer.state({})
+        path = checkpoint.save(folder, trainer.step, groups, state)
+        checkpoint.verify(path)
+        seconds = time.monotonic() - start
+        read = {name: checkpoint.load_group(path, name) for name in groups}
+        assert all(read[name].keys() == tensors.keys() for name, tensors in groups.items()), "saved and read differ"
+        return sum(file.stat().st_size for file in path.iterdir()), seconds
+    finally:
+        storage.remove(folder)
+
+
+def _room(run_dir: Path, needed: int, one: int) -> None:
+    with writing(run_dir):
+        free = shutil.disk_usage(run_dir).free
+    if free < needed:
+        raise DragomanError(
+            f"{run_dir}: the checkpoints will need {_gib(needed)} ({_gib(one)} each), and {_gib(free)} are free: free "
+            "space, choose another run_dir=..., or lower training.keep_last"
+        )
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.2f} GiB"
