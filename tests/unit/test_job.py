@@ -18,6 +18,8 @@ from dragoman.recipe import TranslationRun
 from dragoman.recipe.translation import TranslationJob
 from dragoman.text.tokenizers import load_tokenizers
 from dragoman.training.loop import Outcome
+from dragoman.training.preflight import Estimate
+from dragoman.training.runlog import read_events
 
 MODULE = importlib.import_module("dragoman.recipe.job")  # `recipe.job` is a function of the package too
 GERMAN = "eins zwei\ndrei\nvier fünf\n"
@@ -197,6 +199,22 @@ def test_a_run_that_was_never_validated_has_no_best_score(
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()
     assert (result.best, result.outcome.best_score) == (None, None)
+
+
+def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
+    recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took = Estimate(seconds_per_step=10.0, seconds_per_validation=1.0, seconds_per_checkpoint=1.0,
+                    peak_bytes=1, checkpoint_bytes=1, disk_bytes=1)  # fmt: skip
+    monkeypatch.setattr(MODULE, "preflight", lambda trainer: took)
+    recipe["training"] |= {"validate_every": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 1}}
+    result = recipes.run(parse(TranslationRun, recipe), seconds_left=50.0)
+    assert result.outcome.step == 4  # 4 x 10 s, and 2 validations
+    written = recipes.of_run(recipe["run_dir"])
+    assert written.training.max_steps == 4
+    rates = [event["lr"] for event in read_events(result.run_dir / "metrics.jsonl") if event["event"] == "train"]
+    assert rates[-1] == written.training.schedule.build(4, 8).rate(4)
+    assert recipes.run(parse(TranslationRun, recipe), seconds_left=5000.0).outcome.step == 4
 
 
 @pytest.mark.parametrize("model", ["transformer", "recurrent"])

@@ -1,0 +1,91 @@
+"""Fine-tuning: what is taken from another run, row by row where its vocabulary is another one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import checkpoint, config
+from dragoman import recipe as recipes
+from dragoman.config import parse
+from dragoman.errors import DragomanError
+from dragoman.recipe import TranslationRun
+from dragoman.recipe.translation import TranslationJob
+from dragoman.text.tokenizers import load_tokenizers
+
+
+def settings(folder: Path, name: str, german: str, english: str, **model: Any) -> dict[str, Any]:
+    """A recipe for a tiny run on these lines."""
+    for lang, text in (("de", german), ("en", english)):
+        (folder / f"{name}.{lang}").write_text(text, encoding="utf-8")
+    files = {"type": "files", "src": str(folder / f"{name}.de"), "tgt": str(folder / f"{name}.en")}
+    return {
+        "run_dir": str(folder / name),
+        "device": "cpu",
+        "corpus": {"src_lang": "de", "tgt_lang": "en", "train": files, "valid": files},
+        "tokenizer": {"type": "whitespace"},
+        "model": {"type": "transformer", "d_model": 8, "num_heads": 2, "d_ff": 8, "num_encoder_layers": 1,
+                  "num_decoder_layers": 1, **model},
+        "training": {"max_steps": 3, "validate_every": 3,
+                     "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 1}},
+    }  # fmt: skip
+
+
+FIRST = ("eins zwei\ndrei vier\n", "one two\nthree four\n")
+SECOND = ("zwei drei fünf\nsechs\n", "two three five\nsix\n")
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    recipes.run(parse(TranslationRun, settings(tmp_path, "first", *FIRST)))
+    return tmp_path / "first"
+
+
+def begun(data: dict[str, Any], first: Path) -> Any:
+    """The model that a run begins with, before its first step."""
+    job = TranslationJob(parse(TranslationRun, config.override(data, [f"init_from={first}"])))
+    job.prepare()
+    return job._trainer(log=None).model  # type: ignore[arg-type]
+
+
+def test_the_same_vocabulary_takes_every_weight(tmp_path: Path, first: Path) -> None:
+    model = begun(settings(tmp_path, "second", *FIRST), first)
+    weights = checkpoint.load_inference_weights(checkpoint.select(first))
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in checkpoint.weights(model).items())
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "learned"])
+def test_rows_go_to_the_words_that_they_stand_for(tmp_path: Path, position: str) -> None:
+    recipes.run(parse(TranslationRun, settings(tmp_path, "first", *FIRST, position={"type": position})))
+    data = settings(tmp_path, "second", *SECOND, position={"type": position})
+    model = begun(data, tmp_path / "first")
+    fresh = begun({**data, "run_dir": str(tmp_path / "third")}, tmp_path / "first")  # initialised alike
+    old, new = (load_tokenizers(tmp_path / name / "tokenizer").src for name in ("first", "second"))
+    weights = checkpoint.load_inference_weights(checkpoint.select(tmp_path / "first"))
+    (name,) = (name for name in weights if name.endswith("tokens.embedding.weight"))
+    table, before = checkpoint.weights(model)[name], weights[name]
+    for word in ("<pad>", "<s>", "</s>", "zwei", "drei", "two", "three"):
+        assert torch.equal(table[new.id_of(word)], before[old.id_of(word)]), word
+    for word in ("fünf", "six"):
+        assert not (table[new.id_of(word)] == before).all(dim=1).any(), word
+        assert torch.equal(table[new.id_of(word)], checkpoint.weights(fresh)[name][new.id_of(word)])
+    rest = {key for key in weights if key != name}
+    assert all(torch.equal(checkpoint.weights(model)[key], weights[key]) for key in rest)
+
+
+def test_the_run_is_trained_from_there_with_everything_else_fresh(tmp_path: Path, first: Path) -> None:
+    data = config.override(settings(tmp_path, "second", *SECOND), [f"init_from={first}"])
+    result = recipes.run(parse(TranslationRun, data))
+    assert result.outcome.step == 3
+    assert recipes.of_run(tmp_path / "second").init_from == str(first)
+    # Once it has a checkpoint of its own it needs the other run no more.
+    first.rename(tmp_path / "gone")
+    assert recipes.run(parse(TranslationRun, config.override(data, ["training.max_steps=4"]))).outcome.step == 4
+
+
+def test_another_model_or_no_run_is_refused(tmp_path: Path, first: Path) -> None:
+    with pytest.raises(DragomanError, match=r"init_from: .*does not fit.*both runs need the same `model:`"):
+        begun(settings(tmp_path, "second", *SECOND, d_model=16), first)
+    with pytest.raises(DragomanError, match="nowhere: not a run directory"):
+        begun(settings(tmp_path, "third", *SECOND), tmp_path / "nowhere")
