@@ -13,12 +13,12 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -28,6 +28,8 @@ from dragoman.ranking import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
+M = TypeVar("M", bound=nn.Module)
+MAX_JSON_BYTES = 16 * 2**20
 
 
 def step_of(path: Path) -> int:
@@ -150,9 +152,33 @@ def load_group(path: Path, group: str) -> dict[str, Tensor]:
         raise DragomanError(f"{file}: cannot be read ({error})") from error
 
 
+def restored(path: Path, build: Callable[[], M]) -> M:
+    """The model that `build` makes, with the weights of a checkpoint to translate with.
+
+    What the settings ask for is compared with what the file holds before memory is taken for either, as both may come
+    from strangers. Raises DragomanError where they do not fit each other.
+    """
+    file = path / f"{_inference_group(path)}.safetensors"
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            held = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise DragomanError(f"{file}: cannot be read ({error})") from error
+    with torch.device("meta"):  # shapes without memory
+        wanted = {name: tuple(tensor.shape) for name, tensor in weights(build()).items()}
+    _require_equal_shapes(wanted, held, str(path))
+    model = build()
+    load_weights(model, load_inference_weights(path), str(path))
+    return model
+
+
+def _inference_group(path: Path) -> str:
+    return "averaged" if (path / "averaged.safetensors").exists() else "model"
+
+
 def load_inference_weights(path: Path) -> dict[str, Tensor]:
     """The weights to translate with: the average where one was kept, otherwise the last."""
-    return load_group(path, "averaged" if (path / "averaged.safetensors").exists() else "model")
+    return load_group(path, _inference_group(path))
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
@@ -163,19 +189,26 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
     """Copy tensors into the model. Raises DragomanError listing what is missing, unknown or of another shape."""
     own = weights(model)
-    wrong = [f"lacks {name}" for name in own.keys() - tensors.keys()]
-    wrong += [f"has an unknown {name}" for name in tensors.keys() - own.keys()]
+    wanted, held = ({name: tuple(tensor.shape) for name, tensor in group.items()} for group in (own, tensors))
+    _require_equal_shapes(wanted, held, source)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(tensors[name])
+
+
+def _require_equal_shapes(
+    wanted: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
+) -> None:
+    wrong = [f"lacks {name}" for name in wanted.keys() - held.keys()]
+    wrong += [f"has an unknown {name}" for name in held.keys() - wanted.keys()]
     wrong += [
-        f"{name} is {tuple(tensors[name].shape)} and should be {tuple(own[name].shape)}"
-        for name in own.keys() & tensors.keys()
-        if tensors[name].shape != own[name].shape
+        f"{name} is {held[name]} and should be {wanted[name]}"
+        for name in wanted.keys() & held.keys()
+        if held[name] != wanted[name]
     ]
     if wrong:
         shown = "; ".join(sorted(wrong)[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise DragomanError(f"{source}: does not fit the model in config.yaml: {shown}")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
 
 
 def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
@@ -225,10 +258,14 @@ def _state_or_none(path: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise DragomanError(f"{path}: of more than {MAX_JSON_BYTES:,} bytes; it is no file of a checkpoint")
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DragomanError(f"{path}: missing; the checkpoint is not complete") from error
-    except (OSError, ValueError) as error:
+    except DragomanError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
         raise DragomanError(f"{path}: not readable as JSON ({error})") from error
     if not isinstance(value, dict):
         raise DragomanError(f"{path}: not a JSON object")

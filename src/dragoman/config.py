@@ -23,6 +23,10 @@ T = TypeVar("T")
 by_type = Field(discriminator="type")
 """Marks a union of settings classes that are told apart by their `type:` key."""
 
+MAX_BYTES = 2**20
+MAX_NODES = 100_000
+"""Limits of a YAML file, which may come from strangers."""
+
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
@@ -55,7 +59,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
     """
     try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise DragomanError(f"{path}: of more than {MAX_BYTES:,} bytes; is it a recipe?")
         text = Path(path).read_text(encoding="utf-8")
+    except DragomanError:
+        raise
     except FileNotFoundError as error:
         raise DragomanError(f"{path}: no such file") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -65,7 +73,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506 (a subclass of SafeLoader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None and _written_out(node, {}) > MAX_NODES:
+            raise DragomanError(f"{source}: aliases make it more than {MAX_NODES:,} values")
+        data = None if node is None else loader.construct_document(node)
+    except RecursionError as error:
+        raise DragomanError(f"{source}: nested too deeply") from error
     except yaml.YAMLError as error:
         raise DragomanError(f"{source}: not valid YAML: {' '.join(str(error).split())}") from error
     if data is None:
@@ -73,6 +87,18 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise DragomanError(f"{source}: expected `key: value` lines, found {type(data).__name__}")
     return data
+
+
+def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node has once each of its aliases is written out: a few lines can stand for billions."""
+    if id(node) not in known:
+        known[id(node)] = MAX_NODES + 1  # until it is counted: a node inside of itself never ends
+        children = (
+            [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
+        )
+        nested = not isinstance(node, yaml.ScalarNode)
+        known[id(node)] = 1 + (sum(_written_out(child, known) for child in children) if nested else 0)
+    return known[id(node)]
 
 
 def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:

@@ -51,9 +51,8 @@ class Generator:
         corpus = config.parse(TextCorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizer = load_tokenizers(run_dir / "tokenizer").tgt
         built = config.parse(LanguageModelConfig, recipe.get("model", {}), f"{source}: model")
-        model = built.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID)
         path = checkpoint.select(run_dir, which)
-        checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
+        model = checkpoint.restored(path, lambda: built.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID))
         chosen = pick_device(device)
         return cls(
             model.to(chosen).eval(),

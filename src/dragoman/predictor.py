@@ -1,7 +1,6 @@
 """Texts or images in, labels out: the one inference path of classifiers, under the command line and evaluation."""
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from dragoman.errors import DragomanError
 from dragoman.models import TextClassifierConfig, ViTConfig
 from dragoman.models.classifier import TextClassifier
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
-from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
+from dragoman.text.tokenizers.base import PAD_ID, UNK_ID, read_json
 from dragoman.translator import STREAM_LINES, read_run
 
 BATCH_POSITIONS = 8192
@@ -71,8 +70,8 @@ class Predictor:
         path = checkpoint.select(run_dir, which)
         recipe = read_run(run_dir, *READERS)
         labels = read_labels(run_dir)
-        model, read = READERS[recipe["task"]](run_dir, recipe, len(labels))
-        checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
+        build, read = READERS[recipe["task"]](run_dir, recipe, len(labels))
+        model = checkpoint.restored(path, build)
         chosen = pick_device(device)
         return cls(model.to(chosen).eval(), labels, read, device=chosen)
 
@@ -151,14 +150,14 @@ def logits_of(model: nn.Module, inputs: Inputs, device: torch.device) -> Float[T
     return torch.cat(results)[torch.from_numpy(np.argsort(np.concatenate(order)))]
 
 
+Build = Callable[[], nn.Module]
+
+
 def read_labels(run_dir: Path) -> list[str]:
     """The labels of a run. Raises DragomanError when they are missing or damaged."""
     path = run_dir / LABELS
-    try:
-        labels = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DragomanError(f"{path}: cannot be read ({error}); train the run first") from error
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or len(labels) < 2:
+    labels: list[Any] = read_json(path, list)
+    if not all(isinstance(label, str) for label in labels) or len(labels) < 2:
         raise DragomanError(f"{path}: expected a JSON list of the labels, at least two")
     return labels
 
@@ -168,22 +167,22 @@ def build_text_classifier(model: TextClassifierConfig, tokenizer: Tokenizer, num
     return model.build(vocab_size=tokenizer.vocab_size, num_labels=num_labels, pad_id=PAD_ID, unk_id=UNK_ID)
 
 
-def _of_texts(run_dir: Path, recipe: dict[str, Any], num_labels: int) -> tuple[nn.Module, TextReader]:
+def _of_texts(run_dir: Path, recipe: dict[str, Any], num_labels: int) -> tuple[Build, TextReader]:
     source = str(run_dir / "config.yaml")
     corpus = config.parse(LabelledCorpus, recipe.get("corpus", {}), f"{source}: corpus")
     model = config.parse(TextClassifierConfig, recipe.get("model", {}), f"{source}: model")
     tokenizer = load_tokenizers(run_dir / "tokenizer").src
-    return build_text_classifier(model, tokenizer, num_labels), TextReader(tokenizer, corpus)
+    return lambda: build_text_classifier(model, tokenizer, num_labels), TextReader(tokenizer, corpus)
 
 
-def _of_images(run_dir: Path, recipe: dict[str, Any], num_labels: int) -> tuple[nn.Module, ImageReader]:
+def _of_images(run_dir: Path, recipe: dict[str, Any], num_labels: int) -> tuple[Build, ImageReader]:
     source = str(run_dir / "config.yaml")
     model = config.parse(ViTConfig, recipe.get("model", {}), f"{source}: model")
-    return model.build(num_labels=num_labels), ImageReader(model.image_size, model.num_patches)
+    return lambda: model.build(num_labels=num_labels), ImageReader(model.image_size, model.num_patches)
 
 
-READERS: dict[str, Callable[[Path, dict[str, Any], int], tuple[nn.Module, Any]]] = {
+READERS: dict[str, Callable[[Path, dict[str, Any], int], tuple[Build, Any]]] = {
     "classification": _of_texts,
     "image_classification": _of_images,
 }
-"""The tasks whose runs label things: the model, not loaded yet, and what reads its inputs."""
+"""The tasks whose runs label things: what builds the model, and what reads its inputs."""

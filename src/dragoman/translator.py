@@ -79,9 +79,9 @@ class Translator:
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
         union = cast(Any, ModelConfig)  # which mypy does not take for a type
-        model = build_model(config.parse(union, recipe.get("model", {}), f"{source}: model"), tokenizers)
+        settled = config.parse(union, recipe.get("model", {}), f"{source}: model")
         path = checkpoint.select(run_dir, which)
-        checkpoint.load_weights(model, checkpoint.load_inference_weights(path), str(path))
+        model = checkpoint.restored(path, lambda: build_model(settled, tokenizers))
         chosen = pick_device(device)
         return cls(
             model.to(chosen).eval(),

@@ -79,7 +79,7 @@ def _stored(directory: Path, made_from: str) -> tuple[IntArray, TextReport] | No
         meta = json.loads((directory / "meta.json").read_text(encoding="utf-8"))
         report = TextReport(**meta["report"])
         ids = np.load(directory / "ids.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return (ids, report) if meta["made_from"] == made_from and ids.shape == (report.tokens,) else None
 

@@ -156,7 +156,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
         sizes = {name: int(meta["files"][name]) for name in FILES}
     except OSError as error:
         raise DragomanError(f"{path / META}: cannot be read ({error.strerror}): {_REMEDY}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DragomanError(f"{path / META} is damaged: {_REMEDY}") from error
     if meta["format"] != FORMAT:
         raise DragomanError(f"{path} was prepared by another version of dragoman: {_REMEDY}")

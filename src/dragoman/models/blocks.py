@@ -59,7 +59,7 @@ class LearnedConfig(PositionScheme):
     """A trained vector for each of the first `max_len` positions; longer sequences are refused."""
 
     type: Literal["learned"] = "learned"
-    max_len: int = Field(default=512, ge=1)
+    max_len: int = Field(default=512, ge=1, le=2**24)
 
     def build(self, d_model: int) -> nn.Module:
         return LearnedPositions(d_model, self.max_len)
@@ -94,11 +94,11 @@ PositionConfig = Annotated[SinusoidalConfig | LearnedConfig | RotaryConfig | Ali
 class BlockConfig:
     """What the Transformer, the encoder-only and the decoder-only models set in common."""
 
-    d_model: int = Field(default=128, ge=2)
-    num_heads: int = Field(default=4, ge=1)
+    d_model: int = Field(default=128, ge=2, le=2**16)
+    num_heads: int = Field(default=4, ge=1, le=2**12)
     num_kv_heads: int | None = Field(default=None, ge=1)
     """Heads of keys and values; fewer than `num_heads` make the decoding caches smaller. None: as many."""
-    d_ff: int = Field(default=512, ge=1)
+    d_ff: int = Field(default=512, ge=1, le=2**20)
     """The inner size of the feed-forward network. SwiGLU has three matrices of it, the others two: with 2/3 of their
     d_ff it has as many parameters."""
     dropout: float = Field(default=0.2, ge=0, lt=1)

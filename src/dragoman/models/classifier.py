@@ -19,12 +19,12 @@ class TextClassifierConfig(BlockConfig):
     """Sizes and variants of the text classifier."""
 
     type: Literal["text_classifier"] = "text_classifier"
-    num_layers: int = Field(default=2, ge=1)
+    num_layers: int = Field(default=2, ge=1, le=1000)
     pooling: Pooling = "class_token"
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of the tokens that training replaces by <unk>, so that no single word is relied on (after Iyyer et al.
     2015, who leave them out)."""
-    convolution: int | None = Field(default=None, ge=3)
+    convolution: int | None = Field(default=None, ge=3, le=1001)
     """Width, an odd number of tokens, of a convolution over neighbours before the first layer; null: none."""
     scale_embeddings: bool = True
 

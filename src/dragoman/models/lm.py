@@ -20,7 +20,7 @@ class LanguageModelConfig(BlockConfig):
     """Sizes and variants of the language model."""
 
     type: Literal["language_model"] = "language_model"
-    num_layers: int = Field(default=4, ge=1)
+    num_layers: int = Field(default=4, ge=1, le=1000)
     tie_embeddings: bool = True
     """The embedding is the output matrix too."""
     scale_embeddings: bool = True

@@ -22,12 +22,12 @@ class RecurrentConfig:
 
     type: Literal["recurrent"] = "recurrent"
     cell: Literal["lstm", "gru"] = "lstm"
-    d_embedding: int = Field(default=256, ge=1)
+    d_embedding: int = Field(default=256, ge=1, le=2**16)
     """Of embeddings, and of what the output projection reads."""
-    d_model: int = Field(default=256, ge=1)
+    d_model: int = Field(default=256, ge=1, le=2**16)
     """Of the encoder's memory and the decoder's state; a bidirectional encoder has half of it in each direction."""
-    num_encoder_layers: int = Field(default=1, ge=1)
-    num_decoder_layers: int = Field(default=1, ge=1)
+    num_encoder_layers: int = Field(default=1, ge=1, le=1000)
+    num_decoder_layers: int = Field(default=1, ge=1, le=1000)
     bidirectional: bool = True
     """Whether the encoder reads from both sides."""
     attention: Literal["none", "dot", "scaled_dot", "general", "additive"] = "additive"

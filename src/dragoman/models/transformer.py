@@ -27,8 +27,8 @@ class TransformerConfig(BlockConfig):
     """Sizes and variants of the Transformer. The defaults suit tens of thousands of sentence pairs."""
 
     type: Literal["transformer"] = "transformer"
-    num_encoder_layers: int = Field(default=4, ge=1)
-    num_decoder_layers: int = Field(default=4, ge=1)
+    num_encoder_layers: int = Field(default=4, ge=1, le=1000)
+    num_decoder_layers: int = Field(default=4, ge=1, le=1000)
     tie_embeddings: Literal["none", "output", "all"] = "all"
     """`output`: the target embedding is the output matrix; `all`: the source embedding too (one joint vocabulary)."""
     scale_embeddings: bool = True

@@ -1,5 +1,6 @@
 """Pretrained word vectors in the text format of word2vec and GloVe, of which only the wanted words are kept."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32
     read = 0
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.rstrip(" ").split(" ")
-        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
+        if number == 1 and len(fields) == 2 and all(re.fullmatch("[0-9]{1,15}", field) for field in fields):
             promised, dim = map(int, fields)
             continue
         where = f"{show(path)}:{number}"

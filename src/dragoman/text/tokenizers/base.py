@@ -192,10 +192,18 @@ class VocabularyTokenizer(Tokenizer):
         return cls(config, Vocabulary.load(directory / "vocabulary.json"))
 
 
+MAX_JSON_BYTES = 64 * 2**20
+"""Of a file in a run directory, which may come from strangers: what is parsed takes several times as much memory."""
+
+
 def read_json(path: Path, kind: type[T]) -> T:
     """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
     try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise DragomanError(f"{path}: of more than {MAX_JSON_BYTES:,} bytes; no vocabulary is that large")
         value = json.loads(path.read_text(encoding="utf-8"))
+    except DragomanError:
+        raise
     except OSError as error:
         raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -41,6 +41,8 @@ def _spacy(lang: str) -> Segmenter:
         import spacy
     except ImportError as error:
         raise DragomanError("`rules: spacy` needs spaCy: pip install 'dragoman[spacy]'") from error
+    if not re.fullmatch("[a-z]{2,3}", lang):  # it becomes part of a module's name
+        raise DragomanError(f"`lang: {lang}`: expected the code of a language, such as de")
     try:
         pipeline = spacy.blank(lang)
     except ImportError as error:

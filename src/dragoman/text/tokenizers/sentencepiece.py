@@ -29,6 +29,7 @@ from dragoman.text.tokenizers.base import (
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 
 _MODEL_FILE = "sentencepiece.model"
+MAX_MODEL_BYTES = 64 * 2**20
 
 
 @settings
@@ -147,7 +148,11 @@ class SentencePieceTokenizer(Tokenizer):
     def _load_model(cls, config: SentencePieceConfig, directory: Path) -> Self:
         path = directory / _MODEL_FILE
         try:
+            if path.stat().st_size > MAX_MODEL_BYTES:
+                raise DragomanError(f"{path}: of more than {MAX_MODEL_BYTES:,} bytes; no tokenizer is that large")
             return cls(config, path.read_bytes(), name=str(path))
+        except DragomanError:
+            raise
         except OSError as error:
             raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
 
