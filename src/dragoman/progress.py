@@ -37,6 +37,18 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
+def size_text(size: float) -> str:
+    """Bytes in a unit that a person reads at a glance.
+
+    >>> size_text(1_400_000), size_text(3.2e9), size_text(999)
+    ('1.3 MiB', '3.0 GiB', '999 bytes')
+    """
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size:,.0f} bytes"
+
+
 def seconds_of(text: str) -> float:
     """A time as people write it, in seconds. Raises DragomanError for anything else.
 

@@ -4,11 +4,15 @@
 
 MOMENT is JSON: {"in": "save", "count": 2, "operation": 5} kills at that operation of the second save,
 {"in": "validate" or "epoch", "count": 1, "delay": 0.05} so many seconds after the first validation or epoch of this
-process begins, {"in": "step", "count": 7} in its seventh step. {"fault": NAME} makes the program worse first.
+process begins, {"in": "step", "count": 7} in its seventh step. {"in": "full", "count": 2} kills nothing: from the
+second save on no file may grow beyond `limit` bytes; {"in": "fill", "count": 2, "file": PATH} fills the disk of that
+file then. {"fault": NAME} makes the program worse first.
 """
 
+import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -43,6 +47,14 @@ def wrap(owner: Any, name: str, before: Any) -> None:
     setattr(owner, name, call)
 
 
+def fill(path: str) -> None:
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        for size in (2**16, 2**10, 1):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(size)) == size:
+                    pass
+
+
 class Countdown:
     def __init__(self, count: int) -> None:
         self.left = count
@@ -74,6 +86,13 @@ def arm(moment: dict[str, Any]) -> None:
                     kill_later(moment["delay"])
 
             wrap(TranslationTask, "batches", batches)
+        case "full":
+            limits = moment["limit"], resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            wrap(
+                checkpoint, "save", lambda *_: resource.setrlimit(resource.RLIMIT_FSIZE, limits) if reached() else None
+            )
+        case "fill":
+            wrap(checkpoint, "save", lambda *_: fill(moment["file"]) if reached() else None)
         case "step":
             wrap(loop, "seed_for", lambda *_: kill() if reached() else None)
 

@@ -3,14 +3,18 @@
 import itertools
 import json
 import random
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import checkpoint
 from dragoman.text.corpus import DemoSource, read_pairs
 from dragoman.training.runlog import read_events
 
@@ -60,10 +64,13 @@ class Runs:
 
     def go_on(self, name: str, moment: dict[str, Any]) -> int:
         """The command that begins and resumes a run; its exit code, negative for a signal."""
-        command = [sys.executable, SCRIPT, json.dumps(moment), "train", "recipe.yaml", f"run_dir={name}"]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
+        done = self.command(name, moment)
         assert done.returncode in (0, -9), done.stderr
         return done.returncode
+
+    def command(self, name: str, moment: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, SCRIPT, json.dumps(moment), "train", "recipe.yaml", f"run_dir={name}"]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
 
     def kill_and_resume(self, name: str, rng: random.Random, fault: dict[str, str] | None = None) -> list[str]:
         """Kill a run two to four times, then let it end. Where it was killed."""
@@ -136,6 +143,53 @@ def test_a_hundred_killed_runs_end_in_the_same_bytes(tmp_path: Path) -> None:
             assert fingerprint(folder / f"killed-{number}") == one.expected
     print(f"{len(killed)} kills: " + ", ".join(f"{killed.count(where)} in {where}" for where in sorted(set(killed))))
     assert killed.count("save") > 0.3 * len(killed)
+
+
+def test_a_file_that_may_not_grow_is_reported_and_the_run_goes_on_later(runs: dict[str, Runs]) -> None:
+    """RLIMIT_FSIZE from the second checkpoint on: a full disk as a quota makes it."""
+    one = runs["lstm"]
+    done = one.command("limited", {"in": "full", "count": 3, "limit": 3000})  # the first is that of the preflight
+    assert done.returncode == 2, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("dragoman: ")]
+    assert len(said) == 1
+    assert re.search(
+        r"limited/checkpoints/step-00000018: .*File too large.*needs [\d,]+ bytes.*the same command", said[0]
+    )
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in checkpoint.steps(one.folder / "limited")] == ["step-00000009"]
+    assert one.go_on("limited", {}) == 0
+    assert fingerprint(one.folder / "limited") == one.expected
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty file system of its own, of 4 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_reported_and_the_run_goes_on_once_there_is_room(
+    runs: dict[str, Runs], small_disk: Path
+) -> None:
+    one = runs["transformer"]
+    blocker = small_disk / "blocker"
+    done = one.command(str(small_disk / "run"), {"in": "fill", "count": 3, "file": str(blocker)})
+    assert done.returncode == 2, done.stderr
+    (said,) = (line for line in done.stderr.splitlines() if line.startswith("dragoman: "))
+    assert re.search(r"step-00000018: .*No space left on device.*needs [\d,]+ bytes", said)
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in checkpoint.steps(small_disk / "run")] == ["step-00000009"]
+    again = one.command(str(small_disk / "run"), {})  # the disk is still full, which is seen before the first step
+    assert again.returncode == 2
+    assert "training: " not in again.stderr
+    blocker.unlink()
+    assert one.go_on(str(small_disk / "run"), {}) == 0
+    assert fingerprint(small_disk / "run") == one.expected
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,33 @@ def test_a_damaged_file_is_named_and_the_checkpoint_before_is_used(tmp_path: Pat
     complaints: list[str] = []
     assert checkpoint.newest(tmp_path, complaints.append) == older
     assert [str(file) in complaint for complaint in complaints] == [True]
+
+
+def test_every_flipped_byte_every_cut_and_every_swap_is_seen_by_file(tmp_path: Path) -> None:
+    """1,000 flips of one bit or more, 100 cuts, 20 swaps of a file with that of another step."""
+    rng = random.Random(1)
+    older, newer = write(tmp_path, 1, 1.0), write(tmp_path, 2, 2.0)
+    names = sorted(path.name for path in newer.iterdir())
+    originals = {name: (newer / name).read_bytes() for name in names}
+    harms = [("flip", rng.choice(names)) for _ in range(1000)] + [("cut", rng.choice(names)) for _ in range(100)]
+    harms += [("swap", rng.choice(names)) for _ in range(20)]
+    for harm, name in harms:
+        data = originals[name]
+        if harm == "flip":
+            place = rng.randrange(len(data))
+            harmed = data[:place] + bytes([data[place] ^ rng.randrange(1, 256)]) + data[place + 1 :]
+        else:
+            harmed = data[: rng.randrange(len(data))] if harm == "cut" else (older / name).read_bytes()
+        if harmed == data:
+            continue  # the optimizers of the two steps are equal
+        (newer / name).write_bytes(harmed)
+        complaints: list[str] = []
+        assert checkpoint.newest(tmp_path, complaints.append) == older, (harm, name)
+        # A byte of the manifest may be what it says of another file.
+        assert str(newer) in complaints[0]
+        assert name == MANIFEST or f"{newer / name}: " in complaints[0], complaints
+        (newer / name).write_bytes(data)
+    assert checkpoint.newest(tmp_path) == newer
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"files": []}', b'{"files": {}}', b"\xff\xfe"])

@@ -135,7 +135,7 @@ def test_the_preflight_finds_what_would_fail_later(
         preflight(trainer(tmp_path, Broken()))
     with monkeypatch.context() as patch:
         patch.setattr("dragoman.training.preflight.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
-        with pytest.raises(DragomanError, match=r"checkpoints will need .* and 0.00 GiB are free"):
+        with pytest.raises(DragomanError, match=r"checkpoints will need .* and 1,000 bytes are free"):
             preflight(trainer(tmp_path, Regression()))
     with monkeypatch.context() as patch:
         patch.setattr("dragoman.training.preflight.available_bytes", lambda _: 100 * 2**20)

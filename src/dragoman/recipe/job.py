@@ -19,7 +19,7 @@ from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
 from dragoman.models.blocks import LearnedConfig
-from dragoman.progress import clock, say
+from dragoman.progress import clock, say, size_text
 from dragoman.recipe.init_from import Rows, begin_with
 from dragoman.report import write_report
 from dragoman.text.corpus import contents
@@ -359,7 +359,7 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
     return (
         f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
         f"{trainer.precision}; about {clock(left)} ({1000 * took.seconds_per_step:,.0f} ms a step), "
-        f"{took.peak_bytes / 2**30:.1f} GiB of memory, {took.disk_bytes / 2**30:.2f} GiB on disk"
+        f"{size_text(took.peak_bytes)} of memory, {size_text(took.disk_bytes)} on disk"
     )
 
 

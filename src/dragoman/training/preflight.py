@@ -21,6 +21,7 @@ import torch
 from dragoman import checkpoint, storage
 from dragoman.device import autocast, available_bytes
 from dragoman.errors import DragomanError, writing
+from dragoman.progress import size_text
 from dragoman.training.loop import Trainer, seed_for
 
 TRIAL_STEPS = 6
@@ -91,7 +92,7 @@ def _largest_batch(trainer: Trainer) -> None:
         needed = int((small - before) * (factor - 1))
         if available is not None and needed > SPARE * available:
             fits = int(budget * min(1.0, (SPARE * available + (small - before)) / (needed + (small - before))))
-            raise _does_not_fit(budget, fits, f"needs about {_gib(needed)} more, {_gib(available)} are free")
+            raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
         _forward_backward(trainer, largest)
     except torch.OutOfMemoryError as error:
         raise _does_not_fit(budget, _largest_that_fits(trainer, budget), str(error).splitlines()[0]) from error
@@ -189,14 +190,12 @@ def _checkpoint(trainer: Trainer) -> tuple[int, float]:
 
 
 def _room(run_dir: Path, needed: int, one: int) -> None:
+    there = sum(file.stat().st_size for file in checkpoint.checkpoints_dir(run_dir).rglob("*") if file.is_file())
+    needed -= there  # those of a run that goes on make way for new ones
     with writing(run_dir):
         free = shutil.disk_usage(run_dir).free
     if free < needed:
         raise DragomanError(
-            f"{run_dir}: the checkpoints will need {_gib(needed)} ({_gib(one)} each), and {_gib(free)} are free: free "
-            "space, choose another run_dir=..., or lower training.keep_last"
+            f"{run_dir}: the checkpoints will need {size_text(needed)} more ({size_text(one)} each), and "
+            f"{size_text(free)} are free: free space, choose another run_dir=..., or lower training.keep_last"
         )
-
-
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.2f} GiB"
