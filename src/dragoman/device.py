@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import resource
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +70,22 @@ def available_bytes(device: torch.device) -> int | None:
         limit, used = ((group / name).read_text(encoding="ascii") for name in ("memory.max", "memory.current"))
         found.append(int(limit) - int(used))
     return min(found, default=None)
+
+
+def reset_peak(device: torch.device) -> None:
+    """Have `peak_bytes` count from now on, where the system can do that."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    elif sys.platform == "linux":
+        with contextlib.suppress(OSError):  # forbidden in some containers: then it is the peak since the process began
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most memory that was in use since `reset_peak`: by the process on a CPU, by PyTorch on a GPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -103,7 +103,7 @@ def fingerprint(run: Path) -> dict[str, Any]:
         for path in (run / "checkpoints").rglob("*")
         if path.is_file()
     }
-    timing = ("time", "elapsed_s", "tokens_per_s", "decode_s", "estimated_s", "estimated_bytes")
+    timing = ("time", "elapsed_s", "tokens_per_s", "decode_s", "peak_bytes")
     log = [
         {key: value for key, value in event.items() if key not in timing}
         for event in read_events(run / "metrics.jsonl")

@@ -201,7 +201,7 @@ def saved(run_dir: Path) -> dict[str, str]:
 def logged(run_dir: Path) -> list[dict[str, Any]]:
     """The log, but for what tells the time."""
     events = read_events(run_dir / "metrics.jsonl")
-    timing = ("time", "elapsed_s", "tokens_per_s")
+    timing = ("time", "elapsed_s", "tokens_per_s", "peak_bytes")
     return [{key: value for key, value in event.items() if key not in timing} for event in events]
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint
 from dragoman.config import Field, settings
-from dragoman.device import PrecisionName, autocast
+from dragoman.device import PrecisionName, autocast, peak_bytes
 from dragoman.progress import Progress, say
 from dragoman.ranking import rank
 from dragoman.training import optim
@@ -255,7 +255,7 @@ class Trainer:
                     break
         reason = "interrupted" if self.stop_asked else "patience" if self.step < self.config.max_steps else "max_steps"
         outcome = self.outcome(reason)
-        self.log.event("end", **asdict(outcome))
+        self.log.event("end", **asdict(outcome), peak_bytes=peak_bytes(self.device))
         return outcome
 
     def outcome(self, reason: str) -> Outcome:

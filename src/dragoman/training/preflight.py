@@ -5,12 +5,9 @@ the disk for those that will be kept. What was measured on the way says how long
 memory and disk.
 """
 
-import contextlib
 import math
-import resource
 import shutil
 import statistics
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,7 @@ from typing import Any
 import torch
 
 from dragoman import checkpoint, storage
-from dragoman.device import autocast, available_bytes
+from dragoman.device import autocast, available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import size_text
 from dragoman.training.loop import Trainer, seed_for
@@ -64,16 +61,16 @@ def preflight(trainer: Trainer) -> Estimate:
     are keyed by step. Raises DragomanError for a batch that does not fit (saying which would), for a metric or a
     checkpoint that does not work, and where the disk has not enough room.
     """
-    _reset_peak(trainer.device)
+    reset_peak(trainer.device)
     _largest_batch(trainer)
     seconds_per_step = _steps(trainer)
     seconds_per_validation = trainer.task.rehearse(trainer.model)
-    peak_bytes = _peak_bytes(trainer.device)
+    peak = peak_bytes(trainer.device)
     size, seconds_per_checkpoint = _checkpoint(trainer)
     trainer.optimizer.state.clear()
     kept = trainer.config.keep_last + trainer.config.keep_best + 1
     _room(trainer.run_dir, kept * size, size)
-    return Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak_bytes, size, kept * size)
+    return Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
 
 
 # -- memory and time -------------------------------------------------------------------------------------------------
@@ -83,10 +80,10 @@ def _largest_batch(trainer: Trainer) -> None:
     """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
     budget = trainer.config.batch_tokens
     try:
-        before = _peak_bytes(trainer.device)
+        before = peak_bytes(trainer.device)
         quarter = trainer.task.largest(budget // 4)
         _forward_backward(trainer, quarter)
-        small = _peak_bytes(trainer.device)
+        small = peak_bytes(trainer.device)
         available, largest = available_bytes(trainer.device), trainer.task.largest(budget)
         factor = max(1.0, _positions(largest) / _positions(quarter))
         needed = int((small - before) * (factor - 1))
@@ -151,22 +148,6 @@ def _steps(trainer: Trainer) -> float:
         trainer.standing_still = False
     trainer.optimizer.zero_grad(set_to_none=True)
     return statistics.fmean(times[WARM_UP_STEPS:])
-
-
-def _reset_peak(device: torch.device) -> None:
-    """Have the peak measured from now on, where the system can do that."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    elif sys.platform == "linux":
-        with contextlib.suppress(OSError):  # forbidden in some containers: then it is the peak since the process began
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def _peak_bytes(device: torch.device) -> int:
-    """The most memory that was in use since `_reset_peak`."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 # -- disk ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+"""A pytest plugin, not a test: makes Dragoman worse in one way, named by the environment variable DRAGOMAN_FAULT.
+
+test_negative_controls.py runs tests with it that must then fail: a test that sees no fault proves nothing.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+
+import yaml
+
+from dragoman import checkpoint, config, storage
+from dragoman.doctor import shifts
+from dragoman.text import corpus, lines
+from dragoman.training import averaging, loop, optim, runlog
+
+
+def unkeyed_random_numbers() -> None:
+    loop.seed_for = lambda *_: None
+
+
+def optimizer_not_restored() -> None:
+    optim.load_state_tensors = lambda *_: None
+
+
+def average_not_restored() -> None:
+    averaging.EmaAverager.load = lambda *_: None  # type: ignore[method-assign]
+
+
+def schedule_not_restored() -> None:
+    from dragoman.training.schedules import PlateauSchedule
+
+    PlateauSchedule.load_state_dict = lambda *_: None  # type: ignore[method-assign]
+
+
+def log_not_rewound() -> None:
+    runlog.RunLog.rewind = lambda self, step: 0.0  # type: ignore[method-assign]
+
+
+def checkpoints_not_verified() -> None:
+    checkpoint.verify = lambda path: None
+
+
+def files_not_written_aside() -> None:
+    storage.replace_text = storage.write_text
+
+
+def no_lock() -> None:
+    fcntl.flock = lambda *_: None  # type: ignore[assignment]
+
+
+def losses_not_looked_at() -> None:
+    loop.not_finite = lambda *_: None
+
+
+def zip_hides_a_missing_line() -> None:
+    corpus.itertools.zip_longest = zip  # type: ignore[attr-defined, misc, assignment]
+
+
+def lines_end_anywhere() -> None:
+    read = lines.lines_in
+    lines.lines_in = lambda stream, name: (part for line in read(stream, name) for part in line.splitlines() or [""])
+
+
+def yaml_that_executes() -> None:
+    config._Loader.__bases__ = (yaml.UnsafeLoader,)
+
+
+def shifts_not_looked_for() -> None:
+    shifts.Shifts.finish = lambda self: []  # type: ignore[method-assign]
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    fault.__name__: fault
+    for fault in (
+        *(unkeyed_random_numbers, optimizer_not_restored, average_not_restored, schedule_not_restored, log_not_rewound),
+        *(checkpoints_not_verified, files_not_written_aside, no_lock, losses_not_looked_at),
+        *(zip_hides_a_missing_line, lines_end_anywhere, yaml_that_executes, shifts_not_looked_for),
+    )
+}
+
+
+def pytest_configure() -> None:
+    if name := os.environ.get("DRAGOMAN_FAULT"):
+        FAULTS[name]()
