@@ -13,6 +13,7 @@ from typing import Any
 from dragoman import checkpoint
 from dragoman.errors import DragomanError, writing
 from dragoman.text.corpus import FilesSource, read_pairs
+from dragoman.text.lines import show
 
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
@@ -98,9 +99,10 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     Raises DragomanError where too little is left, and where the folder around `directory` holds a run that was trained
     on something else; the split of that run stays as it is.
     """
+    names = show(src), show(tgt)
     wanted = min(MAX_HELD_OUT, pairs // 50)
     if not wanted:
-        raise DragomanError(f"{src}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
+        raise DragomanError(f"{names[0]}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
     source = FilesSource(src=src, tgt=tgt)
     limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in read_pairs(source)})[-1]
     building = directory.with_name(directory.name + ".tmp")
@@ -109,14 +111,14 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
             sizes = _split(source, limit, building)
             if sizes["valid"] > sizes["train"]:
                 raise DragomanError(
-                    f"{src}: so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} "
-                    "pairs to train on; give --valid-src and --valid-tgt"
+                    f"{names[0]}: so few different sentences that holding out {wanted} of them leaves "
+                    f"{sizes['train']:,} pairs to train on; give --valid-src and --valid-tgt"
                 )
             if not _same(building, directory):
                 if checkpoint.steps(directory.parent):
                     raise DragomanError(
-                        f"{directory.parent}: holds a run that was not trained on the pairs of {src} and {tgt}: choose "
-                        "another --run"
+                        f"{directory.parent}: holds a run that was not trained on the pairs of {' and '.join(names)}: "
+                        "choose another --run"
                     )
                 directory.mkdir(exist_ok=True)
                 for name in _FILES:

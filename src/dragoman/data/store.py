@@ -23,7 +23,7 @@ from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtyp
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.corpus import Source, files_of, fingerprint, read_pairs
-from dragoman.text.lines import show
+from dragoman.text.lines import reporting_os_errors, show
 from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
 from dragoman.text.tokenizers.base import UNK_ID
 
@@ -67,11 +67,11 @@ class IdCorpus:
         """The line of each row in its corpus, counted from 1."""
         self._src, self._src_offsets, self.src_lengths = self._side("src")
         self._tgt, self._tgt_offsets, self.tgt_lengths = self._side("tgt")
-        for side, size in zip(("src", "tgt"), vocab_sizes or (), strict=False):
-            if (max_id := self.meta[side]["max_id"]) >= size:
+        for side, ids, size in zip(("src", "tgt"), (self._src, self._tgt), vocab_sizes or (), strict=False):
+            if (max_id := int(ids.max(initial=0))) >= size:  # of the bytes that are there, whatever meta.json says
                 raise DragomanError(
-                    f"{self.path}: {side} ids go up to {max_id}, but the vocabulary has {size} entries: the folder was "
-                    f"made with another tokenizer; {_REMEDY}"
+                    f"{self.path}: {side} ids go up to {max_id}, but the vocabulary has {size} entries: the folder is "
+                    f"damaged, or was made with another tokenizer; {_REMEDY}"
                 )
 
     def __len__(self) -> int:
@@ -122,12 +122,14 @@ def prepare(
         with writing("the temporary folder (TMPDIR)"):
             tokenizer_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
         save_tokenizers(tokenizers, tokenizer_dir)
+        before = _states(source)
         identity = _identity(source, tokenizer_dir, normalize, max_tokens)
         reused = _holds(path, identity)
         if not reused:
             encoder = Encoder(tokenizers, normalize, max_tokens)
             with contextlib.closing(encode(read_pairs(source), encoder, tokenizer_dir, workers)) as chunks:
-                _write(_not_empty(chunks, source, title), path.resolve(), vocab_sizes, identity, title)
+                checked = _unchanged(_not_empty(chunks, source, title), source, before)
+                _write(checked, path.resolve(), vocab_sizes, identity, title)
     corpus = IdCorpus(path, vocab_sizes)
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
@@ -190,6 +192,25 @@ def _not_empty(chunks: Iterator[Chunk], source: Source, title: str) -> Iterator[
         raise DragomanError(
             f"{title}: no sentence pair of {origin} is left ({reasons}): check the files and corpus.max_tokens"
         )
+
+
+def _states(source: Source) -> list[tuple[Path, int, int]]:
+    """(file, size, time of the last change) of each file of a source."""
+    found = []
+    for path in files_of(source):
+        with reporting_os_errors(path):
+            found.append((path, path.stat().st_size, path.stat().st_mtime_ns))
+    return found
+
+
+def _unchanged(chunks: Iterator[Chunk], source: Source, before: list[tuple[Path, int, int]]) -> Iterator[Chunk]:
+    """The chunks again. Raises DragomanError at their end when a file is not what it was `before` it was read: the
+    store would be kept as that of a text that it does not hold.
+    """
+    yield from chunks
+    for old, new in zip(before, _states(source), strict=True):
+        if old != new:
+            raise DragomanError(f"{show(old[0])} changed while it was read: start again when nothing writes to it")
 
 
 def _write(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], identity: str, title: str) -> None:

@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.progress import Progress
 from dragoman.text.corpus import FilesSource, Pair, Source, files_of, read_pairs
 from dragoman.text.languages import language_of
-from dragoman.text.lines import MAX_LINE_BYTES, open_bytes, show
+from dragoman.text.lines import open_bytes, raw_lines, show
 
 CHUNK = 5000
 """Pairs that are looked at together."""
@@ -68,10 +68,13 @@ def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> li
 
 
 def _readable(source: Source, name: str, diagnosis: Diagnosis) -> Iterator[Pair]:
+    read = 0
     try:
-        yield from read_pairs(source)
+        for pair in read_pairs(source):
+            read = pair.line
+            yield pair
     except DragomanError as error:
-        diagnosis.add("unreadable", name, None, str(error))
+        diagnosis.add("unreadable", name, read + 1 if read else None, str(error))
 
 
 def _looked_at(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
@@ -87,42 +90,30 @@ def _looked_at(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
 
 def lines_of(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
     """The lines of a file by the rules of `text.lines`, but for going on where these would stop."""
+    read = 0
     try:
-        yield from _lines_of(path, name, diagnosis)
+        with open_bytes(path) as stream:
+            for raw in raw_lines(stream, name):
+                read += 1
+                yield _line(raw, name, read, diagnosis)
     except DragomanError as error:
-        diagnosis.add("unreadable", name, None, str(error))
+        diagnosis.add("unreadable", name, read + 1 if read else None, str(error))
 
 
-def _lines_of(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
-    with open_bytes(path) as stream:
-        for number in itertools.count(1):
-            try:
-                raw = stream.readline(MAX_LINE_BYTES + 1)
-            except (OSError, EOFError) as error:  # damaged or cut off gzip data among them
-                diagnosis.add("unreadable", name, number, f"{type(error).__name__}: {error}")
-                return
-            if not raw:
-                return
-            if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                diagnosis.add("not UTF-8", name, 1, "it is UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`")
-                return
-            if len(raw) > MAX_LINE_BYTES:
-                diagnosis.add("unreadable", name, number, f"a line of more than {MAX_LINE_BYTES:,} bytes")
-                return
-            if raw.endswith(b"\r\n"):
-                diagnosis.add("CRLF", name, number)
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                text = raw.decode("utf-8", errors="replace")
-                diagnosis.add("not UTF-8", name, number, f"byte {error.start + 1} (0x{raw[error.start]:02X}): {text}")
-                yield Line(text.rstrip("\r\n"), ["not UTF-8"])
-                continue
-            text = text.removesuffix("\n").removesuffix("\r")
-            if number == 1 and text.startswith("\ufeff"):
-                diagnosis.add("byte order mark", name, 1)
-                text = text.removeprefix("\ufeff")
-            yield _looked_at(text, name, number, diagnosis)
+def _line(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
+    if raw.endswith(b"\r\n"):
+        diagnosis.add("CRLF", name, number)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+        diagnosis.add("not UTF-8", name, number, f"byte {error.start + 1} (0x{raw[error.start]:02X}): {text}")
+        return Line(text, ["not UTF-8"])
+    text = text.removesuffix("\n").removesuffix("\r")
+    if number == 1 and text.startswith("\ufeff"):
+        diagnosis.add("byte order mark", name, 1)
+        text = text.removeprefix("\ufeff")
+    return _looked_at(text, name, number, diagnosis)
 
 
 @dataclass(eq=False)
@@ -156,6 +147,8 @@ class Examination:
         self.expected: list[str | None] = [None, None]
         self.ratio: tuple[float, float] | None = None
         self.languages = Counter[str](), Counter[str]()
+        self.texts = [0, 0]
+        """Lines of each side that are not blank."""
 
     def run(self) -> Diagnosis:
         diagnosis = self.diagnosis
@@ -179,7 +172,10 @@ class Examination:
         src, tgt = ([pair[side] for pair in chunk if pair[side] is not None] for side in (0, 1))
         self.diagnosis.src_lines += len(src)
         self.diagnosis.tgt_lines += len(tgt)
-        self.shifts.add([line.text for line in src if line], [line.text for line in tgt if line])
+        for side, lines in enumerate((src, tgt)):
+            self.texts[side] += sum(1 for line in lines if line and line.text.strip())
+        # Thousands of lines wait there for their turn, which may be a megabyte each where they are no sentences.
+        self.shifts.add(*([line.text[:LONG_LINE] for line in lines if line] for lines in (src, tgt)))
         both = [(number, *pair) for number, pair in enumerate(chunk, start=first) if pair[0] and pair[1]]
         if first == 1:
             self._first_look([(one.text, other.text) for _, one, other in both if one and other])
@@ -249,10 +245,10 @@ class Examination:
         """What can be said once everything was read."""
         diagnosis = self.diagnosis
         add, lines = diagnosis.add, (diagnosis.src_lines, diagnosis.tgt_lines)
-        for name, count in zip(self.names, lines, strict=True):
-            if not count:
-                add("empty file", name)
-        if 0 in lines:
+        for name, count, texts in zip(self.names, lines, self.texts, strict=True):
+            if not texts:
+                add("empty file", name, None, f"{count:,} lines, all of them blank" if count else "")
+        if 0 in self.texts:
             return
         if lines[0] != lines[1]:
             add("unequal line counts", self.names[0], min(lines) + 1, f"{lines[0]:,} against {lines[1]:,} lines")
@@ -291,6 +287,8 @@ class Examination:
         belief = self.shifts.belief / lines[0]
         if lost > 0.9 * lines[0] or belief < LEAST_BELIEF:
             self.found_shifts = []
+            if abs(lines[0] - lines[1]) > self.shifts.max_offset:
+                return  # that is enough to keep lines from belonging together
             text = f"nothing says that lines belong together ({belief:.2f} nats a line; translations have 2 to 4)"
             self.diagnosis.add("not parallel", self.names[0], None, text)
             return

@@ -82,6 +82,11 @@ class Finding:
     def where(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
+    @property
+    def summary(self) -> str:
+        """What was found and where, in a line."""
+        return f"{self.where}: {self.kind}" + (f" ({self.example})" if self.example else "")
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -106,7 +111,9 @@ class Diagnosis:
 
     def add(self, kind: str, file: str = "", line: int | None = None, example: str = "", count: int = 1) -> None:
         place = f"{file}:{line}" if kind == "shift" else file  # each shift is a finding of its own
-        finding = self.found.setdefault((kind, place), Finding(kind, 0, 0, file, line, shortened(example)))
+        # What keeps a file from being read is said in full: it ends in what to do about it.
+        text = shortened(example) if kind != "unreadable" else example
+        finding = self.found.setdefault((kind, place), Finding(kind, 0, 0, file, line, text))
         finding.count += count
 
     @property
@@ -142,5 +149,6 @@ def shortened(text: str, width: int = 80) -> str:
     >>> shortened("a\\u200bb")
     'a\\\\u200bb'
     """
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    kept = text[: width + 1]  # no more can be shown
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in kept)
     return shown if len(shown) <= width else shown[: width - 1] + "…"

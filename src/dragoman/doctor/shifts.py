@@ -92,6 +92,12 @@ class Shifts:
         self.tgt += tgt
         while min(len(self.src), len(self.tgt) + self.tgt_first - self.done) >= CHUNK + HELD_BACK + self.max_offset:
             self._look(CHUNK, last=False)
+        # Far beyond the end of the other side nothing has a translation, and there may be millions of such lines.
+        ahead = self.done + len(self.src) - self.tgt_first - len(self.tgt)
+        if ahead > CHUNK:
+            del self.src[CHUNK - ahead :]
+        elif -ahead > CHUNK:
+            del self.tgt[CHUNK + ahead :]
 
     def finish(self) -> list[Shift]:
         """The shifts of everything that was added, first to last."""

@@ -35,6 +35,7 @@ from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, files_of, fingerprint, read_pairs
 from dragoman.text.languages import written_without_spaces
+from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import (
     TokenizerConfig,
@@ -131,12 +132,17 @@ class TranslationJob(Job):
             return
         languages = corpus.src_lang, corpus.tgt_lang
         diagnosis = Examination(corpus.train, *languages, limit=EXAMINED).run()
+        broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]
+        if broken and corpus.doctor == "refuse":
+            # Where counts differ too, a shift says in which line.
+            worst = next((finding for finding in broken if finding.kind == "shift"), broken[0])
+            if worst.kind != "shift":
+                for _ in read_pairs(corpus.train):  # what no setting lets through is said by the reader that refuses it
+                    pass
+            raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
         for finding in diagnosis.findings:
-            text = f"{finding.where}: {finding.kind} ({finding.example})" if finding.example else finding.where
-            if finding.severity == "broken" and corpus.doctor == "refuse":
-                raise DragomanError(f"{text}: {finding.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
             if finding.severity != "note":
-                say(f"doctor: {finding.severity}: {text}, {finding.count:,} of {finding.lines:,} pairs")
+                say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.lines:,} pairs")
 
     def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
         return prepare(
@@ -296,5 +302,13 @@ def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
 
 
 def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
+    """The normalised texts of a side. Raises DragomanError at their end where all were blank."""
     normalize = NORMALIZERS[corpus.normalize]
-    return (normalize(pair.src if side == "src" else pair.tgt) for pair in read_pairs(corpus.train))
+    blank = True
+    for pair in read_pairs(corpus.train):
+        text = normalize(pair.src if side == "src" else pair.tgt)
+        blank = blank and not text.strip()
+        yield text
+    if blank:
+        files = files_of(corpus.train)
+        raise DragomanError(f"{show(files[0 if side == 'src' else -1])}: every {side} text is blank")

@@ -65,6 +65,13 @@ def lines_in(stream: BinaryIO, name: str) -> Iterator[str]:
 
     A line ends at LF only and loses one trailing CR; a byte order mark at the very start is dropped; NUL is refused.
     """
+    for number, line in enumerate(raw_lines(stream, name), start=1):
+        text = _decode(line, name, number)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """The lines as bytes, with their line ends. Raises DragomanError for what keeps a line from being read at all."""
     for number in itertools.count(1):
         try:
             line = stream.readline(MAX_LINE_BYTES + 1)
@@ -77,8 +84,9 @@ def lines_in(stream: BinaryIO, name: str) -> Iterator[str]:
             return
         if len(line) > MAX_LINE_BYTES:
             raise DragomanError(f"{name}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; is this a text file?")
-        text = _decode(line, name, number)
-        yield text.removeprefix("\ufeff") if number == 1 else text
+        if number == 1 and (line.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(line)):
+            _refuse_utf16(name)
+        yield line
 
 
 @contextmanager
@@ -120,10 +128,8 @@ def reporting_os_errors(path: Path) -> Iterator[None]:
 
 
 def _decode(line: bytes, name: str, number: int) -> str:
-    if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        _refuse_utf16(name)
     if b"\0" in line:
-        if line.count(b"\0") * 3 >= len(line):
+        if _is_utf16(line):
             _refuse_utf16(name)
         raise DragomanError(f"{name}:{number}: a NUL byte (byte {line.index(0) + 1} of the line): is this a text file?")
     try:
@@ -136,6 +142,11 @@ def _decode(line: bytes, name: str, number: int) -> str:
             f"({error.reason}): convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`"
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def _is_utf16(line: bytes) -> bool:
+    """Whether so many bytes are zero as in a text of ASCII letters, two bytes to each."""
+    return line.count(b"\0") * 3 >= len(line)
 
 
 def _refuse_utf16(name: str) -> NoReturn:
