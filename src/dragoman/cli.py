@@ -145,7 +145,8 @@ def _recipe_for_files(
     languages = (of_file(src) or "src", of_file(tgt) or "tgt")
     directory = run_dir or Path("runs") / f"{languages[0]}-{languages[1]}"
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
-    data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages)
+    doctor = config.override({}, changes).get("corpus", {}).get("doctor", "refuse")
+    data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages, doctor=doctor)
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dragoman import checkpoint
 from dragoman.errors import DragomanError, writing
+from dragoman.recipe.translation import examine
 from dragoman.text.corpus import FilesSource, read_pairs
 from dragoman.text.lines import show
 
@@ -52,11 +53,16 @@ def default_recipe(
     *,
     valid: tuple[str, str] | None = None,
     languages: tuple[str, str] = ("src", "tgt"),
+    doctor: str = "refuse",
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
-    Raises DragomanError for what the readers refuse, and when there are too few pairs to hold some out.
+    Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
+    if valid is None and not checkpoint.steps(Path(run_dir)):
+        # Here, where lines have the numbers that they have in the files, and not where some are missing.
+        examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
+        doctor = "off"
     pairs = sum(1 for _ in read_pairs(FilesSource(src=src, tgt=tgt)))
     if valid is None:
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
@@ -70,6 +76,7 @@ def default_recipe(
             "tgt_lang": languages[1],
             "train": {"type": "files", "src": train[0], "tgt": train[1]},
             "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
+            "doctor": doctor,
         },
         "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},
         "model": {

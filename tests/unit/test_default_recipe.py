@@ -1,7 +1,7 @@
 """A recipe for two bare files: a fair split, fitting sizes, and settings that parse."""
 
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from dragoman.config import parse
 from dragoman.default_recipe import MAX_HELD_OUT, SIZES, default_recipe, hold_out
 from dragoman.errors import DragomanError
 from dragoman.recipe import TranslationRun
-from dragoman.text.corpus import FilesSource
+from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
 
 Lines = list[tuple[str, str]]
 
@@ -166,3 +166,18 @@ def test_unequal_files_are_refused(tmp_path: Path) -> None:
         file.write("one more\n")
     with pytest.raises(DragomanError):
         default_recipe(src, tgt, str(tmp_path / "run"))
+
+
+def test_a_shift_is_told_by_the_line_of_the_file_that_was_given(tmp_path: Path) -> None:
+    pairs = list(islice(read_pairs(DemoSource(split="train")), 600))
+    sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    del sources[299]
+    for name, lines in (("c.de", sources), ("c.en", targets[:-1])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = str(tmp_path / "c.de"), str(tmp_path / "c.en")
+    with pytest.raises(DragomanError, match=r"c\.de:(29[5-9]|30[0-5]): shift .*1 line later") as caught:
+        default_recipe(*files, str(tmp_path / "run"), languages=("de", "en"))
+    assert "corpus.doctor=warn" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    data = default_recipe(*files, str(tmp_path / "run"), languages=("de", "en"), doctor="warn")
+    assert data["corpus"]["doctor"] == "off"  # the files without the held out pairs are not examined again

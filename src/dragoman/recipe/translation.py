@@ -114,35 +114,13 @@ class TranslationJob(Job):
         self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
         self.valid_pairs = list(read_pairs(corpus.valid))
         if not checkpoint.steps(self.run_dir):
-            self.examine()
+            examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
         self.claim()
         tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
         train, train_report = self._encode(tokenizers, "train", corpus.train)
         valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
         self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
         return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
-
-    def examine(self) -> None:
-        """Have the doctor look at the first pairs of the training corpus: a shift is dear to find out about later.
-
-        Raises DragomanError for what makes it unfit, unless the recipe wants to be warned only.
-        """
-        corpus = self.recipe.corpus
-        if corpus.doctor == "off" or not files_of(corpus.train):
-            return
-        languages = corpus.src_lang, corpus.tgt_lang
-        diagnosis = Examination(corpus.train, *languages, limit=EXAMINED).run()
-        broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]
-        if broken and corpus.doctor == "refuse":
-            # Where counts differ too, a shift says in which line.
-            worst = next((finding for finding in broken if finding.kind == "shift"), broken[0])
-            if worst.kind != "shift":
-                for _ in read_pairs(corpus.train):  # what no setting lets through is said by the reader that refuses it
-                    pass
-            raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
-        for finding in diagnosis.findings:
-            if finding.severity != "note":
-                say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.lines:,} pairs")
 
     def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
         return prepare(
@@ -273,6 +251,27 @@ class TranslationJob(Job):
         translator = Translator.load(self.run_dir, which=which, device=device, **options)
         lang = self.recipe.corpus.tgt_lang
         return {name: evaluate(translator, pairs, evaluation, lang).scores for name, pairs in texts.items()}
+
+
+def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
+    """Have the doctor look at the first pairs of a training corpus: a shift is dear to find out about later.
+
+    Raises DragomanError for what makes it unfit, unless `doctor` is to `warn` only, or `off`.
+    """
+    if doctor == "off" or not files_of(source):
+        return
+    diagnosis = Examination(source, src_lang, tgt_lang, limit=EXAMINED).run()
+    broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]
+    if broken and doctor == "refuse":
+        # Where counts differ too, a shift says in which line.
+        worst = next((finding for finding in broken if finding.kind == "shift"), broken[0])
+        if worst.kind != "shift":
+            for _ in read_pairs(source):  # what no setting lets through is said by the reader that refuses it
+                pass
+        raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
+    for finding in diagnosis.findings:
+        if finding.severity != "note":
+            say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.lines:,} pairs")
 
 
 def _prepared_line(split: str, report: PrepareReport) -> str:
