@@ -9,7 +9,10 @@ which words translate each other, is learnt from the pair itself, first along th
 Corpora of any size are read in one pass and in bounded memory.
 """
 
+import functools
+import itertools
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ HELD_BACK = 200
 """Lines at the end of a chunk that are looked at again with the next: a change shows only some lines later."""
 VOCABULARY = 4000
 """The most frequent words of a side, which are all that is looked at."""
+LOOKS = 2048
+"""Hashes of what words look like; two of them may fall together, which then tells a little less."""
 TRANSLATIONS = 3
 """Most probable translations of a word that are kept."""
 ROUNDS = 3
@@ -58,11 +63,12 @@ class Side:
     lengths: Array
     """(lines) log of 1 + characters."""
     ends: Array
-    """(lines) code point of the last character."""
+    """(lines) the place of the last character in `_ENDS`, 0 for all that are not there."""
     words: list[list[int]]
     """Numbers of the frequent words of each line."""
-    looks: list[set[str]]
-    """Numbers as they are, and the first letters of longer words: what may look alike in the other language."""
+    looks: list[list[int]]
+    """Hashes of numbers as they are and of the first letters of longer words: what may look alike in the other
+    language."""
 
 
 class Shifts:
@@ -160,14 +166,21 @@ def _vocabulary(lines: list[list[str]]) -> dict[str, int]:
 def _side(lines: Sequence[str], tokens: list[list[str]], vocabulary: dict[str, int]) -> Side:
     return Side(
         lengths=np.log1p(np.array([len(line) for line in lines], dtype=np.float64)),
-        ends=np.array([ord(line[-1]) if line else 0 for line in map(str.rstrip, lines)], dtype=np.int64),
+        ends=np.array([_ENDS.get(line[-1:], 0) for line in map(str.rstrip, lines)], dtype=np.int64),
         words=[list({vocabulary[word] for word in words if word in vocabulary}) for words in tokens],
-        looks=[{word if word[0].isdigit() else word[:5] for word in words if _telling(word)} for words in tokens],
+        looks=[list({look for look in map(_look, words) if look >= 0}) for words in tokens],
     )
 
 
-def _telling(word: str) -> bool:
-    return word[0].isdigit() or len(word) >= 4
+@functools.lru_cache(maxsize=100_000)
+def _look(word: str) -> int:
+    """What a word looks like, -1 for short ones."""
+    if word[0].isdigit() or len(word) >= 4:
+        return zlib.crc32((word if word[0].isdigit() else word[:5]).encode()) % LOOKS
+    return -1
+
+
+_ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
 
 
 # -- how telling it is -----------------------------------------------------------------------------------------------
@@ -200,56 +213,55 @@ class _Seen:
     """The features of pairs of lines of two sides."""
 
     def __init__(self, src: Side, tgt: Side, shift: int, lexicon: Array, telling: Array, tgt_words: int) -> None:
-        self.src, self.tgt, self.shift = src, tgt, shift
-        counts = [len(words) for words in src.words]
-        rows = np.repeat(np.arange(len(counts)), counts)
-        words = np.array([word for line in src.words for word in line], dtype=np.int64)
-        known = telling[words, 0] > 0 if len(words) else np.zeros(0, dtype=bool)
+        self.src, self.shift, self.size = src, shift, len(tgt.words)
+        self.lengths, self.ends = np.append(tgt.lengths, 0.0), np.append(tgt.ends, 0)
+        rows, words = _flat(src.words)
+        known = telling[words, 0] > 0
         self.rows, words = rows[known], words[known]
         self.wanted, self.weights = lexicon[words], telling[words]  # (words of all lines, TRANSLATIONS)
-        self.possible = np.bincount(self.rows, self.weights[:, 0], minlength=len(counts))
-        self.has = np.zeros((len(tgt.words) + 1, tgt_words + 1), dtype=bool)  # the last row and column stay False
-        for row, line in enumerate(tgt.words):
-            self.has[row, line] = True
+        self.possible = np.bincount(self.rows, self.weights[:, 0], minlength=len(src.words))
+        self.has = _table(tgt.words, tgt_words + 1)  # whose last column stays False, for words without translations
+        self.look_rows, self.looks = _flat(src.looks)
+        self.looked = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
+        self.looks_like = _table(tgt.looks, LOOKS)
+        self.shown: Array = np.asarray(self.looks_like.any(axis=1))
 
     def features(self, offset: int) -> list[Array]:
         """For each source line and the target line `offset` further: one bin number for each kind, -1: nothing seen."""
-        count, size = len(self.src.words), len(self.tgt.words)
+        count = len(self.src.words)
         places = np.arange(count) + offset + self.shift
-        there = (places >= 0) & (places < size)
-        places = np.where(there, places, size)
-        lengths = np.append(self.tgt.lengths, 0.0)[places] - self.src.lengths
-        ends = np.append(self.tgt.ends, 0)[places]
+        there = (places >= 0) & (places < self.size)
+        places = np.where(there, places, self.size)
+        lengths = self.lengths[places] - self.src.lengths
         found = np.where(self.has[places[self.rows][:, None], self.wanted], self.weights, 0.0).max(axis=1, initial=0.0)
         explained = np.bincount(self.rows, found, minlength=count)
         share = explained / np.maximum(self.possible, 1e-9)
-        alike = np.array(
-            [
-                -1
-                if place == size or not (mine and self.tgt.looks[place])
-                else min(3, len(mine & self.tgt.looks[place]))
-                for mine, place in zip(self.src.looks, places.tolist(), strict=True)
-            ]
-        )
+        shared = np.bincount(self.look_rows, self.looks_like[places[self.look_rows], self.looks], minlength=count)
+        alike = np.where(self.looked & self.shown[places], np.minimum(shared, 3).astype(int), -1)
         translated = np.where(self.possible > 0, np.minimum(share * (BINS - 1), BINS - 1).astype(int), -1)
         binned = np.clip(np.round(lengths * 6) + 12, 0, 24).astype(int)
-        both = _end_class(self.src.ends) * len(_ENDS) + _end_class(ends)
+        both = self.src.ends * (len(_ENDS) + 1) + self.ends[places]
         return [np.where(there, feature, -1) for feature in (binned, both, alike, translated)]
 
 
-_ENDS = [0, *map(ord, ".!?:;,\"'”。！？…)")]
+def _flat(lines: list[list[int]]) -> tuple[Array, Array]:
+    """(row, number) of all numbers of all lines."""
+    counts = [len(numbers) for numbers in lines]
+    numbers = np.fromiter(itertools.chain.from_iterable(lines), dtype=np.int64, count=sum(counts))
+    return np.repeat(np.arange(len(lines)), counts), numbers
 
 
-def _end_class(ends: Array) -> Array:
-    """The place of each last character in `_ENDS`, that of 0 for all that are not there."""
-    table = {code: number for number, code in enumerate(_ENDS)}
-    return np.array([table.get(code, 0) for code in ends.tolist()])
+def _table(lines: list[list[int]], width: int) -> Array:
+    """(lines + 1, width) whether a line has a number; the last row is that of lines that are not there."""
+    table = np.zeros((len(lines) + 1, width), dtype=bool)
+    table[_flat(lines)] = True
+    return table
 
 
 _Table = Array
 """(bins) log of how much more probable each bin is where lines belong together."""
 
-_SIZES = (25, len(_ENDS) ** 2, 4, BINS)
+_SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)
 _TRUST = 0.7
 """The kinds of evidence are not independent of each other, so each counts for less than it says."""
 

@@ -139,6 +139,9 @@ def script_of(text: str) -> tuple[str, int]:
     if text.isascii():
         count = sum(map(str.isalpha, text))
         return ("Latin", count) if count else ("", 0)
+    latin = len(_LETTERS["Latin"].findall(text))
+    if 2 * latin > len(text):
+        return "Latin", latin
     counts = Counter({script: len(letters.findall(text)) for script, letters in _LETTERS.items()})
     script, count = counts.most_common(1)[0]
     return (script, count) if count else ("", 0)
