@@ -7,9 +7,6 @@ Each is made from one good corpus of 400 pairs and given to everything that meet
 - doctor: it can be trained on, and the doctor finds it (training refuses what the doctor calls broken);
 - dropped: the pairs are left out, and counted by reason;
 - tolerated: on purpose, and what comes out of it is looked at.
-
-Corpora of several parts with weights (a weight too few, negative, not a number, all zero) are not here: Dragoman mixes
-no corpora yet.
 """
 
 import gzip
@@ -23,7 +20,7 @@ import sys
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,7 +34,7 @@ from dragoman.errors import DragomanError
 from dragoman.recipe import TranslationRun
 from dragoman.recipe.job import dropped_text
 from dragoman.recipe.translation import Prepared, TranslationJob
-from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, Source, TsvSource, read_pairs
+from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource, read_pairs
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 
 DOCUMENT = Path(__file__).parents[2] / "docs/bad-corpora.md"
@@ -1073,6 +1070,85 @@ VOCABULARY = [
     ),
 ]
 
+
+def weighted(weights: list[str]) -> Source:
+    return replace(files(), weights=write("weights", weights))  # type: ignore[type-var]
+
+
+def every_other_pair() -> None:
+    source = weighted(["0.5"] * PAIRS)
+    assert [pair.line for pair in read_pairs(source)] == list(range(2, PAIRS + 1, 2))
+    assert prepared(source).train_report.pairs_read == PAIRS // 2
+
+
+def mixed(**settings: Any) -> Source:
+    write("other.de", GOOD.src[:10])
+    write("other.en", GOOD.tgt[:10])
+    parts = [{"type": "files", "src": f"{name}.de", "tgt": f"{name}.en"} for name in ("corpus", "other")]
+    files()
+    return parse(MixSource, {"type": "mix", "sources": parts, **settings}, "corpus.train")
+
+
+def twice_and_never() -> None:
+    source = mixed(weights=[0, 2.5])
+    assert [pair.src for pair in read_pairs(source)] == [GOOD.src[row] for row in range(10) for _ in range(2 + row % 2)]
+    assert prepared(source).train_report.pairs_read == 25
+    assert Examination(source, "de", "en").run().src_lines == PAIRS + 10
+
+
+MIXTURES = [
+    Case(
+        "a file of weights with a line too few",
+        lambda: weighted(["1"] * (PAIRS - 1)),
+        "refused",
+        "weights has fewer lines than there are pairs",
+    ),
+    Case(
+        "a file of weights with a line too many",
+        lambda: weighted(["1"] * (PAIRS + 1)),
+        "refused",
+        "weights has more lines than there are pairs",
+    ),
+    Case(
+        "a negative weight",
+        lambda: weighted(["1"] * (BAD - 1) + ["-1"] + ["1"] * (PAIRS - BAD)),
+        "refused",
+        "weights:40: a weight of -1: give one from 0 to 1000",
+    ),
+    Case(
+        "a weight that is not a number (NaN)",
+        lambda: weighted(["1"] * (BAD - 1) + ["nan"] + ["1"] * (PAIRS - BAD)),
+        "refused",
+        "weights:40: a weight of nan: give one from 0 to 1000",
+    ),
+    Case(
+        "a weight that is a word",
+        lambda: weighted(["1"] * (BAD - 1) + ["much"] + ["1"] * (PAIRS - BAD)),
+        "refused",
+        "weights:40: 'much' is not a number",
+    ),
+    Case(
+        "a mixture whose weights are all 0",
+        lambda: mixed(weights=[0, 0]),
+        "refused",
+        "corpus.train: all weights are 0: nothing would be left",
+    ),
+    Case(
+        "a mixture with a weight too few",
+        lambda: mixed(weights=[1]),
+        "refused",
+        "corpus.train: 1 weights for 2 sources: give one for each",
+    ),
+    Case(
+        "a mixture with a negative weight",
+        lambda: mixed(weights=[1, -1]),
+        "refused",
+        "corpus.train: `weights.1`: should be greater than or equal to 0 (given: -1)",
+    ),
+    Case("weights of one half", every_other_pair, "tolerated", "every other pair, the same in each epoch"),
+    Case("weights of 0 and 2.5", twice_and_never, "tolerated", "none of the one, each of the other two or three times"),
+]
+
 SECTIONS = {
     "Encoding": ENCODING,
     "Lines": LINES,
@@ -1082,6 +1158,7 @@ SECTIONS = {
     "TSV and JSONL": RECORDS,
     "Content": CONTENT,
     "Vocabulary and ids": VOCABULARY,
+    "Mixtures": MIXTURES,
 }
 CASES = [case for cases in SECTIONS.values() for case in cases]
 
@@ -1259,8 +1336,7 @@ so: `python tests/system/test_bad_corpora.py > docs/bad-corpora.md`.
 - **dropped**: the pairs are left out and counted, in the words shown.
 - **tolerated**: on purpose.
 
-The good corpus has 400 pairs, and line 40 is the bad one where a single one is. "…" is what was left out here. Mixtures
-of corpora with weights are not in the table, as there are none yet.
+The good corpus has 400 pairs, and line 40 is the bad one where a single one is. "…" is what was left out here.
 """
 
 

@@ -18,7 +18,7 @@ from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
-from dragoman.text.corpus import FilesSource, Pair, Source, files_of, read_pairs
+from dragoman.text.corpus import FilesSource, MixSource, Pair, Source, files_of, read_pairs, unweighted
 from dragoman.text.languages import language_of
 from dragoman.text.lines import open_bytes, raw_lines, show
 
@@ -134,8 +134,10 @@ class Examination:
     diagnosis: Diagnosis = field(init=False)
 
     def __post_init__(self) -> None:
+        self.source = unweighted(self.source)
         files = files_of(self.source) or [Path(f"the {self.source.type} corpus")]
-        self.names = show(files[0]), show(files[-1])
+        mixed = isinstance(self.source, MixSource)
+        self.names = ("the mix's source", "the mix's target") if mixed else (show(files[0]), show(files[-1]))
         self.diagnosis = Diagnosis(*self.names)
         self.leakage = [(test.name, Leakage(test.src), Leakage(test.tgt)) for test in self.tests]
         self.hashes = array("q")

@@ -10,9 +10,10 @@ Labelled texts, plain text and images are read in `labelled.py`, `plain.py` and 
 import hashlib
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -29,9 +30,14 @@ from dragoman.text.toy import ToySource
 from dragoman.version import __version__
 
 __all__ = [
-    "AnySource", "CorpusConfig", "DemoSource", "FilesSource", "JsonlSource", "Pair", "Source", "ToySource", "TsvSource",
+    "AnySource", "CorpusConfig", "DemoSource", "FilesSource", "JsonlSource", "MixSource", "Pair", "Source", "ToySource",
+    "TsvSource",
     "contents", "files_of", "find", "fingerprint", "lines_in", "read_lines", "read_pairs",
 ]  # fmt: skip
+
+
+MAX_WEIGHT = 1000.0
+"""A pair that comes more often than that in an epoch is a mistake."""
 
 
 @settings
@@ -41,6 +47,8 @@ class FilesSource:
     type: Literal["files"] = "files"
     src: str
     tgt: str
+    weights: str | None = None
+    """A third file, of one number a line: how often the pair comes in an epoch (2: twice; of pairs with 0.5, half)."""
 
 
 @settings
@@ -82,7 +90,25 @@ class DemoSource:
     seed: int = 1
 
 
-Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource, by_type]
+PairSource = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource, by_type]
+
+
+@settings
+class MixSource:
+    """Several corpora as one: `weights` say how often the pairs of each come in an epoch; all once, if not given."""
+
+    type: Literal["mix"] = "mix"
+    sources: Annotated[list[PairSource], Field(min_length=1)]
+    weights: list[Annotated[float, Field(ge=0, le=MAX_WEIGHT)]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and len(self.weights) != len(self.sources):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.sources)} sources: give one for each")
+        if self.weights is not None and not any(self.weights):
+            raise ValueError("all weights are 0: nothing would be left")
+
+
+Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource | MixSource, by_type]
 
 AnySource = Source | ExampleSource | PlainSource | IdxSource
 """What any kind of model is trained on: pairs, labelled texts, plain text, images."""
@@ -117,8 +143,11 @@ def read_pairs(source: Source) -> Iterator[Pair]:
     Raises DragomanError at the first thing that is wrong, with file and line; at the end if line counts differ.
     """
     match source:
-        case FilesSource():
+        case FilesSource(weights=None):
             return _pairs_of_files(find(source.src), find(source.tgt))
+        case FilesSource():
+            weights = find(source.weights or "")
+            return _weighted(_pairs_of_files(find(source.src), find(source.tgt)), _weights_of(weights), show(weights))
         case TsvSource():
             return _pairs_of_tsv(source, find(source.path))
         case JsonlSource():
@@ -127,6 +156,20 @@ def read_pairs(source: Source) -> Iterator[Pair]:
             return _pairs_of_demo(source)
         case ToySource():
             return (Pair(number, *pair) for number, pair in enumerate(toy.pairs(source), start=1))
+        case MixSource():
+            return _pairs_of_mix(source)
+
+
+def unweighted(source: Source) -> Source:
+    """The same pairs, each of them once."""
+    match source:
+        case FilesSource():
+            return replace(source, weights=None)
+        case MixSource():
+            sources: list[Any] = [unweighted(part) for part in source.sources]
+            return replace(source, weights=None, sources=sources)
+        case _:
+            return source
 
 
 def files_of(source: AnySource) -> list[Path]:
@@ -139,7 +182,9 @@ def contents(source: AnySource) -> dict[str, str]:
 
     A corpus that was moved or is named by another path is the same corpus. Nothing for what the program makes.
     """
-    if isinstance(source, ConcatSource):  # a list is one setting, so that how its parts are read counts here too
+    if isinstance(
+        source, ConcatSource | MixSource
+    ):  # a list is one setting, so that how its parts are read counts here too
         parts = "".join(map(fingerprint, source.sources))
         return {"sources": hashlib.sha256(parts.encode()).hexdigest()}
     return {setting: _digest(files) for setting, files in _files_by_setting(source).items()}
@@ -159,14 +204,15 @@ def fingerprint(source: AnySource) -> str:
 def _files_by_setting(source: AnySource) -> dict[str, list[Path]]:
     match source:
         case FilesSource():
-            return {"src": [find(source.src)], "tgt": [find(source.tgt)]}
+            weights = {"weights": [find(source.weights)]} if source.weights else {}
+            return {"src": [find(source.src)], "tgt": [find(source.tgt)], **weights}
         case TsvSource() | JsonlSource() | LabelledSource() | TextSource():
             return {"path": [find(source.path)]}
         case IdxSource():
             return {"images": [find(source.images)], "labels": [find(source.labels)]}
         case LanguagesSource():
             return {f"files.{label}": list(map(find, paths)) for label, paths in source.files.items()}
-        case ConcatSource():
+        case ConcatSource() | MixSource():
             return {"sources": [path for part in source.sources for path in files_of(part)]}
         case _:  # made by the program, or a share of another source
             return {}
@@ -193,6 +239,37 @@ def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
                 "translation of line n of the other; find the line that is missing or was cut in two"
             )
         yield Pair(line, *texts)
+
+
+def _weights_of(path: Path) -> Iterator[float]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            weight = float(line)
+        except ValueError as error:
+            raise DragomanError(f"{show(path)}:{number}: {line[:40]!r} is not a number") from error
+        if not 0 <= weight <= MAX_WEIGHT:  # nor NaN, which is not between them either
+            raise DragomanError(f"{show(path)}:{number}: a weight of {weight:g}: give one from 0 to {MAX_WEIGHT:g}")
+        yield weight
+
+
+def _weighted(pairs: Iterator[Pair], weights: Iterator[float], name: str) -> Iterator[Pair]:
+    """Each pair as often as its weight says; a fraction is added to the next weight: with 0.5, every other pair."""
+    total, given = 0.0, 0
+    for pair, weight in itertools.zip_longest(pairs, weights):
+        if pair is None or weight is None:
+            raise DragomanError(f"{name} has {'more' if pair is None else 'fewer'} lines than there are pairs")
+        total += weight
+        while given < math.floor(total + 1e-9):
+            given += 1
+            yield pair
+
+
+def _pairs_of_mix(source: MixSource) -> Iterator[Pair]:
+    number = itertools.count(1)
+    for part, weight in zip(source.sources, source.weights or [1.0] * len(source.sources), strict=True):
+        pairs, weights = itertools.tee(read_pairs(part))
+        for pair in _weighted(pairs, (weight for _ in weights), part.type):
+            yield Pair(next(number), pair.src, pair.tgt)
 
 
 def _pairs_of_tsv(source: TsvSource, path: Path) -> Iterator[Pair]:
