@@ -13,6 +13,7 @@ from dragoman.config import parse, to_dict
 from dragoman.decoding import beam
 from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Slots, best_tokens, padded
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
+from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
 from dragoman.errors import DragomanError
 from dragoman.models import TransformerConfig
@@ -333,3 +334,77 @@ def test_no_search_goes_beyond_the_positions_that_a_model_has() -> None:
         endless = DecodingConfig(beam_size=beam_size, min_length=30)
         found = search(model, src, src > 0, endless)
         assert [len(hypotheses[0].ids) for hypotheses in found] == [12, 12]
+
+
+def contains(ids: list[int], sequence: tuple[int, ...]) -> bool:
+    return any(tuple(ids[i : i + len(sequence)]) == sequence for i in range(len(ids)))
+
+
+def repeats(ids: list[int], size: int) -> bool:
+    ngrams = [tuple(ids[i : i + size]) for i in range(len(ids) - size + 1)]
+    return len(set(ngrams)) < len(ngrams)
+
+
+ALLOWED: dict[str, tuple[dict[str, Any], list[Rule], Any]] = {
+    "no token twice": ({"no_repeat_ngram": 1}, [], lambda ids: not repeats(ids, 1)),
+    "no bigram twice": ({"no_repeat_ngram": 2}, [], lambda ids: not repeats(ids, 2)),
+    "no trigram twice": ({"no_repeat_ngram": 3}, [], lambda ids: not repeats(ids, 3)),
+    "a token is banned": ({}, [Ban(((5,),))], lambda ids: 5 not in ids),
+    "sequences are banned": (
+        {},
+        [Ban(((5, 6), (4, 4, 5)))],
+        lambda ids: not contains(ids, (5, 6)) and not contains(ids, (4, 4, 5)),
+    ),
+    "it begins with two tokens": ({}, [BeginWith({0: [6, 4]})], lambda ids: ids[:2] == [6, 4]),
+    "all at once": (
+        {"no_repeat_ngram": 2, "min_length": 2},
+        [BeginWith({0: [5]}), Ban(((6, 4),))],
+        lambda ids: ids[:1] == [5] and not repeats(ids, 2) and not contains(ids, (6, 4)) and len(ids) >= 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize("name", ALLOWED)
+def test_rules_leave_the_best_of_what_they_allow(name: str, penalty: LengthPenalty) -> None:
+    """A beam as wide as the space against enumeration."""
+    model = random_model(5, vocab=7)
+    settings, rules, allowed = ALLOWED[name]
+    every = [
+        hypothesis for hypothesis in enumerated(model, 0, [4, 5, 6], penalty, longest=5) if allowed(hypothesis.ids)
+    ]
+    config = parse(DecodingConfig, {"beam_size": 100, "n_best": 20, "length_penalty": to_dict(penalty), **settings})
+    (found,) = search(model, *sources(0), config, max_lengths=torch.tensor([5]), rules=rules)
+    assert_same(found, every[:20])
+    greedy = parse(DecodingConfig, {"beam_size": 1, "length_penalty": to_dict(penalty), **settings})
+    ((single,),) = search(model, *sources(0), greedy, max_lengths=torch.tensor([5]), rules=rules)
+    assert allowed(single.ids)
+
+
+def test_what_was_written_before_is_less_probable() -> None:
+    model, penalty = random_model(6, vocab=7), AveragePenalty()
+    every = []
+    for hypothesis in enumerated(model, 0, [4, 5, 6], penalty, longest=4):
+        tokens = [*hypothesis.ids, EOS]
+        steps = [model.log_prob(0, tokens[: i + 1]) - model.log_prob(0, tokens[:i]) for i in range(len(tokens))]
+        log_prob = sum(
+            step * (1.5 if token in tokens[:i] else 1)
+            for i, (step, token) in enumerate(zip(steps, tokens, strict=True))
+        )
+        every.append(Hypothesis(hypothesis.ids, log_prob / len(tokens), log_prob))
+    every.sort(key=lambda hypothesis: -hypothesis.score)
+    config = DecodingConfig(beam_size=60, n_best=15, repetition_penalty=1.5)
+    (found,) = search(model, *sources(0), config, max_lengths=torch.tensor([4]))
+    assert_same(found, every[:15])
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_prefix_is_that_of_its_own_sentence_in_any_batch(beam_size: int) -> None:
+    model, config = random_model(7, vocab=7), DecodingConfig(beam_size=beam_size)
+    rules = [BeginWith({0: [6, 6, 4], 2: [5]})]
+    lengths = torch.tensor([6, 6, 6])
+    together = search(model, *sources(0, 1, 2), config, max_lengths=lengths, rules=rules)
+    assert together[0][0].ids[:3] == [6, 6, 4]
+    assert together[2][0].ids[:1] == [5]
+    assert_same(together[1], search(model, *sources(1), config, max_lengths=lengths[:1])[0])
+    assert_same(together[0], search(model, *sources(0), config, max_lengths=lengths[:1], rules=rules)[0])

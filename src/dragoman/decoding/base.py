@@ -1,6 +1,7 @@
 """What every search shares: its settings, its result, the ranking of next tokens, the slots of a shrinking batch."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from dragoman.config import settings
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
+from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule
 from dragoman.errors import DragomanError
 
 ROW_MULTIPLE = 8
@@ -33,12 +35,25 @@ class DecodingConfig:
     min_length: int = Field(default=0, ge=0)
     n_best: int = Field(default=1, ge=1)
     ban_unk: bool = True
+    no_repeat_ngram: int = Field(default=0, ge=0)
+    """So many tokens in a row may not come twice in a translation; 0: anything may."""
+    repetition_penalty: float = Field(default=1.0, ge=1.0)
+    """What the log probability of a token that was written before is multiplied with."""
 
     def __post_init__(self) -> None:
         if self.n_best > self.beam_size:
             raise ValueError(
                 f"n_best {self.n_best} is more than beam_size {self.beam_size}: lower n_best or raise beam_size"
             )
+
+    def rules(self) -> list[Rule]:
+        """The rules that these settings ask for."""
+        rules: list[Rule] = []
+        if self.repetition_penalty > 1.0:
+            rules.append(RepetitionPenalty(self.repetition_penalty))
+        if self.no_repeat_ngram:
+            rules.append(NoRepeatNgram(self.no_repeat_ngram))
+        return rules
 
 
 @dataclass(frozen=True)
@@ -69,16 +84,24 @@ def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[
 
 
 def best_tokens(
-    logits: Float[Tensor, "rows vocab"], k: int, banned: list[int]
+    logits: Float[Tensor, "rows vocab"],
+    k: int,
+    banned: list[int],
+    rules: Sequence[Rule] = (),
+    prefixes: Int[Tensor, "rows length"] | None = None,
+    sentences: Sequence[int] = (),
 ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
     """The k most probable next tokens of each row, best first: (log probabilities in float32, ids).
 
     Of two tokens with the same probability the smaller id is first (unless more tokens are equal than are asked for:
     then `topk` has chosen among them). Columns that banned tokens leave empty have -inf.
     Asks for as many more than k as are banned and strikes those out afterwards, so that nothing of the size of the
-    vocabulary is copied but the log-softmax itself.
+    vocabulary is copied but the log-softmax itself, in which `rules` may lower what they want.
     """
     log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+    for rule in rules:
+        assert prefixes is not None
+        rule(log_probs, prefixes, sentences)
     top, ids = log_probs.topk(min(k + len(banned), logits.size(1)), dim=1, sorted=False)
     ids, order = ids.sort(dim=1)
     struck = torch.isin(ids, torch.tensor(banned, device=ids.device))
@@ -100,6 +123,10 @@ class Slots:
     def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0) -> None:
         self.sentences = [*range(num_sentences), *[self.CLOSED] * spare]
         self.rows_per_slot = rows_per_slot
+
+    def of_rows(self) -> list[int]:
+        """The sentence of each row of the model's batch, -1 where there is none."""
+        return [sentence for sentence in self.sentences for _ in range(self.rows_per_slot)]
 
     def close(self, done: list[bool]) -> list[tuple[int, int]]:
         """Close the slots whose sentence is done: their (slot, sentence), each sentence once."""

@@ -40,6 +40,7 @@ lose nothing more and be as long as is allowed, say 4 tokens: ln 0.32 / 4 = -0.2
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +58,7 @@ from dragoman.decoding.base import (
     check_finite,
     divisors,
 )
+from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState, Seq2SeqModel
 
 
@@ -93,6 +95,7 @@ def beam_search(
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
     spare: int = 0,
+    rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `spare` rows hold none.
 
@@ -112,7 +115,8 @@ def beam_search(
     for length in range(1, longest + 1):
         logits, state = model.step(beams.prefixes[:, :, -1].flatten(), state)
         # At most one continuation of a prefix ends in </s>, so beam + 1 of each are enough to go on with `beam`.
-        log_probs, ids = best_tokens(logits, beam + 1, banned_ids(config, specials, length))
+        banned, prefixes = banned_ids(config, specials, length), beams.prefixes.flatten(0, 1)
+        log_probs, ids = best_tokens(logits, beam + 1, banned, rules, prefixes, slots.of_rows())
         ranked = rank_candidates(
             beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam))
         )  # (slots, 2 * beam)

@@ -1,5 +1,7 @@
 """Greedy search: the most probable token, again and again. What a beam of 1 means here."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -14,6 +16,7 @@ from dragoman.decoding.base import (
     check_finite,
     divisors,
 )
+from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState, Seq2SeqModel
 
 
@@ -24,6 +27,7 @@ def greedy_search(
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
     spare: int = 0,
+    rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
     """One hypothesis for each sentence, one row of `state`: finished by `</s>`, or cut at its `max_lengths`.
 
@@ -41,7 +45,8 @@ def greedy_search(
 
     for length in range(1, longest + 1):
         logits, state = model.step(tokens[:, -1], state)
-        step_log_probs, ids = best_tokens(logits, 1, banned_ids(config, specials, length))
+        banned = banned_ids(config, specials, length)
+        step_log_probs, ids = best_tokens(logits, 1, banned, rules, tokens, slots.sentences)
         log_probs = log_probs + step_log_probs[:, 0]
         tokens = torch.cat([tokens, ids], dim=1)
 

@@ -1,5 +1,7 @@
 """Step 8: encode once and search. The one door to the searches; `search` is all that other code calls."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -7,6 +9,7 @@ from torch import Tensor
 from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
 from dragoman.decoding.beam import beam_search
 from dragoman.decoding.greedy import greedy_search
+from dragoman.decoding.rules import Rule
 from dragoman.models.base import Seq2SeqModel
 
 __all__ = ["SPECIALS", "DecodingConfig", "Hypothesis", "Specials", "default_max_lengths", "search"]
@@ -23,12 +26,13 @@ def search(
     *,
     max_lengths: Int[Tensor, " batch"] | None = None,
     specials: Specials = SPECIALS,
+    rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
     `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
-    where it has one, holds for both. A beam of 1 is greedy search. Dropout is off while it searches, whatever mode the
-    model is in, and the mode is put back afterwards.
+    where it has one, holds for both. `rules` come after those of the settings (`rules.py`). A beam of 1 is greedy
+    search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
 
     Raises DragomanError when the model's logits are not numbers.
     """
@@ -49,7 +53,9 @@ def search(
         state = model.start(model.encode(src[rows], src_mask[rows]))
         if num_slots < len(rows):
             state = state.reorder(torch.arange(num_slots, device=src.device))
-        return find(model, state, config, max_lengths[rows[:num_slots]], specials, spare=num_slots - batch)
+        return find(
+            model, state, config, max_lengths[rows[:num_slots]], specials, num_slots - batch, (*config.rules(), *rules)
+        )
     finally:
         model.train(was_training)
 

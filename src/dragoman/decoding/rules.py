@@ -1,0 +1,111 @@
+"""Rules of a search: what the next token may not be, or is made less probable for, whatever the model says.
+
+A rule changes the log probabilities of each row's next tokens in place, having seen the row's prefix. It only ever
+lowers them, as the beam search's stopping rule relies on it, and looks at each row by itself, so that a translation
+does not depend on what is translated beside it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """One rule of a search."""
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        prefixes: Int[Tensor, "rows length"],
+        sentences: Sequence[int],
+    ) -> None:
+        """Lower `log_probs` where the rule wants it. `prefixes` begin with `<s>`; `sentences` are the numbers of the
+        rows' sentences in the call of the search, -1 for rows that hold none."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoRepeatNgram:
+    """No `size` tokens in a row may come twice in a hypothesis (Paulus et al. 2017, section 2.5)."""
+
+    size: int
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        prefixes: Int[Tensor, "rows length"],
+        sentences: Sequence[int],
+    ) -> None:
+        written = prefixes[:, 1:]
+        length, size = written.size(1), self.size
+        if length < size:
+            return
+        windows = written.unfold(1, size, 1)  # (rows, length - size + 1, size): all n-grams there are
+        last = written[:, length - size + 1 :]  # the beginning of the one that the next token would end
+        rows, places = (windows[:, :, :-1] == last[:, None, :]).all(dim=2).nonzero(as_tuple=True)
+        log_probs[rows, windows[rows, places, -1]] = -math.inf
+
+
+@dataclass(frozen=True)
+class RepetitionPenalty:
+    """A token that stands in the hypothesis already has `factor` times its log probability (after Keskar et al. 2019,
+    section 4.1, who divide logits; a log probability is never positive, so one formula does)."""
+
+    factor: float
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        prefixes: Int[Tensor, "rows length"],
+        sentences: Sequence[int],
+    ) -> None:
+        written = prefixes[:, 1:]
+        log_probs.scatter_(1, written, log_probs.gather(1, written) * self.factor)
+
+
+@dataclass(frozen=True)
+class Ban:
+    """Sequences of tokens that may not be written."""
+
+    sequences: tuple[tuple[int, ...], ...]
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        prefixes: Int[Tensor, "rows length"],
+        sentences: Sequence[int],
+    ) -> None:
+        for *start, last in self.sequences:
+            if not start:
+                log_probs[:, last] = -math.inf
+            elif len(start) < prefixes.size(1):
+                wanted = torch.tensor(start, device=prefixes.device)
+                log_probs[(prefixes[:, -len(start) :] == wanted).all(dim=1), last] = -math.inf
+
+
+@dataclass(frozen=True)
+class BeginWith:
+    """Hypotheses of a sentence begin with these tokens; other sentences are free."""
+
+    prefixes: Mapping[int, Sequence[int]]
+    """By the number of the sentence."""
+
+    def __call__(
+        self,
+        log_probs: Float[Tensor, "rows vocab"],
+        prefixes: Int[Tensor, "rows length"],
+        sentences: Sequence[int],
+    ) -> None:
+        place = prefixes.size(1) - 1
+        for row, sentence in enumerate(sentences):
+            wanted = self.prefixes.get(sentence, ())
+            if place < len(wanted):
+                kept = log_probs[row, wanted[place]].clone()
+                log_probs[row] = -math.inf
+                log_probs[row, wanted[place]] = kept
