@@ -1,0 +1,65 @@
+"""Several models as one: what they say is averaged token by token, so every search works with them as with one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from dragoman.models.base import DecoderState, Seq2SeqModel
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """The states of the models."""
+
+    states: tuple[DecoderState, ...]
+
+    def reorder(self, rows: Int[Tensor, " new_rows"]) -> "EnsembleState":
+        return EnsembleState(tuple(state.reorder(rows) for state in self.states))
+
+
+class Ensemble(Seq2SeqModel):
+    """The models may be of any families, as long as they read and write the same vocabularies.
+
+    Its logits are log probabilities already: the logarithm of the mean of the models' probabilities, in float32.
+    """
+
+    def __init__(self, models: Sequence[Seq2SeqModel]) -> None:
+        super().__init__()
+        first = models[0]
+        sizes = {(model.src_vocab_size, model.tgt_vocab_size) for model in models}
+        assert len(sizes) == 1, "models of one vocabulary"
+        self.models: nn.ModuleList = nn.ModuleList(models)
+        self.src_vocab_size, self.tgt_vocab_size = first.src_vocab_size, first.tgt_vocab_size
+        limits = [model.max_target_length for model in models if model.max_target_length is not None]
+        self.max_target_length = min(limits, default=None)
+
+    def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> tuple[Any, ...]:
+        return tuple(model.encode(src, src_mask) for model in self._each())
+
+    def decode(
+        self, tgt_in: Int[Tensor, "batch tgt_len"], memory: tuple[Any, ...]
+    ) -> Float[Tensor, "batch tgt_len vocab"]:
+        return _mean([model.decode(tgt_in, part) for model, part in zip(self._each(), memory, strict=True)])
+
+    def start(self, memory: tuple[Any, ...]) -> EnsembleState:
+        return EnsembleState(tuple(model.start(part) for model, part in zip(self._each(), memory, strict=True)))
+
+    def step(
+        self, prev: Int[Tensor, " rows"], state: EnsembleState
+    ) -> tuple[Float[Tensor, "rows vocab"], EnsembleState]:
+        found = [model.step(prev, part) for model, part in zip(self._each(), state.states, strict=True)]
+        return _mean([logits for logits, _ in found]), EnsembleState(tuple(part for _, part in found))
+
+    def _each(self) -> list[Seq2SeqModel]:
+        return [model for model in self.models if isinstance(model, Seq2SeqModel)]
+
+
+def _mean(logits: list[Tensor]) -> Tensor:
+    """log of the mean of softmax(logits)."""
+    log_probs = torch.stack([one.log_softmax(dim=-1, dtype=torch.float32) for one in logits])
+    return log_probs.logsumexp(dim=0) - math.log(len(logits))
