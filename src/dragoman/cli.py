@@ -51,6 +51,7 @@ Overrides = Annotated[
 ]
 Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
 LengthPenalty = Annotated[
     float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")
@@ -160,6 +161,7 @@ def translate(
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
     ] = None,
+    ensemble: Ensemble = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -171,7 +173,11 @@ def translate(
     from dragoman.translator import STREAM_LINES, Translator, check_run_dir
 
     translator = Translator.load(
-        check_run_dir(run), which=which, device=device, **_decoding(beam_size, length_penalty, n_best)
+        check_run_dir(run),
+        which=which,
+        device=device,
+        ensemble=ensemble or (),
+        **_decoding(beam_size, length_penalty, n_best),
     )
     lines, interactive = _input(input)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
@@ -345,6 +351,7 @@ def evaluate(
     min_context: Annotated[
         int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
     ] = None,
+    ensemble: Ensemble = None,
     which: Which = "best",
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -366,7 +373,7 @@ def evaluate(
         names=name or [],
         which=which,
         device=device,
-        **_given(tokenize=tokenize, min_context=min_context),
+        **_given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
         **_decoding(beam_size, length_penalty),
     )
     if as_json:

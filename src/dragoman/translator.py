@@ -17,6 +17,7 @@ from dragoman.decoding.search import DecodingConfig, search
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import ModelConfig, Seq2SeqModel
+from dragoman.models.ensemble import Ensemble
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
@@ -61,12 +62,21 @@ class Translator:
         self.device = device or torch.device("cpu")
 
     @classmethod
-    def load(cls, run: str | Path, *, which: str = "best", device: str = "auto", **decoding: Any) -> "Translator":
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        which: str = "best",
+        device: str = "auto",
+        ensemble: Sequence[str | Path] = (),
+        **decoding: Any,
+    ) -> "Translator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
-        `decoding` are fields of `DecodingConfig`; `alpha` changes that of the recipe's own length penalty.
+        `decoding` are fields of `DecodingConfig`; `alpha` changes that of the recipe's own length penalty. `ensemble`:
+        further runs, of the same tokenizer, whose models (their `best`) translate together with this one.
 
-        Raises DragomanError when the run holds no checkpoint that verifies or its parts do not fit together.
+        Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
         run_dir = Path(run)
         source = run_dir / "config.yaml"
@@ -78,10 +88,11 @@ class Translator:
             settings["length_penalty"] = {"type": "average", **kind, "alpha": settings.pop("alpha")}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
-        union = cast(Any, ModelConfig)  # which mypy does not take for a type
-        settled = config.parse(union, recipe.get("model", {}), f"{source}: model")
-        path = checkpoint.select(run_dir, which)
-        model = checkpoint.restored(path, lambda: build_model(settled, tokenizers))
+        model = _model(run_dir, which, tokenizers)
+        if ensemble:
+            for other in map(Path, ensemble):
+                _require_same_tokenizer(run_dir, other)
+            model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         return cls(
             model.to(chosen).eval(),
@@ -113,7 +124,7 @@ class Translator:
             yield from self.n_best(chunk)
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The `decoding.n_best` best translations of each sentence, best first.
+        """The `decoding.n_best` best translations of each sentence, best first; no text twice.
 
         A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
         ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
@@ -135,9 +146,11 @@ class Translator:
             for row, hypotheses in zip(
                 rows, search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding), strict=True
             ):
-                results[row] = [
-                    Translation(self.tokenizers.tgt.decode(item.ids), item.score, item.log_prob) for item in hypotheses
-                ]
+                found: dict[str, Translation] = {}  # what is spelt with other tokens is the same translation
+                for item in hypotheses:
+                    text = self.tokenizers.tgt.decode(item.ids)
+                    found.setdefault(text, Translation(text, item.score, item.log_prob))
+                results[row] = list(found.values())
         return results
 
     def _parts(self, sentence: str) -> list[list[int]]:
@@ -198,6 +211,32 @@ def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:
             parts += split_long(piece.strip(), count, limit)
             held = ""
     return [part.strip() for part in [*parts, held] if part.strip()]
+
+
+def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel:
+    """The model of a run with the weights of a checkpoint."""
+    recipe = read_run(run_dir, "translation")
+    union = cast(Any, ModelConfig)  # which mypy does not take for a type
+    settings = config.parse(union, recipe.get("model", {}), f"{run_dir / 'config.yaml'}: model")
+    return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
+
+
+def _require_same_tokenizer(run_dir: Path, other: Path) -> None:
+    """Raises DragomanError unless two runs have the same tokenizer, byte for byte."""
+    read_run(other, "translation")
+    first, second = (
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.suffix in (".json", ".model")
+        }
+        for folder in (run_dir / "tokenizer", other / "tokenizer")
+    )
+    if first != second:
+        raise DragomanError(
+            f"{other}: its tokenizer is another one than that of {run_dir}: the models of an ensemble need one; train "
+            "them on the same corpus with the same `tokenizer:`"
+        )
 
 
 def check_run_dir(run: str | Path) -> Path:

@@ -119,3 +119,23 @@ def test_a_bare_string_is_refused() -> None:
     for method in (Translator.translate, Translator.n_best):
         with pytest.raises(TypeError, match=r"give a list of sentences.*\['ein bier'\]"):
             method(object.__new__(Translator), "ein bier")
+
+
+def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> None:
+    alone = Translator.load(run, device="cpu", beam_size=3)
+    twice = Translator.load(run, device="cpu", beam_size=3, ensemble=[run])
+    assert twice.translate(LINES) == alone.translate(LINES)
+    other = shutil.copytree(run, tmp_path / "other")
+    assert Translator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
+    save_tokenizers(train_tokenizers(WordsConfig(), lambda: iter(LINES[:2]), lambda: iter(LINES)), other / "tokenizer")
+    with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
+        Translator.load(run, device="cpu", ensemble=[other])
+    with pytest.raises(DragomanError, match="nowhere"):
+        Translator.load(run, device="cpu", ensemble=[tmp_path / "nowhere"])
+
+
+def test_no_text_comes_twice_among_the_n_best(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = Translator.load(run, device="cpu", beam_size=4, n_best=4)
+    monkeypatch.setattr(type(translator.tokenizers.tgt), "decode", lambda self, ids: str(list(ids)[:1]))
+    found = [item.text for item in translator.n_best(LINES[:1])[0]]
+    assert len(found) == len(set(found)) < 4
