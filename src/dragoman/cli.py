@@ -268,6 +268,35 @@ def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int |
 
 
 @app.command()
+def score(
+    run: Run,
+    src: Annotated[Path, typer.Option(help="Source text.")],
+    tgt: Annotated[Path, typer.Option(help="Its translations: line n translates line n.")],
+    length_penalty: LengthPenalty = None,
+    ensemble: Ensemble = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """How probable a run finds given translations: `score, tab, log probability` (nats) for each pair of lines.
+
+    Example: dragoman score runs/mine --src test.de --tgt test.en
+    """
+    from dragoman.text.corpus import FilesSource, read_pairs
+    from dragoman.translator import Translator, check_run_dir
+
+    pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
+    translator = Translator.load(
+        check_run_dir(run), which=which, device=device, ensemble=ensemble or (), **_decoding(None, length_penalty)
+    )
+    for scored in translator.score(pairs):
+        if as_json:
+            typer.echo(json.dumps(scored._asdict(), ensure_ascii=False))
+        else:
+            typer.echo(f"{scored.score:.6f}\t{scored.log_prob:.6f}")
+
+
+@app.command()
 def generate(
     run: Run,
     prompt: Annotated[str, typer.Option(help="Text to continue. [default: none, a line begins]")] = "",

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from dragoman import checkpoint, config
-from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.device import pick_device
@@ -22,7 +22,7 @@ from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
-from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
 BATCH_TOKENS = 1024
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
@@ -40,6 +40,17 @@ class Translation:
     text: str
     score: float
     log_prob: float
+
+
+class Scored(NamedTuple):
+    """How probable a model finds a given translation."""
+
+    score: float
+    """Its log probability under the length penalty: what a search would have ranked it by."""
+    log_prob: float
+    """In nats, `</s>` counted."""
+    tokens: list[tuple[str, float]]
+    """Each token and its log probability after those before it, `</s>` the last."""
 
 
 class Translator:
@@ -152,6 +163,41 @@ class Translator:
                     found.setdefault(text, Translation(text, item.score, item.log_prob))
                 results[row] = list(found.values())
         return results
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
+        """How probable the model finds given translations: of (source, translation) pairs, in order.
+
+        Nothing is cut or left out. Raises DragomanError, naming the pair, for a blank side or a source of more tokens
+        than are translated at once (`max_src_tokens`).
+        """
+        encoded = []
+        for number, (src, tgt) in enumerate(pairs, start=1):
+            ids = self.tokenizers.src.encode(self.normalize(src)), self.tokenizers.tgt.encode(self.normalize(tgt))
+            for side, found in zip(("source", "translation"), ids, strict=True):
+                if not found:
+                    raise DragomanError(f"pair {number:,}: the {side} is blank: it has no probability")
+            if len(ids[0]) > self.max_src_tokens:
+                raise DragomanError(
+                    f"pair {number:,}: the source has {len(ids[0])} tokens; a translator reads up to "
+                    f"{self.max_src_tokens} at once: cut it"
+                )
+            encoded.append(ids)
+        results: list[Scored | None] = [None] * len(pairs)
+        widths = [max(len(src), len(tgt)) for src, tgt in encoded]
+        self.model.eval()
+        for rows in BatchPlan.even_batches(widths, BATCH_TOKENS, WIDTH_MULTIPLE):
+            batch = collate([encoded[row] for row in rows]).to(self.device)
+            log_probs = self.model(batch.src, batch.src_mask, batch.tgt_in).log_softmax(dim=-1, dtype=torch.float32)
+            found = log_probs.gather(2, batch.tgt_out[:, :, None])[:, :, 0]  # (batch, tgt_len)
+            for row, values in zip(rows, found.tolist(), strict=True):
+                ids = encoded[row][1]
+                pieces = [*self.tokenizers.tgt.pieces(ids), SPECIALS[EOS_ID]]
+                tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
+                total = sum(value for _, value in tokens)
+                divisor = self.decoding.length_penalty.divisor(len(tokens))
+                results[row] = Scored(total / divisor, total, tokens)
+        return [result for result in results if result is not None]
 
     def _parts(self, sentence: str) -> list[list[int]]:
         """The ids of a sentence: none for a blank one, one list, or several for one that is too long."""

@@ -139,3 +139,40 @@ def test_no_text_comes_twice_among_the_n_best(run: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(type(translator.tokenizers.tgt), "decode", lambda self, ids: str(list(ids)[:1]))
     found = [item.text for item in translator.n_best(LINES[:1])[0]]
     assert len(found) == len(set(found)) < 4
+
+
+def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: Path) -> None:
+    translator = Translator.load(run, device="cpu", beam_size=4, n_best=4)
+    pairs, expected = [], []
+    for line, found in zip(LINES, translator.n_best(LINES), strict=True):
+        for item in found:
+            if item.text and translator.tokenizers.tgt.decode(translator.tokenizers.tgt.encode(item.text)) == item.text:
+                pairs.append((line, item.text))
+                expected.append(item)
+    scored = translator.score(pairs)
+    assert len(pairs) >= 5
+    for one, item in zip(scored, expected, strict=True):  # some were cut at the longest length, before their </s>
+        assert item.log_prob in (
+            pytest.approx(one.log_prob, abs=1e-4),
+            pytest.approx(one.log_prob - one.tokens[-1][1], abs=1e-4),
+        )
+    assert any(
+        item.log_prob == pytest.approx(one.log_prob, abs=1e-4) for one, item in zip(scored, expected, strict=True)
+    )
+    for one in scored:
+        assert one.tokens[-1][0] == "</s>"
+        assert sum(value for _, value in one.tokens) == pytest.approx(one.log_prob, abs=1e-5)
+        assert one.score == pytest.approx(one.log_prob / len(one.tokens), abs=1e-6)
+
+
+def test_scores_do_not_depend_on_neighbours_and_blanks_have_none(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    pairs = [(LINES[i % 4], LINES[(3 * i) % 4]) for i in range(9)]
+    alone = [translator.score([pair])[0] for pair in pairs]
+    for one, other in zip(translator.score(pairs), alone, strict=True):
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+    for pair, message in [(("a", " "), "pair 1: the translation is blank"), (("", "a"), "the source is blank")]:
+        with pytest.raises(DragomanError, match=message):
+            translator.score([pair])
+    with pytest.raises(DragomanError, match="reads up to 12"):
+        translator.score([("a cat " * 20, "a")])
