@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from dragoman import storage
 from dragoman.errors import DragomanError
+from dragoman.files import read_text
 from dragoman.ranking import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
@@ -62,7 +63,7 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
         _drop(final)  # the same step again, after a checkpoint of it failed to verify
         storage.rename(partial, final)
         storage.sync(final.parent)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         storage.remove(partial)
         needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
         raise DragomanError(
@@ -74,6 +75,13 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
 
 def verify(path: Path) -> None:
     """Raise DragomanError, naming the file, unless every file of the checkpoint is as its manifest says."""
+    try:
+        _verify(path)
+    except OSError as error:  # a disk that cannot read a file holds a damaged one
+        raise DragomanError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
+
+
+def _verify(path: Path) -> None:
     manifest = _read_json(path / MANIFEST)
     files = manifest.get("files")
     if not isinstance(files, dict) or "state.json" not in files:
@@ -99,9 +107,9 @@ def steps(run_dir: Path) -> list[Path]:
     return sorted(found, key=step_of)
 
 
-def newest(run_dir: Path, complain: Any = None) -> Path | None:
-    """The newest checkpoint that verifies, or None. `complain(text)` is told of each that does not."""
-    for path in reversed(steps(run_dir)):
+def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = None) -> Path | None:
+    """The newest checkpoint (`among` some) that verifies, or None. `complain(text)` is told of each that does not."""
+    for path in reversed(steps(run_dir) if among is None else among):
         try:
             verify(path)
             return path
@@ -258,9 +266,7 @@ def _state_or_none(path: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise DragomanError(f"{path}: of more than {MAX_JSON_BYTES:,} bytes; it is no file of a checkpoint")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_text(path, MAX_JSON_BYTES))
     except FileNotFoundError as error:
         raise DragomanError(f"{path}: missing; the checkpoint is not complete") from error
     except DragomanError:

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ import typer
 from dragoman.cli_doctor import doctor
 from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError, writing
+from dragoman.lock import locked
 from dragoman.progress import clock, say, seconds_of
 from dragoman.text.languages import of_file
 from dragoman.version import __version__
@@ -102,6 +104,7 @@ def train(
     """
     from dragoman import recipe as recipes
 
+    started = time.monotonic()
     changes = list(overrides or [])
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
@@ -114,10 +117,16 @@ def train(
             raise DragomanError(
                 "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
             )
-        settings = recipes.load(recipe, changes)
+        owned: Any = contextlib.nullcontext()
     else:
-        settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
-    result = recipes.run(settings, seconds)
+        owned = locked(_directory_for_files(src, tgt, run_dir))  # pairs are held out in there before the run begins
+    with owned:
+        if recipe is not None:
+            settings = recipes.load(recipe, changes)
+        else:
+            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
+        left = None if seconds is None else seconds - (time.monotonic() - started)
+        result = recipes.run(settings, left)
     outcome = result.outcome
     if outcome.reason == "interrupted":
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
@@ -125,6 +134,13 @@ def train(
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     say(f"run {result.run_dir}, report {result.report}")
     say(result.next_command)
+
+
+def _directory_for_files(src: Path | None, tgt: Path | None, run_dir: Path | None) -> Path:
+    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages."""
+    if src is None or tgt is None:
+        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+    return run_dir or Path("runs") / f"{of_file(src) or 'src'}-{of_file(tgt) or 'tgt'}"
 
 
 def _recipe_for_files(
@@ -139,12 +155,12 @@ def _recipe_for_files(
     from dragoman.default_recipe import default_recipe
     from dragoman.recipe import TranslationRun
 
-    if src is None or tgt is None:
-        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+    directory = _directory_for_files(src, tgt, run_dir)
+    assert src is not None
+    assert tgt is not None
     if (valid_src is None) != (valid_tgt is None):
         raise DragomanError("give both --valid-src and --valid-tgt, or neither")
     languages = (of_file(src) or "src", of_file(tgt) or "tgt")
-    directory = run_dir or Path("runs") / f"{languages[0]}-{languages[1]}"
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
     doctor = config.override({}, changes).get("corpus", {}).get("doctor", "refuse")
     data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages, doctor=doctor)

@@ -17,6 +17,7 @@ import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dragoman.errors import DragomanError
+from dragoman.files import read_text
 
 T = TypeVar("T")
 
@@ -40,6 +41,8 @@ class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win)."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: no mapping")
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -59,9 +62,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
     """
     try:
-        if Path(path).stat().st_size > MAX_BYTES:
-            raise DragomanError(f"{path}: of more than {MAX_BYTES:,} bytes; is it a recipe?")
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(Path(path), MAX_BYTES)
     except DragomanError:
         raise
     except FileNotFoundError as error:
@@ -80,8 +81,16 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
         data = None if node is None else loader.construct_document(node)
     except RecursionError as error:
         raise DragomanError(f"{source}: nested too deeply") from error
-    except yaml.YAMLError as error:
-        raise DragomanError(f"{source}: not valid YAML: {' '.join(str(error).split())}") from error
+    except DragomanError:
+        raise
+    except (
+        yaml.YAMLError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:  # a date of no calendar, `!!int x`
+        raise DragomanError(f"{source}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -120,8 +129,8 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
             place = place[parent]
         try:
             place[last] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise DragomanError(f"override {text!r}: the value is not valid YAML") from error
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise DragomanError(f"override {text[:200]!r}: the value is not valid YAML") from error
     return result
 
 

@@ -62,7 +62,7 @@ def default_recipe(
     if valid is None and not checkpoint.steps(Path(run_dir)):
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
-        doctor = "off"
+        doctor = "skip"
     pairs = sum(1 for _ in read_pairs(FilesSource(src=src, tgt=tgt)))
     if valid is None:
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")

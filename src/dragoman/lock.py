@@ -17,21 +17,29 @@ from dragoman.progress import clock, say
 LOCK = "lock.json"
 """File of a run directory that says who works in it."""
 
+_owned: set[Path] = set()
+"""The directories that this process owns."""
+
 
 @contextmanager
 def locked(run_dir: Path) -> Iterator[None]:
     """Own a run directory, which is made if it is not there, and goes again if nothing was put into it.
 
     The operating system holds the lock for as long as this process lives and not a moment longer, so that the lock of
-    one that was killed is taken over without a question; the file only says who it was. Raises DragomanError naming
-    process, machine and age when another process has it.
+    one that was killed is taken over without a question; the file only says who it was. Whoever owns it already may
+    take it again. Raises DragomanError naming process, machine and age when another process has it.
     """
+    owned = run_dir.resolve()
+    if owned in _owned:
+        yield
+        return
     made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
     path = run_dir / LOCK
     with writing(run_dir, "choose another run_dir=..."):
         run_dir.mkdir(parents=True, exist_ok=True)
         file = _own(path)
     with file:
+        _owned.add(owned)
         try:
             with writing(path, "choose another run_dir=..."):
                 file.truncate(0)
@@ -39,6 +47,7 @@ def locked(run_dir: Path) -> Iterator[None]:
                 file.flush()
             yield
         finally:
+            _owned.discard(owned)
             with contextlib.suppress(OSError):  # a directory that holds something stays
                 path.unlink()
                 for directory in made:

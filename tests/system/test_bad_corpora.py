@@ -1201,7 +1201,7 @@ def found_by_the_doctor(source: Source, case: Case) -> tuple[str, list[str]]:
 @that_are("refused")
 def test_refused(case: Case) -> None:
     with pytest.raises(DragomanError) as caught:
-        prepared(case.make(), corpus=corpus_settings(case, "off"))
+        prepared(case.make(), corpus=corpus_settings(case, "skip"))
     message = str(caught.value)
     assert matches(message, case.says), message
     assert "\n" not in message
@@ -1236,7 +1236,7 @@ def test_trained_on(case: Case) -> None:
         assert matches(str(caught.value), case.says), caught.value
         assert "\n" not in str(caught.value)
         assert not Path("run").exists()
-    kept = prepared(source, corpus=corpus_settings(case, "off" if broken else "refuse"))
+    kept = prepared(source, corpus=corpus_settings(case, "skip" if broken else "refuse"))
     assert case.becomes is None or stored(kept) == case.becomes
     assert dropped_text(kept.train_report.dropped) == (case.says if case.done == "dropped" else "none")
 

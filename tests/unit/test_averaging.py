@@ -35,7 +35,7 @@ def test_ema_equals_a_loop_with_its_early_decay(tmp_path: Path) -> None:
         averager.update(model, step)
         decays.append(min(0.8, (1 + step) / (10 + step)))
         expected = decays[-1] * expected + (1 - decays[-1]) * values.double()
-    average = averager.average(model)
+    average = averager.average(model, 9)
     assert average is not None
     torch.testing.assert_close(average["weight"], expected.float(), rtol=1e-5, atol=1e-6)
     assert decays[0] == 2 / 11  # the first weights, which are random, are soon forgotten
@@ -45,7 +45,7 @@ def test_ema_equals_a_loop_with_its_early_decay(tmp_path: Path) -> None:
 
 def test_ema_is_apart_from_the_weights(tmp_path: Path) -> None:
     model = model_of([1.0, 2.0])
-    average = EmaConfig().build(model, tmp_path).average(model)
+    average = EmaConfig().build(model, tmp_path).average(model, 9)
     set_weights(model, [5.0, 5.0])
     assert average is not None
     assert average["weight"].tolist() == [[1.0, 2.0]]
@@ -57,13 +57,13 @@ def test_ema_goes_on_from_what_a_checkpoint_holds(tmp_path: Path) -> None:
     for step in range(1, 11):
         set_weights(model, [float(step), -float(step)])
         if step == 5:
-            saved = stopped.average(model)
+            saved = stopped.average(model, 9)
             assert saved is not None
             stopped = EmaConfig(decay=0.9).build(model_of([7.0, 7.0]), tmp_path)
             stopped.load(saved)
         straight.update(model, step)
         stopped.update(model, step)
-    first, second = straight.average(model), stopped.average(model)
+    first, second = straight.average(model, 9), stopped.average(model, 9)
     assert first is not None
     assert second is not None
     assert torch.equal(first["weight"], second["weight"])
@@ -80,7 +80,7 @@ def test_last_is_the_mean_of_now_and_the_validated_checkpoints_before(
         score = None if step == 3 else 1.0  # 3 was saved because the run was stopped, which must change nothing
         checkpoint.save(tmp_path, step, {"model": weights}, {"step": step, "score": score})
     model = model_of([8.0, 8.0])
-    average = LastConfig(checkpoints=count).build(model, tmp_path).average(model)
+    average = LastConfig(checkpoints=count).build(model, tmp_path).average(model, 9)
     assert average is not None
     torch.testing.assert_close(average["weight"], torch.full((1, 2), expected))
     assert model.weight.tolist() == [[8.0, 8.0]]
@@ -88,7 +88,7 @@ def test_last_is_the_mean_of_now_and_the_validated_checkpoints_before(
 
 def test_last_before_the_first_checkpoint_is_the_weights(tmp_path: Path) -> None:
     model = model_of([1.5, 2.5])
-    average = LastConfig().build(model, tmp_path).average(model)
+    average = LastConfig().build(model, tmp_path).average(model, 9)
     assert average is not None
     assert torch.equal(average["weight"], model.weight)
 
@@ -98,7 +98,7 @@ def test_last_leaves_out_a_damaged_checkpoint_and_says_so(tmp_path: Path, capsys
         checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
     damaged = checkpoint.steps(tmp_path)[-1] / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    average = LastConfig(checkpoints=3).build(model_of([5.0, 5.0]), tmp_path).average(model_of([5.0, 5.0]))
+    average = LastConfig(checkpoints=3).build(model_of([5.0, 5.0]), tmp_path).average(model_of([5.0, 5.0]), 9)
     assert average is not None
     assert torch.equal(average["weight"], torch.full((1, 2), 3.0))
     assert "left out of the average" in capsys.readouterr().err
@@ -109,8 +109,7 @@ def test_last_leaves_out_checkpoints_of_later_steps(tmp_path: Path) -> None:
         checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
     model = model_of([6.0, 6.0])
     averager = LastConfig(checkpoints=3).build(model, tmp_path)
-    averager.update(model, 3)  # the run went back to step 2 and has come to 3 again
-    average = averager.average(model)
+    average = averager.average(model, 3)  # the run went back to step 2 and has come to 3 again
     assert average is not None
     assert torch.equal(average["weight"], torch.full((1, 2), 3.0))  # of 1, 2 and the weights
 
@@ -119,7 +118,7 @@ def test_none_keeps_no_average(tmp_path: Path) -> None:
     model = model_of([1.0])
     averager = NoAveragingConfig().build(model, tmp_path)
     averager.update(model, 1)
-    assert averager.average(model) is None
+    assert averager.average(model, 9) is None
     with applied(model, None):
         assert model.weight.item() == 1.0
 

@@ -223,3 +223,15 @@ def test_changes_are_told_by_dotted_key_none_for_a_side_without_it() -> None:
     new = {"a": {"b": 1, "c": {"d": 3}}, "same": [1], "came": {"x": 1}}
     assert changes(old, new) == [("a.c.d", 2, 3), ("gone", 1, None), ("came", None, {"x": 1})]
     assert changes(old, old) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 2024-13-45", "a: " + "9" * 5000, "a: !!int x", "a: !!bool x", "a: !!map [a]", "a: !!set [x]",
+             "a: !!timestamp x", "a: !!float x", "!!map abc"]
+)  # fmt: skip
+def test_values_that_are_none_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "recipe.yaml").write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"recipe.yaml: ") as caught:
+        read_yaml(tmp_path / "recipe.yaml")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000

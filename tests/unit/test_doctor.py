@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,41 @@ def test_shifted_lines_are_put_together_again(offset: int) -> None:
     kept = [(one.text, other.text) for _, one, other in pairs if one and other]
     assert all(one == other for one, other in kept)
     assert len(kept) >= 78
+
+
+def test_a_line_end_in_disguise_does_not_shift_what_is_mended() -> None:
+    for text in ("a &#10; b", "a&NewLine;b", "a &#xA;&#13; b"):
+        assert mended(text).split() == ["a", "b"]
+        assert not set(mended(text)) & set("\n\r")
+
+
+def test_counts_that_no_shift_explains_are_not_mended(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    source = written(tmp_path, good)
+    lines = (tmp_path / "c.de").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "c.de").write_text("".join(f"{line}\n" for line in [*lines[:30], *lines[100:120], *lines[30:]]))
+    examination = Examination(source, "de", "en")
+    assert "unequal line counts" in found(examination.run())
+    with pytest.raises(DragomanError, match=r"c.de has 420 lines but .*c.en has 400, and no shift"):
+        fix(examination, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_pairs_in_another_language_are_dropped_by_whoever_can_tell(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    pairs = [("C'est une phrase en français.", "This is a sentence in French."), *good]
+    english = {text for _, text in pairs}
+
+    def identify(texts: Sequence[str]) -> list[str]:
+        return ["en" if text in english else "fr" if "français" in text else "de" for text in texts]
+
+    examination = Examination(written(tmp_path, pairs), "de", "en", identify=identify)
+    assert found(examination.run())["wrong language"][1:] == (1, "c.de:1")
+    assert fix(examination, tmp_path / "out").dropped["wrong language"] == 1
+
+
+def test_long_lines_are_not_kept_whole(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    from dragoman.doctor.examine import LONG_LINE, sides_of
+
+    source = written(tmp_path, [*good, ("x" * 100_000, "long")])
+    (tmp_path / "c.en").write_bytes((tmp_path / "c.en").read_bytes()[:-5] + b"\xff" * 100_000 + b"\n")
+    for side in sides_of(source, ("a", "b"), Diagnosis("a", "b")):
+        assert max(len(line.text) for line in side) == LONG_LINE

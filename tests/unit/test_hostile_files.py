@@ -127,6 +127,16 @@ def linked(folder: Path) -> None:
     (folder / "state.json").symlink_to(folder.parent.parent / "elsewhere.json")
 
 
+def endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def piped(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def tokenizer(name: str, data: bytes) -> Callable[[Path], None]:
     def harm(run: Path) -> None:
         path = run / "tokenizer" / name
@@ -171,6 +181,10 @@ RUNS: dict[str, Callable[[Path], None]] = {
     "a manifest that names a file above": in_manifest("../../../../etc/hosts"),
     "a manifest that names a file by its whole path": in_manifest("/etc/hosts"),
     "a state that is a link": in_checkpoint(linked),
+    "a manifest that is a link to zeros without end": in_checkpoint(lambda folder: endless(folder / "MANIFEST.json")),
+    "a tokenizer that is a link to zeros without end": lambda run: endless(run / "tokenizer/tokenizers.json"),
+    "subwords that are a link to zeros without end": lambda run: endless(run / "tokenizer/shared/sentencepiece.model"),
+    "settings that are a pipe": lambda run: piped(run / "config.yaml"),
     "a tokenizer of another type": tokenizer("tokenizers.json", b'{"shared": "os.system"}'),
     "a tokenizer's settings of 100,000 levels": tokenizer("shared/config.json", b"[" * 100_000),
     "a tokenizer's settings of 70 megabytes": tokenizer("shared/config.json", b'{"a": "' + b"x" * 70 * 2**20 + b'"}'),

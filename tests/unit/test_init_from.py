@@ -89,3 +89,32 @@ def test_another_model_or_no_run_is_refused(tmp_path: Path, first: Path) -> None
         begun(settings(tmp_path, "second", *SECOND, d_model=16), first)
     with pytest.raises(DragomanError, match="nowhere: not a run directory"):
         begun(settings(tmp_path, "third", *SECOND), tmp_path / "nowhere")
+
+
+def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
+    from torch import nn
+
+    from dragoman.recipe.init_from import begin_with
+
+    run = tmp_path / "old"
+    run.mkdir()
+    (run / "config.yaml").write_text("task: classification\n")
+    head = nn.ModuleDict({"head": nn.Linear(2, 3)})
+    old = {name: torch.ones_like(tensor) for name, tensor in checkpoint.weights(head).items()}
+    checkpoint.save(run, 1, {"model": old}, {"step": 1, "score": 1.0})
+    before = head["head"].weight.clone()
+    lines = begin_with(head, str(run), {"head": (["a", "b", "c"], ["x", "y", "z"])})
+    assert torch.equal(head["head"].weight, before)
+    assert any("0 of 3 rows" in line for line in lines)
+    begin_with(head, str(run), {"head": (["a", "y", "c"], ["x", "y", "z"])})
+    assert head["head"].weight[1].tolist() == [1.0, 1.0]
+    assert torch.equal(head["head"].weight[0], before[0])
+
+
+def test_a_damaged_checkpoint_of_its_own_does_not_hide_the_other_run(tmp_path: Path, first: Path) -> None:
+    data = config.override(settings(tmp_path, "second", *SECOND), [f"init_from={first}", "training.max_steps=3"])
+    recipes.run(parse(TranslationRun, data))
+    for path in checkpoint.steps(tmp_path / "second"):
+        (path / "state.json").write_text("{}")
+    result = recipes.run(parse(TranslationRun, data))
+    assert result.outcome.step == 3

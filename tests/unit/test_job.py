@@ -193,8 +193,16 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
 def test_a_run_that_was_never_validated_has_no_best_score(
     recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = SimpleNamespace(step=5, resume=lambda path: None, outcome=lambda reason: Outcome(reason, 5, 0, None, 1.0))
-    monkeypatch.setattr(TranslationJob, "_trainer", lambda *_: trainer)
+    trainer = SimpleNamespace(
+        step=5,
+        why_done="max_steps",
+        stop_asked=False,
+        log=SimpleNamespace(forget=lambda kind: None),
+        resume=lambda path: None,
+        end=lambda: Outcome("max_steps", 5, 0, None, 1.0),
+    )
+    monkeypatch.setattr(TranslationJob, "_trainer", lambda *_, **__: trainer)
+    monkeypatch.setattr(TranslationJob, "_is_done", lambda *_: True)
     monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()

@@ -4,8 +4,8 @@
     diagnosis = examination.run()
     print(diagnosis.verdict, diagnosis.findings)
 
-Files of any size are read once, side by side, in bounded memory (eight bytes a pair, for duplicates); `fix` reads them
-again and writes what is left of them.
+Files of any size are read once, side by side; what is kept of a pair are eight bytes, and some more of one that comes
+again. `fix` reads them again and writes what is left of them.
 """
 
 from dragoman.doctor.examine import Examination, HeldOut, Identify

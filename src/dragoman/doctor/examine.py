@@ -81,7 +81,7 @@ def _looked_at(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
     """A text with what is wrong with it, which is added to the diagnosis."""
     if len(text) > LONG_LINE:
         diagnosis.add("very long line", name, number, f"{len(text):,} characters: {text[:60]}")
-        return Line(text, ["very long line"])
+        return Line(text[:LONG_LINE], ["very long line"])  # it is no sentence, and thousands of lines are held together
     wrong = wrong_with(text)
     for kind in wrong:
         diagnosis.add(kind, name, number, text)
@@ -108,7 +108,7 @@ def _line(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
     except UnicodeDecodeError as error:
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         diagnosis.add("not UTF-8", name, number, f"byte {error.start + 1} (0x{raw[error.start]:02X}): {text}")
-        return Line(text, ["not UTF-8"])
+        return Line(text[:LONG_LINE], ["not UTF-8"])
     text = text.removesuffix("\n").removesuffix("\r")
     if number == 1 and text.startswith("\ufeff"):
         diagnosis.add("byte order mark", name, 1)
@@ -149,6 +149,8 @@ class Examination:
         self.expected: list[str | None] = [None, None]
         self.ratio: tuple[float, float] | None = None
         self.languages = Counter[str](), Counter[str]()
+        self.cut = False
+        """Whether there is more than `limit` pairs."""
         self.texts = [0, 0]
         """Lines of each side that are not blank."""
 
@@ -166,6 +168,7 @@ class Examination:
                 self._chunk(first, chunk)
                 first += len(chunk)
                 bar.advance(len(chunk))
+            self.cut = next(both, None) is not None
         if not any(kind == "unreadable" for kind, _ in diagnosis.found):
             self._whole()
         return diagnosis
@@ -257,7 +260,7 @@ class Examination:
         self._duplicates()
         self._swapped()
         if min(lines) >= FEWEST_FOR_ALIGNMENT and ("swapped sides", self.names[0]) not in diagnosis.found:
-            self.found_shifts = self.shifts.finish()
+            self.found_shifts = self.shifts.finish(complete=not self.cut)
             self._alignment(self.found_shifts, lines)
 
     def _duplicates(self) -> None:

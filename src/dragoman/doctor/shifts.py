@@ -105,20 +105,17 @@ class Shifts:
         elif -ahead > CHUNK:
             del self.tgt[CHUNK + ahead :]
 
-    def finish(self) -> list[Shift]:
-        """The shifts of everything that was added, first to last."""
+    def finish(self, *, complete: bool = True) -> list[Shift]:
+        """The shifts of everything that was added, first to last; `complete`: both files have come to their ends."""
         if self.src:
-            self._look(len(self.src), last=True)
-        merged: list[tuple[int, int | None]] = []
-        for start, offset in self.segments:
-            if not merged or merged[-1][1] != offset:
-                merged.append((start, offset))
+            self._look(len(self.src), last=True, complete=complete)
+        merged = _without_blips(self.segments, self.done)
         starts = [start for start, _ in merged[1:]] + [None]
         return [
             Shift(start + 1, offset, end) for (start, offset), end in zip(merged, starts, strict=True) if offset != 0
         ]
 
-    def _look(self, count: int, *, last: bool) -> None:
+    def _look(self, count: int, *, last: bool, complete: bool = True) -> None:
         """Settle the offsets of the next `count` source lines."""
         looked = len(self.src) if last else count + HELD_BACK
         src, tgt = self.src[:looked], self.tgt[: looked + 2 * self.max_offset + (self.done - self.tgt_first)]
@@ -126,14 +123,12 @@ class Shifts:
             self.learnt = _learn(src, tgt, self.max_offset)
         evidence = self.learnt.evidence(src, tgt, self.done - self.tgt_first)
         # At the very end both sides must end together: nothing else would explain all of their lines.
-        end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last else None
+        end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last and complete else None
         path = _viterbi(evidence, self.state, end, self.max_offset)[:count]
         self.belief += float(np.append(evidence, np.zeros((looked, 1)), axis=1)[np.arange(count), path].sum())
-        states = _without_blips(path)
-        changes = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist()]
-        for place in changes:
-            self.segments.append((self.done + place, self._offset(int(states[place]))))
-        self.state = int(states[-1])
+        for place in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
+            self.segments.append((self.done + place, self._offset(int(path[place]))))
+        self.state = int(path[-1])
         del self.src[:count]
         self.done += count
         drop = max(0, self.done - self.max_offset - self.tgt_first)
@@ -408,11 +403,18 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
     return path
 
 
-def _without_blips(states: Array) -> Array:
-    """The states without stretches that are too short to be believed, which take the state before them."""
-    states = states.copy()
-    starts = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
-    for before, start, end in zip(starts, starts[1:], starts[2:], strict=False):
-        if end - start < SHORTEST and end < len(states) and before < start:
-            states[start:end] = states[start - 1]
-    return states
+def _without_blips(segments: list[tuple[int, int | None]], lines: int) -> list[tuple[int, int | None]]:
+    """(first line, offset) of stretches, without those that are too short to be believed, and none like the one before.
+
+    >>> _without_blips([(0, 0), (50, 1), (53, 0), (90, 2)], lines=200)
+    [(0, 0), (90, 2)]
+    """
+    merged: list[tuple[int, int | None]] = []
+    ends = [start for start, _ in segments[1:]] + [lines]
+    for (start, offset), end in zip(segments, ends, strict=True):
+        together = bool(merged) and merged[-1][1] == offset
+        if not together and (end - start >= SHORTEST or not merged):
+            merged.append((start, offset))
+    if len(merged) > 1 and merged[1][0] < SHORTEST:  # the first lines of all
+        merged = [(0, merged[1][1]), *merged[2:]]
+    return merged

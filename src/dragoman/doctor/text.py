@@ -58,7 +58,7 @@ def mended(text: str) -> str:
         return text
     text = decoded_twice(text)
     text = _unescaped(_TAG.sub("", text))
-    text = _PATTERNS["line separator inside"].sub(" ", text)
+    text = _PATTERNS["line separator inside"].sub(" ", text.replace("\n", " "))  # an entity may stand for a line end
     for kind in ("control character", "byte order mark inside", "invisible character"):
         text = _PATTERNS[kind].sub("", text)
     return unicodedata.normalize("NFC", text).strip()

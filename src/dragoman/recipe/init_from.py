@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from dragoman import checkpoint
@@ -37,8 +36,8 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
         if mapped.shape[1:] != old.shape[1:]:
             taken[name] = old  # told with all others that differ
             continue
-        mine, others = (torch.tensor(column, dtype=torch.long) for column in zip(*found, strict=True))
-        mapped[mine.to(mapped.device)] = old[others].to(mapped)
+        mine, others = [row for row, _ in found], [row for _, row in found]
+        mapped[mine] = old[others].to(mapped)
         taken[name] = mapped
         lines.append(f"{name}: {len(found):,} of {len(named[0]):,} rows are those of the other run, the others are new")
     try:

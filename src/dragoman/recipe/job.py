@@ -38,6 +38,12 @@ MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validat
 IDENTITY = "identity.json"
 """File of a run directory: what the run is trained on, by content."""
 
+ANNEALED = ("linear", "cosine")
+"""Schedules whose rate ends at 0."""
+
+WARM_UPS = 5
+"""Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
+
 ON_TIME = 0.97
 """The share of a time budget that is spent: nothing takes exactly as long as was measured."""
 
@@ -161,17 +167,11 @@ class Job(ABC):
             self._take_steps(config.read_yaml(self.run_dir / "config.yaml")["training"]["max_steps"])
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
+        path = checkpoint.newest(self.run_dir, complain=say)
         with RunLog(self.run_dir) as log:
-            trainer = self._trainer(log)
-            path = checkpoint.newest(self.run_dir, complain=say)
-            max_steps = self.recipe.training.max_steps
-            if path and checkpoint.step_of(path) >= max_steps:
-                trainer.resume(path)
-                say(
-                    f"nothing to train: {trainer.step:,} of {max_steps:,} steps are done; "
-                    "raise training.max_steps to go on"
-                )
-                outcome = trainer.outcome("done")
+            trainer = self._trainer(log, fresh=path is None)
+            if path and self._is_done(path):
+                outcome = self._end_again(trainer, path)
             else:
                 took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
                 if path:
@@ -183,11 +183,30 @@ class Job(ABC):
                         self._fit(trainer, took, seconds_left - (time.monotonic() - started))
                 self._announce(trainer, log, took)
                 outcome = trainer.train()
-            tests = self.test(log, outcome) if outcome.reason != "interrupted" else {}
+            tests = {} if trainer.stop_asked else self.test(log, outcome)
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
         return Result(
             outcome, tests, write_report(self.run_dir), self.run_dir, best, self.next_command.format(run=self.run_dir)
         )
+
+    def _is_done(self, path: Path) -> bool:
+        """Whether a run that stands at this checkpoint has nothing left to train."""
+        training, state = self.recipe.training, checkpoint.load_state(path)
+        out_of_patience = training.patience is not None and state["bad_validations"] >= training.patience
+        return bool(out_of_patience or state["step"] >= training.max_steps)
+
+    def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
+        """What a run that is done was kept from by whatever ended it: to drop, to log, to score its tests."""
+        trainer.resume(path)
+        training = self.recipe.training
+        checkpoint.prune(self.run_dir, training.keep_last, training.keep_best)
+        trainer.log.forget("test")
+        remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
+        why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
+        say(
+            f"nothing to train: {trainer.step:,} of {training.max_steps:,} steps are done{why}; raise {remedy} to go on"
+        )
+        return trainer.end()
 
     def identity(self) -> dict[str, str]:
         """SHA-256 of what the run is trained on, by the setting that names it (`corpus.train.src`).
@@ -241,12 +260,12 @@ class Job(ABC):
                 changed.setdefault(key, f"{key}: other content than the run was trained on")
         return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
 
-    def _trainer(self, log: RunLog) -> Trainer:
+    def _trainer(self, log: RunLog, *, fresh: bool = True) -> Trainer:
         recipe = self.recipe
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
         model, task = self.start()
-        if recipe.init_from and not checkpoint.steps(self.run_dir):
+        if recipe.init_from and fresh:
             for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
                 say(line)
         return Trainer(
@@ -265,14 +284,29 @@ class Job(ABC):
         """Choose the steps that take so long, so that the rate ends where its schedule wants it to end."""
         training = self.recipe.training
         seconds = ON_TIME * (seconds - self.seconds_of_tests(took))
-        self._take_steps(took.steps_within(seconds, training.validate_every))
+        steps = took.steps_within(seconds, training.validate_every)
+        if not steps:
+            raise DragomanError(
+                "the time is used up before training begins (what was prepared is kept, so the same command gets "
+                "further): give a longer --budget"
+            )
+        self._take_steps(steps)
         trainer.config = self.recipe.training
-        trainer.schedule = training.schedule.build(trainer.config.max_steps, self.recipe.model.d_model)
+        trainer.schedule = trainer.config.schedule.build(steps, self.recipe.model.d_model)
+        if training.schedule.type not in ANNEALED:
+            say(
+                f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
+            )
         with writing(self.run_dir):
             storage.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
 
     def _take_steps(self, max_steps: int) -> None:
-        self.recipe = replace(self.recipe, training=replace(self.recipe.training, max_steps=max_steps))
+        """Train for so many steps, with a warm-up that leaves most of them for the rest."""
+        training = self.recipe.training
+        schedule = training.schedule
+        if max_steps < WARM_UPS * getattr(schedule, "warmup_steps", 0):
+            schedule = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
+        self.recipe = replace(self.recipe, training=replace(training, max_steps=max_steps, schedule=schedule))
 
     def seconds_of_tests(self, took: Estimate) -> float:
         """How long scoring the test sets will take, where that is worth counting."""

@@ -50,6 +50,9 @@ from dragoman.training.preflight import Estimate
 from dragoman.training.runlog import RunLog
 from dragoman.translator import Translator, build_model
 
+TER_SECONDS = 0.01
+"""Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
+
 EXAMINED = 20_000
 """Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
 
@@ -167,6 +170,7 @@ class TranslationJob(Job):
             tgt_lang=recipe.corpus.tgt_lang,
             seed=recipe.seed,
             samples=training.samples,
+            origin=" and ".join(map(show, files_of(recipe.corpus.train))) or f"the {recipe.corpus.train.type} corpus",
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:
@@ -227,8 +231,9 @@ class TranslationJob(Job):
         return results
 
     def seconds_of_tests(self, took: Estimate) -> float:
-        sentences = sum(map(len, self.tests.values()))
-        return took.seconds_per_validation * self.recipe.decoding.beam_size * sentences / len(self.valid_pairs)
+        sentences, recipe = sum(map(len, self.tests.values())), self.recipe
+        wider = recipe.decoding.beam_size / recipe.training.validation_beam_size
+        return (took.seconds_per_validation * wider / len(self.valid_pairs) + TER_SECONDS) * sentences
 
     def score_text(self, score: float) -> str:
         return f"BLEU {score:.2f}"
@@ -256,9 +261,9 @@ class TranslationJob(Job):
 def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
     """Have the doctor look at the first pairs of a training corpus: a shift is dear to find out about later.
 
-    Raises DragomanError for what makes it unfit, unless `doctor` is to `warn` only, or `off`.
+    Raises DragomanError for what makes it unfit, unless `doctor` is to `warn` only, or the corpus to be skipped.
     """
-    if doctor == "off" or not files_of(source):
+    if doctor == "skip" or not files_of(source):
         return
     diagnosis = Examination(source, src_lang, tgt_lang, limit=EXAMINED).run()
     broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]

@@ -42,10 +42,13 @@ class TranslationTask:
         tgt_lang: str,
         seed: int,
         samples: int,
+        origin: str = "the training corpus",
     ) -> None:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
+        self.origin = origin
+        """Where the lines are that `where` numbers."""
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
@@ -65,7 +68,7 @@ class TranslationTask:
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
     def where(self, step: int, number: int) -> str:
-        return listed("line", self.train.lines[self.batches(step)[number].rows])
+        return f"{listed('line', self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""

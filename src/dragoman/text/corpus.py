@@ -125,7 +125,7 @@ class CorpusConfig:
     test: dict[str, Source] = field(default_factory=dict)
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"
     max_tokens: Annotated[int, Field(ge=1)] = 256
-    doctor: Literal["refuse", "warn", "off"] = "refuse"
+    doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """What to do before training about a corpus that `dragoman doctor` finds broken in its first pairs."""
 
 

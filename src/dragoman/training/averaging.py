@@ -1,6 +1,5 @@
 """Averages of the weights, which translate better than the weights of any one step."""
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,8 +55,8 @@ class Averager:
     def update(self, model: nn.Module, step: int) -> None:
         """Called after every optimizer step."""
 
-    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
-        """The averaged weights to validate, save and translate with; None when there is no average."""
+    def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
+        """The averaged weights of a step, to validate, save and translate with; None when there is no average."""
         return None
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -74,7 +73,7 @@ class EmaAverager(Averager):
         current = checkpoint.weights(model)
         torch._foreach_lerp_(list(self.averages.values()), [current[name] for name in self.averages], 1.0 - decay)
 
-    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
+    def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
         return self.averages
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -87,14 +86,10 @@ class LastAverager(Averager):
 
     def __init__(self, run_dir: Path, count: int) -> None:
         self.run_dir, self.count = run_dir, count
-        self.step: float = math.inf
 
-    def update(self, model: nn.Module, step: int) -> None:
-        self.step = step
-
-    def average(self, model: nn.Module) -> dict[str, Tensor] | None:
+    def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
         # One of this step or a later one is left from where a damaged checkpoint made the run go back.
-        before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < self.step]
+        before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < step]
         earlier = [path for path in before if _is_whole(path)][-(self.count - 1) :]
         total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
         for path in earlier:

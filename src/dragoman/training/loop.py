@@ -5,6 +5,7 @@ random numbers of each micro-batch are keyed by (seed, step, micro-batch); so no
 """
 
 import hashlib
+import math
 import signal
 import statistics
 import time
@@ -232,7 +233,7 @@ class Trainer:
             self._stop_on_signals(),
             Progress("training", self.config.max_steps, done=self.step, interval_s=15.0) as bar,
         ):
-            while self.step < self.config.max_steps and not self._out_of_patience():
+            while not self.why_done:
                 try:
                     loss, norm, tokens = self.train_step(self.step + 1)
                 except NotFinite as error:
@@ -247,20 +248,32 @@ class Trainer:
                 bar.advance(1, **{"loss": self.window.shown_loss, "tokens/s": self.window.shown_rate})
                 due = self.step % self.config.validate_every == 0 or self.step == self.config.max_steps
                 if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
-                    found = self._validate(bar)
+                    try:
+                        found = self._validate(bar)
+                    except NotFinite as error:
+                        if self._roll_back(error, bar):
+                            continue
+                        raise given_up(error, "") from error
                 if due or self.stop_asked:
                     self._save(found.ranked_by if due else {})
                     self.window.start_clock()
                 if self.stop_asked:
                     break
-        reason = "interrupted" if self.stop_asked else "patience" if self.step < self.config.max_steps else "max_steps"
-        outcome = self.outcome(reason)
+        return self.end()
+
+    def end(self) -> Outcome:
+        """Log where the training stands, and why it goes no further."""
+        reason = self.why_done or "interrupted"
+        outcome = Outcome(reason, self.step, self.best_step, self.best.get("score"), self.elapsed_s)
         self.log.event("end", **asdict(outcome), peak_bytes=peak_bytes(self.device))
         return outcome
 
-    def outcome(self, reason: str) -> Outcome:
-        """Where the training stands, and why it goes no further."""
-        return Outcome(reason, self.step, self.best_step, self.best.get("score"), self.elapsed_s)
+    @property
+    def why_done(self) -> str | None:
+        """Why there is nothing left to train, None where there is."""
+        if self.step >= self.config.max_steps:
+            return "max_steps"
+        return "patience" if self._out_of_patience() else None
 
     def _out_of_patience(self) -> bool:
         return self.config.patience is not None and self.bad_validations >= self.config.patience
@@ -275,16 +288,18 @@ class Trainer:
 
         Raises DragomanError where there is none, or where it has been tried often enough.
         """
-        guard, path = self.config.not_finite, checkpoint.newest(self.run_dir, complain=bar.say)
+        guard = self.config.not_finite
         if not isinstance(guard, RollbackConfig):
             return False
-        if path is None or self.rollbacks == guard.limit:
+        # A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
+        path = checkpoint.newest(self.run_dir, complain=bar.say, among=checkpoint.validated(self.run_dir))
+        if path is None or self.rollbacks >= guard.limit:
             tried = "no checkpoint to go back to" if path is None else f"rolled back {self.rollbacks} times before"
             raise given_up(error, f"; {tried}") from error
         rollbacks, elapsed_s = self.rollbacks + 1, self.elapsed_s
         self.resume(path)
         self.rollbacks, self.elapsed_before, self.started = rollbacks, elapsed_s, time.monotonic()
-        bar.advance(self.step - (error.step - 1))
+        bar.advance(self.step - bar.done)
         self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=rollbacks)
         bar.say(f"{error}; back to step {self.step:,}, with {guard.factor**rollbacks:g} times the rate")
         return True
@@ -294,7 +309,7 @@ class Trainer:
         guard = self.config.not_finite
         if not isinstance(guard, SkipConfig):
             raise given_up(error, "") from error
-        if self.skipped == guard.limit:
+        if self.skipped >= guard.limit:
             raise given_up(error, f"; {self.skipped} steps were left out before") from error
         self.skipped += 1
         self.log.event("skip", step=error.step, why=str(error), skipped=self.skipped)
@@ -315,8 +330,11 @@ class Trainer:
         )
 
     def _validate(self, bar: Progress) -> Validation:
-        with applied(self.model, self.averager.average(self.model)):
+        with applied(self.model, self.averager.average(self.model, self.step)):
             result = self.task.validate(self.model)
+        for name, value in result.ranked_by.items():
+            if not math.isfinite(value):
+                raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)
         self.schedule.observe(result.score)
         better = rank(result.ranked_by) > rank(self.best)
         if better:
@@ -345,7 +363,7 @@ class Trainer:
     def _save(self, found: Mapping[str, float]) -> None:
         """Write a checkpoint; `found` is what the validation at this step found, empty where there was none."""
         # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
-        self.log.event("checkpoint", step=self.step, elapsed_s=self.elapsed_s)
+        self.log.event("checkpoint", step=self.step, validated=bool(found), elapsed_s=self.elapsed_s)
         checkpoint.save(self.run_dir, self.step, self.groups(), self.state(found))
         checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
 
@@ -355,7 +373,7 @@ class Trainer:
             "model": checkpoint.weights(self.model),
             "optimizer": optim.state_tensors(self.optimizer, self.model),
         }
-        averages = self.averager.average(self.model)
+        averages = self.averager.average(self.model, self.step)
         return groups if averages is None else {**groups, "averaged": averages}
 
     def state(self, found: Mapping[str, float]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ the disk for those that will be kept. What was measured on the way says how long
 memory and disk.
 """
 
+import contextlib
 import math
 import shutil
 import statistics
@@ -19,6 +20,7 @@ from dragoman import checkpoint, storage
 from dragoman.device import autocast, available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import size_text
+from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, seed_for
 
 TRIAL_STEPS = 6
@@ -49,9 +51,15 @@ class Estimate:
         return steps * self.seconds_per_step + validations * (self.seconds_per_validation + self.seconds_per_checkpoint)
 
     def steps_within(self, seconds: float, validate_every: int) -> int:
-        """As many steps as fit into a time; at least one."""
-        per_step = self.seconds_per_step + (self.seconds_per_validation + self.seconds_per_checkpoint) / validate_every
-        return max(1, int(seconds / per_step))
+        """As many steps as fit into a time, with their validations; 0 where not one does."""
+        fits, too_many = 0, max(2, int(seconds / self.seconds_per_step) + 1)
+        while too_many - fits > 1:
+            middle = (fits + too_many) // 2
+            if self.seconds(middle, validate_every) <= seconds:
+                fits = middle
+            else:
+                too_many = middle
+        return fits
 
 
 def preflight(trainer: Trainer) -> Estimate:
@@ -80,15 +88,22 @@ def _largest_batch(trainer: Trainer) -> None:
     """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
     budget = trainer.config.batch_tokens
     try:
-        before = peak_bytes(trainer.device)
-        quarter = trainer.task.largest(budget // 4)
-        _forward_backward(trainer, quarter)
-        small = peak_bytes(trainer.device)
-        available, largest = available_bytes(trainer.device), trainer.task.largest(budget)
-        factor = max(1.0, _positions(largest) / _positions(quarter))
-        needed = int((small - before) * (factor - 1))
+        sizes, peaks = [], []
+        for part in (8, 4):
+            batch = trainer.task.largest(budget // part)
+            _forward_backward(trainer, batch)
+            sizes.append(_positions(batch))
+            peaks.append(peak_bytes(trainer.device))
+        largest, available = trainer.task.largest(budget), available_bytes(trainer.device)
+        # What grows with the batch is what these two differ by; the optimizer will have two moments for each weight.
+        each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
+        moments = 2 * sum(
+            tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values()
+        )
+        needed = each * (_positions(largest) - sizes[1]) + moments
         if available is not None and needed > SPARE * available:
-            fits = int(budget * min(1.0, (SPARE * available + (small - before)) / (needed + (small - before))))
+            room = sizes[1] + (SPARE * available - moments) / each if each else 0.0
+            fits = int(budget * min(1.0, max(0.0, room / _positions(largest))))
             raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
         _forward_backward(trainer, largest)
     except torch.OutOfMemoryError as error:
@@ -142,7 +157,8 @@ def _steps(trainer: Trainer) -> float:
     try:
         for step in range(1, TRIAL_STEPS + 1):
             start = time.monotonic()
-            trainer.train_step(step)  # it ends with a look at its loss, so that nothing is under way after it
+            with contextlib.suppress(NotFinite):  # which the training itself will meet, and do something about
+                trainer.train_step(step)  # it ends with a look at its loss, so that nothing is under way after it
             times.append(time.monotonic() - start)
     finally:
         trainer.standing_still = False

@@ -44,18 +44,26 @@ class RunLog:
         self._board: Any = None
 
     def rewind(self, step: int) -> float:
-        """Forget what was logged of steps after `step`, for a run that goes on from there.
+        """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
 
         Returns the seconds of training until then.
         """
         kept = [event for event in read_events(self.path) if event["event"] not in REPEATED or event["step"] <= step]
-        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in kept]
+        seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
+        self._replace([event for event in kept if event["event"] != "end" and event.get("validated") is not False])
+        self._purge_step = step + 1
+        return seconds
+
+    def forget(self, kind: str) -> None:
+        """Forget the events of a kind, which will be logged again."""
+        self._replace([event for event in read_events(self.path) if event["event"] != kind])
+
+    def _replace(self, events: list[Event]) -> None:
+        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
         with writing(self.path):
             storage.replace_text(self.path, "".join(lines))
             self._file.close()
             self._file = self.path.open("ab", buffering=0)
-        self._purge_step = step + 1
-        return max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dragoman import config as settings_io
 from dragoman.errors import DragomanError
+from dragoman.files import read_text
 
 T = TypeVar("T")
 
@@ -192,16 +193,14 @@ class VocabularyTokenizer(Tokenizer):
         return cls(config, Vocabulary.load(directory / "vocabulary.json"))
 
 
-MAX_JSON_BYTES = 64 * 2**20
-"""Of a file in a run directory, which may come from strangers: what is parsed takes several times as much memory."""
+MAX_JSON_BYTES = 16 * 2**20
+"""Of a file in a run directory, which may come from strangers: what is parsed may take 25 times as much memory."""
 
 
 def read_json(path: Path, kind: type[T]) -> T:
     """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise DragomanError(f"{path}: of more than {MAX_JSON_BYTES:,} bytes; no vocabulary is that large")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_text(path, MAX_JSON_BYTES))
     except DragomanError:
         raise
     except OSError as error:

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
+from dragoman.files import read_bytes
 from dragoman.text.tokenizers.base import (
     BOS_ID,
     EOS_ID,
@@ -29,7 +30,7 @@ from dragoman.text.tokenizers.base import (
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 
 _MODEL_FILE = "sentencepiece.model"
-MAX_MODEL_BYTES = 64 * 2**20
+MAX_MODEL_BYTES = 16 * 2**20
 
 
 @settings
@@ -148,9 +149,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _load_model(cls, config: SentencePieceConfig, directory: Path) -> Self:
         path = directory / _MODEL_FILE
         try:
-            if path.stat().st_size > MAX_MODEL_BYTES:
-                raise DragomanError(f"{path}: of more than {MAX_MODEL_BYTES:,} bytes; no tokenizer is that large")
-            return cls(config, path.read_bytes(), name=str(path))
+            return cls(config, read_bytes(path, MAX_MODEL_BYTES), name=str(path))
         except DragomanError:
             raise
         except OSError as error:
