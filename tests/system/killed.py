@@ -4,7 +4,8 @@
 
 MOMENT is JSON: {"in": "save", "count": 2, "operation": 5} kills at that operation of the second save,
 {"in": "validate" or "epoch", "count": 1, "delay": 0.05} so many seconds after the first validation or epoch of this
-process begins, {"in": "step", "count": 7} in its seventh step. {"in": "full", "count": 2} kills nothing: from the
+process begins, {"in": "test"} after the tests begin, {"in": "end"} between the last save and the end of the log,
+{"in": "step", "count": 7} in its seventh step. {"in": "full", "count": 2} kills nothing: from the
 second save on no file may grow beyond `limit` bytes; {"in": "fill", "count": 2, "file": PATH} fills the disk of that
 file then. {"fault": NAME} makes the program worse first.
 """
@@ -23,6 +24,7 @@ if __name__ == "__main__":  # the processes that encode the corpus import this f
 
     from dragoman import checkpoint, cli, storage
     from dragoman.data import encode
+    from dragoman.recipe.translation import TranslationJob
     from dragoman.tasks.translation import TranslationTask
     from dragoman.training import averaging, loop
 
@@ -66,7 +68,7 @@ class Countdown:
 
 def arm(moment: dict[str, Any]) -> None:
     """Have this process killed at the moment."""
-    reached = Countdown(moment["count"])
+    reached = Countdown(moment.get("count", 1))
     match moment["in"]:
         case "save":
 
@@ -86,6 +88,10 @@ def arm(moment: dict[str, Any]) -> None:
                     kill_later(moment["delay"])
 
             wrap(TranslationTask, "batches", batches)
+        case "end":
+            wrap(loop.Trainer, "end", lambda *_: kill())
+        case "test":
+            wrap(TranslationJob, "test", lambda *_: kill_later(moment["delay"]))
         case "full":
             limits = moment["limit"], resource.getrlimit(resource.RLIMIT_FSIZE)[1]
             wrap(

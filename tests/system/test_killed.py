@@ -32,6 +32,7 @@ corpus:
   tgt_lang: en
   train: {type: files, src: train.de, tgt: train.en}
   valid: {type: files, src: valid.de, tgt: valid.en}
+  test: {test: {type: files, src: valid.de, tgt: valid.en}}
 tokenizer: {type: sentencepiece, algorithm: bpe, vocab_size: 300, sampling: 0.1}
 model: MODEL
 training:
@@ -85,14 +86,12 @@ class Runs:
 
 
 def some_moment(rng: random.Random) -> dict[str, Any]:
-    where = rng.choices(["save", "validate", "epoch", "step"], weights=[4, 2, 2, 2])[0]
-    moment: dict[str, Any] = {"in": where, "count": rng.randint(1, 2)}
+    where = rng.choices(["save", "validate", "epoch", "step", "end", "test"], weights=[8, 3, 3, 3, 1, 1])[0]
+    moment: dict[str, Any] = {"in": where, "count": rng.randint(1, 3), "delay": rng.uniform(0, 0.1)}
     if where == "save":
-        moment["operation"] = rng.randint(1, 12)
+        moment["operation"] = rng.randint(1, 20)  # the later ones are in the dropping of older checkpoints
     elif where == "step":
         moment["count"] = rng.randint(1, 25)
-    else:
-        moment["delay"] = rng.uniform(0, 0.1)
     return moment
 
 
