@@ -2,6 +2,7 @@
 
     python benchmarks/big_corpus.py --pairs 5000000 --dir /tmp/big          # prints one JSON line
     python benchmarks/big_corpus.py --pairs 20000 --dir /tmp/big --generate-only
+    python benchmarks/big_corpus.py --pairs 10000000 --dir /tmp/big --doctor
 
 The pairs are made from the embedded corpus, one to three of its pairs joined to one, so that nothing is downloaded.
 Memory is that of the command and all its child processes, sampled from /proc (Linux only): `peak_pss_mib` counts a
@@ -64,8 +65,8 @@ def write_recipe(folder: Path) -> Path:
     return path
 
 
-def measure(command: list[str]) -> dict[str, Any]:
-    """Run a command to its end: seconds, and the peak memory of its tree of processes."""
+def measure(command: list[str], fine: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    """Run a command to its end (with a `fine` exit code): seconds, and the peak memory of its tree of processes."""
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = {"Pss": 0, "Pss_Anon": 0}
@@ -76,7 +77,7 @@ def measure(command: list[str]) -> dict[str, Any]:
         processes = max(processes, len(tree))
         peak = {name: max(peak[name], sum(part.get(name, 0) for part in usage)) for name in peak}
         time.sleep(POLL_S)
-    if process.returncode:
+    if process.returncode not in fine:
         raise SystemExit(f"{' '.join(command)} ended with code {process.returncode}")
     return {
         "seconds": round(time.monotonic() - started, 1),
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, required=True, help="folder for corpus and run; a few GB for millions")
     parser.add_argument("--max-steps", type=int, default=200)
     parser.add_argument("--generate-only", action="store_true")
+    parser.add_argument("--doctor", action="store_true", help="only have `dragoman doctor` examine the corpus")
     parser.add_argument("--dragoman", default=str(Path(sys.executable).with_name("dragoman")), help="the command")
     options = parser.parse_args()
 
@@ -141,7 +143,10 @@ def main() -> None:
         "corpus_mib": round(sum(path.stat().st_size for path in options.dir.glob("train.*")) / 2**20, 1),
         "generate_s": round(time.monotonic() - started, 1),
     }
-    if not options.generate_only:
+    if options.doctor:
+        files = [str(options.dir / name) for name in ("train.de", "train.en")]
+        result["doctor"] = measure([options.dragoman, "doctor", *files], fine=(0, 1))
+    elif not options.generate_only:
         recipe = str(write_recipe(options.dir))
         result["prepare"] = measure([options.dragoman, "prepare", recipe])
         result["train"] = measure([options.dragoman, "train", recipe, f"training.max_steps={options.max_steps}"])
