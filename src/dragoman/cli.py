@@ -88,7 +88,8 @@ def train(
         str | None, typer.Option(help="Take so long (30min, 2h, 90s): the number of steps is chosen for it.")
     ] = None,
     init_from: Annotated[
-        Path | None, typer.Option(help="Begin with the weights of this run, everything else fresh (fine-tuning).")
+        Path | None,
+        typer.Option(help="Fine-tuning: begin with this run's weights (and with two files, its model and tokenizer)."),
     ] = None,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
@@ -124,7 +125,8 @@ def train(
         if recipe is not None:
             settings = recipes.load(recipe, changes)
         else:
-            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes)
+            other = str(init_from) if init_from else None
+            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes, other)
         left = None if seconds is None else seconds - (time.monotonic() - started)
         result = recipes.run(settings, left)
     outcome = result.outcome
@@ -150,6 +152,7 @@ def _recipe_for_files(
     valid_tgt: Path | None,
     run_dir: Path | None,
     changes: list[str],
+    init_from: str | None,
 ) -> Any:
     from dragoman import config
     from dragoman.default_recipe import default_recipe
@@ -163,7 +166,9 @@ def _recipe_for_files(
     languages = (of_file(src) or "src", of_file(tgt) or "tgt")
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
     doctor = config.override({}, changes).get("corpus", {}).get("doctor", "refuse")
-    data = default_recipe(str(src), str(tgt), str(directory), valid=valid, languages=languages, doctor=doctor)
+    data = default_recipe(
+        str(src), str(tgt), str(directory), valid=valid, languages=languages, doctor=doctor, init_from=init_from
+    )
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
 

@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import checkpoint
+from dragoman.config import read_yaml
 from dragoman.errors import DragomanError, writing
 from dragoman.recipe.translation import examine
 from dragoman.text.corpus import FilesSource, read_pairs
 from dragoman.text.lines import show
+from dragoman.translator import check_run_dir
+
+FINE_TUNING = 0.2
+"""The share of the usual rate with which a model goes on that has been trained before."""
 
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
@@ -54,6 +59,7 @@ def default_recipe(
     valid: tuple[str, str] | None = None,
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
+    init_from: str | None = None,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
@@ -69,7 +75,7 @@ def default_recipe(
     else:
         train = (src, tgt)
     size = next(size for limit, size in SIZES if pairs < limit)
-    return {
+    recipe: dict[str, Any] = {
         "run_dir": run_dir,
         "corpus": {
             "src_lang": languages[0],
@@ -94,6 +100,23 @@ def default_recipe(
             "validate_every": max(100, size.max_steps // 20),
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },
+    }
+    return recipe if init_from is None else _fine_tuning(recipe, init_from)
+
+
+def _fine_tuning(recipe: dict[str, Any], run: str) -> dict[str, Any]:
+    """The recipe for going on from another run: its model, tokenizer and spelling, at a lower rate."""
+    other = read_yaml(check_run_dir(run) / "config.yaml")
+    corpus = {name: other["corpus"][name] for name in ("normalize", "max_tokens") if name in other.get("corpus", {})}
+    training = recipe["training"]
+    schedule = {**training["schedule"], "lr": FINE_TUNING * training["schedule"]["lr"]}
+    return {
+        **recipe,
+        "init_from": run,
+        "corpus": {**recipe["corpus"], **corpus},
+        "tokenizer": {"type": "reuse", "run": run},
+        "model": other.get("model", {}),
+        "training": {**training, "schedule": schedule},
     }
 
 

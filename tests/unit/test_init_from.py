@@ -9,6 +9,7 @@ import torch
 from dragoman import checkpoint, config
 from dragoman import recipe as recipes
 from dragoman.config import parse
+from dragoman.default_recipe import default_recipe
 from dragoman.errors import DragomanError
 from dragoman.recipe import TranslationRun
 from dragoman.recipe.translation import TranslationJob
@@ -118,3 +119,24 @@ def test_a_damaged_checkpoint_of_its_own_does_not_hide_the_other_run(tmp_path: P
         (path / "state.json").write_text("{}")
     result = recipes.run(parse(TranslationRun, data))
     assert result.outcome.step == 3
+
+
+def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, first: Path) -> None:
+    lines = [(f"eins zwei {number}", f"one two {number}") for number in range(60)]
+    for lang, side in (("de", 0), ("en", 1)):
+        (tmp_path / f"news.{lang}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    files = str(tmp_path / "news.de"), str(tmp_path / "news.en")
+    usual = default_recipe(*files, str(tmp_path / "usual"), languages=("de", "en"))
+    data = default_recipe(*files, str(tmp_path / "news"), languages=("de", "en"), init_from=str(first))
+    assert data["model"]["d_model"] == 8
+    assert data["training"]["schedule"]["lr"] == pytest.approx(0.2 * usual["training"]["schedule"]["lr"])
+    result = recipes.run(parse(TranslationRun, config.override(data, ["training.max_steps=2", "device=cpu"])))
+    assert result.outcome.step == 2
+    files_of = [
+        {path.name: path.read_bytes() for path in (run / "tokenizer").rglob("*.json")}
+        for run in (first, tmp_path / "news")
+    ]
+    assert files_of[0] == files_of[1]
+    first.rename(tmp_path / "gone")  # the tokenizer is its own now
+    settings_now = parse(TranslationRun, config.override(data, ["training.max_steps=3", "device=cpu"]))
+    assert recipes.run(settings_now).outcome.step == 3

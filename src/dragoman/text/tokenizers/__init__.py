@@ -31,6 +31,7 @@ __all__ = [
     "TOKENIZERS",
     "UNK_ID",
     "CharactersConfig",
+    "ReuseConfig",
     "SentencePieceConfig",
     "SeparateConfig",
     "SingleConfig",
@@ -57,10 +58,18 @@ class SeparateConfig:
     tgt: SingleConfig
 
 
+@settings
+class ReuseConfig:
+    """The tokenizer of another run as it is, which is then kept in this one: for fine-tuning."""
+
+    type: Literal["reuse"] = "reuse"
+    run: str
+
+
 TokenizerConfig = Annotated[
-    SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | SeparateConfig, by_type
+    SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | SeparateConfig | ReuseConfig, by_type
 ]
-"""One tokenizer learnt from both languages together, or `type: separate`."""
+"""One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +86,16 @@ Lines = Callable[[], Iterator[str]]
 
 def check_tokenizers(config: TokenizerConfig) -> None:
     """Raises DragomanError when a tokenizer of these settings needs a library that is not installed."""
+    if isinstance(config, ReuseConfig):
+        return
     for single in (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,):
         TOKENIZERS[single.type].check(single)
 
 
 def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines) -> TokenizerPair:
     """Learn from the (already normalised) lines of each side. Raises DragomanError when there is nothing to learn."""
+    if isinstance(config, ReuseConfig):
+        return load_tokenizers(Path(config.run) / "tokenizer")
     if isinstance(config, SeparateConfig):
         src = TOKENIZERS[config.src.type].train(config.src, src_lines())
         tgt = TOKENIZERS[config.tgt.type].train(config.tgt, tgt_lines())
