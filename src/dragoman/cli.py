@@ -44,7 +44,7 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(inspect_app, name="inspect")
-app.command()(doctor)
+app.command(name="doctor")(doctor)
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]

@@ -13,9 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
-from torch import Tensor
-
 
 def make_directory(path: Path) -> None:
     path.mkdir(parents=True)
@@ -25,7 +22,9 @@ def write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
+    from safetensors.torch import save_file  # whoever only writes text should not wait for PyTorch
+
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
 
 
