@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.config import settings
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
-from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule
+from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.errors import DragomanError
 
 ROW_MULTIPLE = 8
@@ -101,7 +101,7 @@ def best_tokens(
     log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
     for rule in rules:
         assert prefixes is not None
-        rule(log_probs, prefixes, sentences)
+        rule(Step(log_probs, prefixes, sentences))
     top, ids = log_probs.topk(min(k + len(banned), logits.size(1)), dim=1, sorted=False)
     ids, order = ids.sort(dim=1)
     struck = torch.isin(ids, torch.tensor(banned, device=ids.device))

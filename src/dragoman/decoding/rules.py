@@ -8,25 +8,30 @@ does not depend on what is translated beside it.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
+class Step(NamedTuple):
+    """One step of a search, as a rule sees it."""
+
+    log_probs: Float[Tensor, "rows vocab"]
+    """Of each row's next token; rules change them in place."""
+    prefixes: Int[Tensor, "rows length"]
+    """What each row has written, `<s>` first."""
+    sentences: Sequence[int]
+    """The number of each row's sentence in the call of the search, -1 for rows that hold none."""
+
+
 @runtime_checkable
 class Rule(Protocol):
     """One rule of a search."""
 
-    def __call__(
-        self,
-        log_probs: Float[Tensor, "rows vocab"],
-        prefixes: Int[Tensor, "rows length"],
-        sentences: Sequence[int],
-    ) -> None:
-        """Lower `log_probs` where the rule wants it. `prefixes` begin with `<s>`; `sentences` are the numbers of the
-        rows' sentences in the call of the search, -1 for rows that hold none."""
+    def __call__(self, step: Step) -> None:
+        """Lower `step.log_probs` where the rule wants it."""
         ...
 
 
@@ -36,20 +41,15 @@ class NoRepeatNgram:
 
     size: int
 
-    def __call__(
-        self,
-        log_probs: Float[Tensor, "rows vocab"],
-        prefixes: Int[Tensor, "rows length"],
-        sentences: Sequence[int],
-    ) -> None:
-        written = prefixes[:, 1:]
+    def __call__(self, step: Step) -> None:
+        written = step.prefixes[:, 1:]
         length, size = written.size(1), self.size
         if length < size:
             return
         windows = written.unfold(1, size, 1)  # (rows, length - size + 1, size): all n-grams there are
         last = written[:, length - size + 1 :]  # the beginning of the one that the next token would end
         rows, places = (windows[:, :, :-1] == last[:, None, :]).all(dim=2).nonzero(as_tuple=True)
-        log_probs[rows, windows[rows, places, -1]] = -math.inf
+        step.log_probs[rows, windows[rows, places, -1]] = -math.inf
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,9 @@ class RepetitionPenalty:
 
     factor: float
 
-    def __call__(
-        self,
-        log_probs: Float[Tensor, "rows vocab"],
-        prefixes: Int[Tensor, "rows length"],
-        sentences: Sequence[int],
-    ) -> None:
-        written = prefixes[:, 1:]
-        log_probs.scatter_(1, written, log_probs.gather(1, written) * self.factor)
+    def __call__(self, step: Step) -> None:
+        written = step.prefixes[:, 1:]
+        step.log_probs.scatter_(1, written, step.log_probs.gather(1, written) * self.factor)
 
 
 @dataclass(frozen=True)
@@ -75,18 +70,13 @@ class Ban:
 
     sequences: tuple[tuple[int, ...], ...]
 
-    def __call__(
-        self,
-        log_probs: Float[Tensor, "rows vocab"],
-        prefixes: Int[Tensor, "rows length"],
-        sentences: Sequence[int],
-    ) -> None:
+    def __call__(self, step: Step) -> None:
         for *start, last in self.sequences:
             if not start:
-                log_probs[:, last] = -math.inf
-            elif len(start) < prefixes.size(1):
-                wanted = torch.tensor(start, device=prefixes.device)
-                log_probs[(prefixes[:, -len(start) :] == wanted).all(dim=1), last] = -math.inf
+                step.log_probs[:, last] = -math.inf
+            elif len(start) < step.prefixes.size(1):
+                wanted = torch.tensor(start, device=step.prefixes.device)
+                step.log_probs[(step.prefixes[:, -len(start) :] == wanted).all(dim=1), last] = -math.inf
 
 
 @dataclass(frozen=True)
@@ -96,16 +86,11 @@ class BeginWith:
     prefixes: Mapping[int, Sequence[int]]
     """By the number of the sentence."""
 
-    def __call__(
-        self,
-        log_probs: Float[Tensor, "rows vocab"],
-        prefixes: Int[Tensor, "rows length"],
-        sentences: Sequence[int],
-    ) -> None:
-        place = prefixes.size(1) - 1
-        for row, sentence in enumerate(sentences):
+    def __call__(self, step: Step) -> None:
+        place = step.prefixes.size(1) - 1
+        for row, sentence in enumerate(step.sentences):
             wanted = self.prefixes.get(sentence, ())
             if place < len(wanted):
-                kept = log_probs[row, wanted[place]].clone()
-                log_probs[row] = -math.inf
-                log_probs[row, wanted[place]] = kept
+                kept = step.log_probs[row, wanted[place]].clone()
+                step.log_probs[row] = -math.inf
+                step.log_probs[row, wanted[place]] = kept
