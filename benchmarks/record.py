@@ -3,7 +3,7 @@
     python benchmarks/record.py runs/multi30k-en-de runs/multi30k-en-de-tok      # from the root of the repository
 
 For each run it writes `benchmarks/runs/NAME.jsonl` (the log without sample sentences) and `NAME.svg` (the curves), and
-prints rows for a table.
+prints rows for a table, where the run is a translator's.
 """
 
 import json
@@ -35,9 +35,9 @@ def record(run_dir: Path) -> list[str]:
         f"| {run_dir.name} | {event['name']} | {event['bleu']:.2f} | {event['chrf']:.2f} | {event['ter']:.2f} "
         f"| {event['decode_s']:.1f} | {plan['parameters']:,} | {trained} | {start['precision']} |"
         for event in events
-        if event["event"] == "test"
+        if event["event"] == "test" and "bleu" in event
     ]
-    signatures = next((event["signatures"] for event in events if event["event"] == "test"), {})
+    signatures = next((event["signatures"] for event in events if "signatures" in event), {})
     return [*rows, *(f"  {name}: `{signature}`" for name, signature in signatures.items())]
 
 

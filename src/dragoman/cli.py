@@ -175,6 +175,10 @@ def _recipe_for_files(
 @app.command()
 def translate(
     run: Run,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes to the search: decoding.no_repeat_ngram=3 ...", show_default=False),
+    ] = None,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate. [default: stdin]")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
     beam_size: BeamSize = None,
@@ -182,34 +186,88 @@ def translate(
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
     ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`.")
+    ] = None,
+    prefix: Annotated[
+        Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
+    ] = False,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ...")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
+    ] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
+    ] = False,
     ensemble: Ensemble = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
     """Translate text: one line in, one line out; blank lines and order are kept.
 
-    Example: dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
+    Examples:
+
+        dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
+
+        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
+    from dragoman.alignment import align, pharaoh
+    from dragoman.careful import CarefulTranslator
+    from dragoman.glossary import Glossary
+    from dragoman.guards import warnings_of
     from dragoman.progress import Progress
-    from dragoman.translator import STREAM_LINES, Translator, check_run_dir
+    from dragoman.text.lines import read_lines
+    from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
 
     translator = Translator.load(
         check_run_dir(run),
         which=which,
         device=device,
         ensemble=ensemble or (),
-        **_decoding(beam_size, length_penalty, n_best),
+        glossary=None if glossary is None else Glossary.load(glossary),
+        **_decoding(beam_size, length_penalty, n_best, overrides),
     )
+    careful = CarefulTranslator(translator, keep=keep, guard=guard) if keep or guard else None
+    if prefix and careful:
+        raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
     lines, interactive = _input(input)
+    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
-        results = translator.stream(lines, 1 if interactive else STREAM_LINES)
-        for number, found in enumerate(results, start=1):
-            if translator.decoding.n_best == 1:
-                write(found[0].text + "\n")
+        for chunk in in_chunks(lines, 1 if interactive else STREAM_LINES):
+            if careful is not None:
+                results = careful.n_best(chunk)
+            elif beginnings is None:
+                results = translator.n_best(chunk)
             else:
-                for item in found:
-                    write(f"{number} ||| {item.text} ||| {item.score:.4f}\n")
-            bar.advance()
+                begin = list(itertools.islice(beginnings, len(chunk)))
+                if len(begin) < len(chunk):
+                    raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
+                results = translator.n_best(chunk, begin)
+            for src, found in zip(chunk, results, strict=True):
+                bar.advance()
+                words = [pharaoh(align(translator, src, item.text)) for item in found] if alignments else []
+                if as_json:
+                    records = [
+                        {"text": item.text, "score": item.score, "log_prob": item.log_prob}
+                        | {"warnings": list(item.warnings) or warnings_of(src, item.text)}
+                        | ({"alignment": words[place]} if words else {})
+                        for place, item in enumerate(found)
+                    ]
+                    record = {"line": bar.done, "source": src, "translations": records}
+                    write(json.dumps(record, ensure_ascii=False) + "\n")
+                    continue
+                for place, item in enumerate(found):
+                    columns = [item.text, *(words[place : place + 1])]
+                    if translator.decoding.n_best > 1:
+                        columns = [str(bar.done), *columns, f"{item.score:.4f}"]
+                    write(" ||| ".join(columns) + "\n")
+        if beginnings is not None and next(beginnings, None) is not None:
+            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
 
 
 @app.command()
@@ -284,8 +342,19 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _decoding(beam_size: int | None, length_penalty: float | None, n_best: int | None = None) -> dict[str, Any]:
-    return _given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)
+def _decoding(
+    beam_size: int | None,
+    length_penalty: float | None,
+    n_best: int | None = None,
+    overrides: list[str] | None = None,
+) -> dict[str, Any]:
+    """Changes to the recipe's `decoding:`. Raises DragomanError for overrides of anything else."""
+    from dragoman import config
+
+    changes = config.override({}, overrides or [])
+    if others := [key for key in changes if key != "decoding"]:
+        raise DragomanError(f"{others[0]}: a run is made; only decoding.* can be changed here")
+    return {**changes.get("decoding", {}), **_given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)}
 
 
 @app.command()
@@ -390,6 +459,10 @@ def _output(path: Path | None) -> Iterator[Any]:
 @app.command()
 def evaluate(
     run: Run,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes to the search: decoding.mbr=chrf ...", show_default=False),
+    ] = None,
     src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
     ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
     name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
@@ -424,7 +497,7 @@ def evaluate(
         which=which,
         device=device,
         **_given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
-        **_decoding(beam_size, length_penalty),
+        **_decoding(beam_size, length_penalty, None, overrides),
     )
     if as_json:
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))

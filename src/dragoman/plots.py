@@ -166,7 +166,7 @@ def _loss(axes: "matplotlib.axes.Axes", events: list[Event], best: Event | None)
         _star(axes, best, "loss")
         label += f" (★ {best['loss']:.3f})"
     if train[0]:
-        axes.plot(*train, color=TRAIN, linewidth=1.3, label="train (smoothed labels)")
+        axes.plot(*train, color=TRAIN, linewidth=1.3, label="train (as optimised)")
     if valid[0]:
         axes.plot(*valid, color=VALID, linewidth=1.3, marker="o", markersize=3.5, label=label)
     if train[0] or valid[0]:
@@ -238,6 +238,6 @@ PANELS: dict[str, tuple[str, str, Any]] = {
     "loss": ("Loss", "nats per target token", _loss),
     **{name: (title, unit, _score(name)) for name, (title, unit) in SCORES.items()},
     "lr": ("Learning rate", "learning rate", _learning_rate),
-    "tokens_per_s": ("Training speed", "tokens/s (source + target)", _throughput),
+    "tokens_per_s": ("Training speed", "tokens/s (of all sides)", _throughput),
 }
 """Title, unit and drawing of each panel; a drawing returns whether there was anything to draw."""

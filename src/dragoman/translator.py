@@ -13,9 +13,13 @@ import torch
 from dragoman import checkpoint, config
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
-from dragoman.decoding.search import DecodingConfig, search
+from dragoman.decoding.constrained import Terms
+from dragoman.decoding.rules import BeginWith
+from dragoman.decoding.search import DecodingConfig, Hypothesis, search
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
+from dragoman.glossary import Glossary
+from dragoman.mbr import expected_utility
 from dragoman.models import ModelConfig, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
 from dragoman.text.corpus import CorpusConfig
@@ -40,6 +44,18 @@ class Translation:
     text: str
     score: float
     log_prob: float
+    warnings: tuple[str, ...] = ()
+    """What is visibly wrong with it (`guards.py`), where that was asked for."""
+
+
+class _Part(NamedTuple):
+    """What is searched at once: a sentence, or a part of one that is too long."""
+
+    ids: list[int]
+    terms: Terms
+    """What its translation must hold."""
+    prefix: list[int]
+    """What its translation begins with."""
 
 
 class Scored(NamedTuple):
@@ -65,11 +81,13 @@ class Translator:
         normalize: str = "none",
         max_src_tokens: int = 256,
         join: str = " ",
+        glossary: Glossary | None = None,
         device: torch.device | None = None,
     ) -> None:
         self.model, self.tokenizers, self.decoding = model, tokenizers, decoding
         self.normalize = NORMALIZERS[normalize]
         self.max_src_tokens, self.join = max_src_tokens, join
+        self.glossary = glossary
         self.device = device or torch.device("cpu")
 
     @classmethod
@@ -80,12 +98,14 @@ class Translator:
         which: str = "best",
         device: str = "auto",
         ensemble: Sequence[str | Path] = (),
+        glossary: Glossary | None = None,
         **decoding: Any,
     ) -> "Translator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
         `decoding` are fields of `DecodingConfig`; `alpha` changes that of the recipe's own length penalty. `ensemble`:
-        further runs, of the same tokenizer, whose models (their `best`) translate together with this one.
+        further runs, of the same tokenizer, whose models (their `best`) translate together with this one. Translations
+        hold the target terms of the terms of `glossary` that stand in their source.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
@@ -112,6 +132,7 @@ class Translator:
             normalize=corpus.normalize,
             max_src_tokens=corpus.max_tokens,
             join="" if written_without_spaces(corpus.tgt_lang) else " ",
+            glossary=glossary,
             device=chosen,
         )
 
@@ -130,39 +151,68 @@ class Translator:
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
-        source = iter(lines)
-        while chunk := list(itertools.islice(source, buffer)):
+        for chunk in in_chunks(lines, buffer):
             yield from self.n_best(chunk)
 
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+    def n_best(self, sentences: Sequence[str], prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
         """The `decoding.n_best` best translations of each sentence, best first; no text twice.
 
         A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
         ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
+        `prefixes`: how the translation of each sentence begins; an empty one leaves it free.
 
         Raises TypeError for a bare string.
         """
         if isinstance(sentences, str):
             raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
-        parts = [self._parts(self.normalize(sentence)) for sentence in sentences]
-        found = iter(self._search([ids for of_sentence in parts for ids in of_sentence]))
+        begin = prefixes if prefixes is not None else [""] * len(sentences)
+        parts = [
+            self._parts(self.normalize(sentence), self.normalize(prefix))
+            for sentence, prefix in zip(sentences, begin, strict=True)
+        ]
+        found = iter(self._search([part for of_sentence in parts for part in of_sentence]))
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
 
-    def _search(self, sentences: list[list[int]]) -> list[list[Translation]]:
-        results: list[list[Translation]] = [[] for _ in sentences]
+    def _search(self, parts: Sequence[_Part]) -> list[list[Translation]]:
+        results: list[list[Translation]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
-        for rows in BatchPlan.even_batches([len(ids) for ids in sentences], BATCH_TOKENS, WIDTH_MULTIPLE):
-            src, src_mask = collate_src([sentences[row] for row in rows], WIDTH_MULTIPLE, self.max_src_tokens)
-            for row, hypotheses in zip(
-                rows, search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding), strict=True
-            ):
-                found: dict[str, Translation] = {}  # what is spelt with other tokens is the same translation
-                for item in hypotheses:
-                    text = self.tokenizers.tgt.decode(item.ids)
-                    found.setdefault(text, Translation(text, item.score, item.log_prob))
-                results[row] = list(found.values())
+        # Those with terms are searched in their own way, and so apart.
+        for with_terms in (False, True):
+            chosen = [row for row, part in enumerate(parts) if bool(part.terms) == with_terms]
+            for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
+                rows = [chosen[place] for place in places]
+                for row, found in zip(rows, self._search_batch([parts[row] for row in rows]), strict=True):
+                    results[row] = found
         return results
+
+    def _search_batch(self, parts: Sequence[_Part]) -> list[list[Translation]]:
+        src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
+        prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
+        decoding = self.decoding
+        if decoding.mbr != "none":
+            decoding = replace(decoding, n_best=decoding.num_candidates)
+        found = search(
+            self.model,
+            src.to(self.device),
+            src_mask.to(self.device),
+            decoding,
+            rules=[BeginWith(prefixes)] if prefixes else [],
+            terms=[part.terms for part in parts] if parts[0].terms else None,
+        )
+        return [self._ranked(hypotheses) for hypotheses in found]
+
+    def _ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+        """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it."""
+        texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
+        found: dict[str, Translation] = {}
+        for text, item in sorted(zip(texts, hypotheses, strict=True), key=lambda pair: -pair[1].score):
+            found.setdefault(text, Translation(text, item.score, item.log_prob))
+        best = list(found.values())
+        if self.decoding.mbr != "none":
+            utility = expected_utility(texts, self.decoding.mbr, "char" if self.join == "" else "13a")
+            best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
+        return best[: self.decoding.n_best]
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
@@ -199,15 +249,34 @@ class Translator:
                 results[row] = Scored(total / divisor, total, tokens)
         return [result for result in results if result is not None]
 
-    def _parts(self, sentence: str) -> list[list[int]]:
-        """The ids of a sentence: none for a blank one, one list, or several for one that is too long."""
+    def _parts(self, sentence: str, prefix: str) -> list[_Part]:
+        """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
         if not sentence.strip():
             return []
         ids = self.tokenizers.src.encode(sentence)
+        begin = self.tokenizers.tgt.encode(prefix)
         if len(ids) <= self.max_src_tokens:
-            return [ids]
+            return [_Part(ids, self._terms(sentence), begin)]
         encode = self.tokenizers.src.encode
-        return [encode(part) for part in split_long(sentence, lambda text: len(encode(text)), self.max_src_tokens)]
+        texts = split_long(sentence, lambda text: len(encode(text)), self.max_src_tokens)
+        return [_Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+
+    def _terms(self, text: str) -> Terms:
+        """The tokens of each term that the translation of a text must hold.
+
+        Raises DragomanError for one that the tokenizer cannot write.
+        """
+        if self.glossary is None:
+            return ()
+        targets = [self.normalize(term.target) for term in self.glossary.find(text)]
+        terms = tuple(tuple(self.tokenizers.tgt.encode(target)) for target in targets)
+        for target, ids in zip(targets, terms, strict=True):
+            if self.tokenizers.tgt.decode(ids) != target:
+                raise DragomanError(
+                    f"term {target!r}: this model's vocabulary cannot write it (it would come out as "
+                    f"{self.tokenizers.tgt.decode(ids)!r}): choose another term, or train with it"
+                )
+        return terms
 
     def _joined(self, parts: list[list[Translation]]) -> list[Translation]:
         if not parts:
@@ -218,6 +287,13 @@ class Translator:
         log_prob = sum(item.log_prob for item in best)
         score = sum(item.score for item in best) / len(best)
         return [Translation(self.join.join(item.text for item in best), score, log_prob)]
+
+
+def in_chunks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Lists of `size` lines; the last may be shorter."""
+    source = iter(lines)
+    while chunk := list(itertools.islice(source, size)):
+        yield chunk
 
 
 def build_model(model: Any, tokenizers: TokenizerPair) -> Seq2SeqModel:

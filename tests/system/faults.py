@@ -4,12 +4,16 @@ test_negative_controls.py runs tests with it that must then fail: a test that se
 """
 
 import fcntl
+import math
 import os
 from collections.abc import Callable
+from typing import Any
 
 import yaml
+from torch import Tensor
 
-from dragoman import checkpoint, config, storage
+from dragoman import checkpoint, config, storage, translator
+from dragoman.decoding import beam, constrained
 from dragoman.doctor import shifts
 from dragoman.text import corpus, lines
 from dragoman.training import averaging, loop, optim, runlog
@@ -70,12 +74,31 @@ def shifts_not_looked_for() -> None:
     shifts.Shifts.finish = lambda self: []  # type: ignore[method-assign]
 
 
+def masks_of_neighbours() -> None:
+    honest = translator.collate_src
+
+    def collate_src(*arguments: Any) -> tuple[Tensor, Tensor]:
+        src, mask = honest(*arguments)
+        return src, mask.any(dim=0, keepdim=True).expand_as(mask).clone()
+
+    translator.collate_src = collate_src
+
+
+def search_stops_too_soon() -> None:
+    beam.cannot_be_overtaken = lambda scores, beams, longest: scores[:, -1] > -math.inf
+
+
+def terms_left_out() -> None:
+    constrained.Progress.complete = property(lambda self: True)  # type: ignore[method-assign, assignment]
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     fault.__name__: fault
     for fault in (
         *(unkeyed_random_numbers, optimizer_not_restored, average_not_restored, schedule_not_restored, log_not_rewound),
         *(checkpoints_not_verified, files_not_written_aside, no_lock, losses_not_looked_at),
         *(zip_hides_a_missing_line, lines_end_anywhere, yaml_that_executes, shifts_not_looked_for),
+        *(masks_of_neighbours, search_stops_too_soon, terms_left_out),
     )
 }
 

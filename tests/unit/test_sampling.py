@@ -12,19 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from dragoman.config import parse
-from dragoman.decoding import sampling
+from dragoman.decoding import draw as draw_module
 from dragoman.decoding.base import ROW_MULTIPLE
-from dragoman.decoding.sampling import (
-    SamplingConfig,
-    draw,
-    filtered,
-    generate,
-    keep_top_k,
-    keep_top_p,
-    numbers,
-    stream,
-    tempered,
-)
+from dragoman.decoding.draw import draw, filtered, keep_top_k, keep_top_p, numbers, tempered
+from dragoman.decoding.sampling import SamplingConfig, generate, stream
 from dragoman.errors import DragomanError
 from dragoman.models.lm import LanguageModelConfig
 
@@ -40,7 +31,7 @@ def left(logits: Tensor) -> list[int]:
 
 
 def test_examples() -> None:
-    assert doctest.testmod(sampling).failed == 0
+    assert doctest.testmod(draw_module).failed == 0
 
 
 # -- filters -------------------------------------------------------------------------------------------------------

@@ -130,12 +130,35 @@ def test_a_beam_as_wide_as_the_space_finds_what_enumeration_finds(
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+def test_diversity_changes_what_is_kept_and_no_score(penalty: Any) -> None:
+    model = random_model(2, vocab=7)
+    for sentence, found in enumerate(
+        run(model, [0, 1, 2], DecodingConfig(beam_size=110, n_best=9, length_penalty=penalty, diversity=2.0), longest=4)
+    ):
+        assert_same(found, enumerated(model, sentence, [4, 5, 6], penalty, longest=4)[:9])
+
+
+def test_diversity_leaves_more_prefixes_alive() -> None:
+    """What the first word of the n best is: with the greatest diversity every prefix keeps its best continuation."""
+    kinds = []
+    for diversity in (0.0, 1e6):
+        model = random_model(4, vocab=9)
+        model.table[:, :, EOS] -= 3.0
+        config = DecodingConfig(beam_size=5, n_best=5, length_penalty=AveragePenalty(), diversity=diversity)
+        kinds.append(
+            [len({tuple(item.ids[:1]) for item in found}) for found in run(model, [0, 1, 2], config, longest=8)]
+        )
+    assert all(more >= less for less, more in zip(*kinds, strict=True))
+    assert sum(kinds[1]) > sum(kinds[0])
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_stopping_early_gives_up_nothing(penalty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"early": 0, "late": 0}
     for seed, (beam_size, n_best) in enumerate([(2, 1), (3, 1), (4, 2), (5, 5), (8, 3)] * 3):
         model = random_model(seed, vocab=8)
         model.table[:, :, EOS] += 1.0
-        config = DecodingConfig(beam_size=beam_size, n_best=n_best, length_penalty=penalty)
+        config = DecodingConfig(beam_size=beam_size, n_best=n_best, length_penalty=penalty, diversity=seed % 2 * 0.5)
         early = run(model, [0, 1, 2], config, longest=10)
         steps["early"] += len(model.batches)
         model.batches.clear()

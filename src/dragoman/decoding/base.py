@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -10,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.config import settings
+from dragoman.decoding.draw import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.errors import DragomanError
@@ -17,6 +19,14 @@ from dragoman.errors import DragomanError
 ROW_MULTIPLE = 8
 """The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
 rows differently (measured in float32), and a translation would depend on what is translated beside it."""
+
+
+@settings
+class SampledConfig(DrawConfig):
+    """How to draw translations."""
+
+    samples: int = Field(default=1, ge=1)
+    """So many are drawn for each sentence."""
 
 
 @settings
@@ -40,11 +50,27 @@ class DecodingConfig:
     repetition_penalty: float = Field(default=1.0, ge=1.0)
     """What the log probability of a token that was written before is multiplied with."""
 
+    coverage_penalty: float = Field(default=0.0, ge=0.0)
+    """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it."""
+    diversity: float = Field(default=0.0, ge=0.0)
+    """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
+    same prefix."""
+    sampling: SampledConfig | None = None
+    """Draw translations instead of searching for the best."""
+    mbr: Literal["none", "chrf", "bleu"] = "none"
+    """Take the translation that is most like all samples, or like all `beam_size` hypotheses (`dragoman.mbr`)."""
+
     def __post_init__(self) -> None:
-        if self.n_best > self.beam_size:
+        if self.n_best > self.num_candidates:
+            name = "beam_size" if self.sampling is None else "sampling.samples"
             raise ValueError(
-                f"n_best {self.n_best} is more than beam_size {self.beam_size}: lower n_best or raise beam_size"
+                f"n_best {self.n_best} is more than {name} {self.num_candidates}: lower n_best or raise it"
             )
+
+    @property
+    def num_candidates(self) -> int:
+        """How many hypotheses of a sentence there are to choose from."""
+        return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self) -> list[Rule]:
         """The rules that these settings ask for."""

@@ -118,7 +118,7 @@ def beam_search(
         banned, prefixes = banned_ids(config, specials, length), beams.prefixes.flatten(0, 1)
         log_probs, ids = best_tokens(logits, beam + 1, banned, rules, prefixes, slots.of_rows())
         ranked = rank_candidates(
-            beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam))
+            beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam)), config.diversity
         )  # (slots, 2 * beam)
         finished = _add_finished(finished, beams, ranked, divisor[length], specials)
         chosen = going_on(ranked, specials.eos_id)
@@ -143,16 +143,20 @@ def rank_candidates(
     log_probs: Float[Tensor, "slots beam"],
     next_log_probs: Float[Tensor, "slots beam k"],
     next_ids: Int[Tensor, "slots beam k"],
+    diversity: float = 0.0,
 ) -> Candidates:
     """The best `2 * beam` continuations of each slot's prefixes. Among equals the better prefix, then the smaller id.
 
     The smaller id comes first because `next_ids` are in that order among equals already (`best_tokens`).
+    With `diversity` a continuation is ranked as if it had lost so much log probability for each better one of the same
+    prefix, so that more prefixes have descendants (Li, Monroe and Jurafsky 2016, "A Simple, Fast Diverse Decoding
+    Algorithm", eq. 7); what it has lost is not kept.
     """
     beam, k = log_probs.size(1), next_ids.size(2)
     totals = (log_probs[:, :, None] + next_log_probs).flatten(1)  # (slots, beam * k)
-    totals, order = totals.sort(dim=1, descending=True, stable=True)
-    totals, order = totals[:, : 2 * beam], order[:, : 2 * beam]
-    return Candidates(log_probs=totals, places=order // k, ids=next_ids.flatten(1).gather(1, order))
+    siblings = torch.arange(k, device=totals.device).repeat(beam)  # how many better ones there are
+    order = (totals - diversity * siblings).sort(dim=1, descending=True, stable=True).indices[:, : 2 * beam]
+    return Candidates(totals.gather(1, order), places=order // k, ids=next_ids.flatten(1).gather(1, order))
 
 
 def finishing(ranked: Candidates, eos_id: int) -> Bool[Tensor, "slots beam"]:
@@ -182,7 +186,7 @@ def cannot_be_overtaken(
     A log probability only falls as tokens are added, and a divisor only grows. So no prefix can end better than its
     log probability of now over the divisor of the longest allowed length. Exact: stopping here loses nothing.
     """
-    best_still_possible = beams.log_probs[:, 0] / longest_divisor
+    best_still_possible = beams.log_probs.amax(dim=1) / longest_divisor
     return finished_scores[:, -1] >= best_still_possible
 
 

@@ -1,15 +1,20 @@
 """Step 8: encode once and search. The one door to the searches; `search` is all that other code calls."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
+from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Hypothesis, Specials, padded
 from dragoman.decoding.beam import beam_search
+from dragoman.decoding.constrained import Terms, constrained_search
+from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.rules import Rule
+from dragoman.decoding.sampled import sample_search
+from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel
 
 __all__ = ["SPECIALS", "DecodingConfig", "Hypothesis", "Specials", "default_max_lengths", "search"]
@@ -27,14 +32,18 @@ def search(
     max_lengths: Int[Tensor, " batch"] | None = None,
     specials: Specials = SPECIALS,
     rules: Sequence[Rule] = (),
+    terms: Sequence[Terms] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
     `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
-    where it has one, holds for both. `rules` come after those of the settings (`rules.py`). A beam of 1 is greedy
-    search. Dropout is off while it searches, whatever mode the model is in, and the mode is put back afterwards.
+    where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
+    sentence's translations must hold, one or more for every sentence (`constrained.py`). A beam of 1 is greedy search.
+    With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for. Dropout is off
+    while it searches, whatever mode the model is in, and the mode is put back afterwards.
 
-    Raises DragomanError when the model's logits are not numbers.
+    Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
+    model or the search has not.
     """
     batch = src.size(0)
     if batch == 0:
@@ -43,19 +52,32 @@ def search(
         max_lengths = default_max_lengths(src_mask, config)
     if model.max_target_length is not None:
         max_lengths = max_lengths.clamp(max=model.max_target_length)
-    find = greedy_search if config.beam_size == 1 else beam_search
+    wanted = config if not config.coverage_penalty else replace(config, n_best=config.beam_size)
     # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
-    num_slots = padded(batch, config.beam_size)
+    rows_per_slot = ROW_MULTIPLE if terms is not None else config.num_candidates
+    num_slots = padded(batch, rows_per_slot)
     was_training = model.training
     model.eval()
     try:
         state = model.start(model.encode(src[rows], src_mask[rows]))
         if num_slots < len(rows):
             state = state.reorder(torch.arange(num_slots, device=src.device))
-        return find(
-            model, state, config, max_lengths[rows[:num_slots]], specials, num_slots - batch, (*config.rules(), *rules)
-        )
+        spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
+        begun = (model, state, wanted, limits, specials, spare, all_rules)
+        if config.sampling is not None:
+            if terms is not None:
+                raise DragomanError(
+                    "terms that a translation must hold are searched for, not drawn: leave the sampling"
+                )
+            found = sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)])
+        elif terms is not None:
+            found = constrained_search(*begun, terms)
+        else:
+            found = greedy_search(*begun) if config.beam_size == 1 else beam_search(*begun)
+        if config.coverage_penalty:
+            found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, specials)
+        return found if config.sampling is not None else [of_sentence[: config.n_best] for of_sentence in found]
     finally:
         model.train(was_training)
 

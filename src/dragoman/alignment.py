@@ -1,0 +1,81 @@
+"""Which word of a translation comes from which word of its source, told from where the model looked."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dragoman.data.batch import collate
+from dragoman.decoding.coverage import cross_attention
+from dragoman.placeholders import Word
+from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.translator import Translator
+
+_SPACED = re.compile(r"\S+")
+
+
+@torch.inference_mode()
+def links(
+    translator: Translator, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]
+) -> np.ndarray:
+    """How much each target word looks at each source word, (target words, source words): the attention of its pieces,
+    added up over the source word's pieces.
+
+    Raises DragomanError for a model without attention.
+    """
+    tokenizers = translator.tokenizers
+    ids = tokenizers.src.encode(translator.normalize(src)), tokenizers.tgt.encode(translator.normalize(tgt))
+    if not (ids[0] and ids[1]):
+        return np.zeros((len(tgt_words), len(src_words)))
+    batch = collate([ids]).to(translator.device)
+    attention = (
+        cross_attention(translator.model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0].float().cpu().numpy()
+    )
+    src_of = owners(tokenizers.src, ids[0], src, src_words)
+    tgt_of = owners(tokenizers.tgt, ids[1], tgt, tgt_words)
+    return tgt_of.T @ attention[: len(ids[1]), : len(ids[0])] @ src_of
+
+
+def align(translator: Translator, src: str, tgt: str) -> list[tuple[int, int]]:
+    """(source word, target word) of each target word, words being what stands between spaces.
+
+    Raises DragomanError for a model without attention.
+    """
+    src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
+    if not (src_words and tgt_words):
+        return []
+    found = links(translator, src, tgt, src_words, tgt_words)
+    return sorted((int(row.argmax()), place) for place, row in enumerate(found))
+
+
+def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
+    """Links as other tools write them, from 0.
+
+    >>> pharaoh([(0, 0), (2, 1)])
+    '0-0 2-1'
+    """
+    return " ".join(f"{src}-{tgt}" for src, tgt in pairs)
+
+
+def owners(tokenizer: Tokenizer, ids: Sequence[int], text: str, words: Sequence[Word]) -> np.ndarray:
+    """Which word each token is a piece of, (tokens, words), as shares of the token's letters.
+
+    Where a token ends in the text is told from what the tokens up to it spell: letters that are no spaces are counted,
+    as tokenizers deal with those in their own ways.
+    """
+    word_of = [-1] * sum(not letter.isspace() for letter in text)  # of each letter
+    letters_before = np.cumsum([0, *(not letter.isspace() for letter in text)])
+    for number, word in enumerate(words):
+        for place in range(letters_before[word.start], letters_before[word.end]):
+            word_of[place] = number
+    shares = np.zeros((len(ids), len(words)))
+    done = 0
+    for token in range(len(ids)):
+        spelt = tokenizer.decode(ids[: token + 1])
+        end = min(sum(not letter.isspace() for letter in spelt), len(word_of))
+        for place in range(done, end):
+            if word_of[place] >= 0:
+                shares[token, word_of[place]] += 1
+        done = max(done, end)
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)

@@ -1,0 +1,280 @@
+"""Beam search for translations that hold given terms (Post and Vilar 2018, "Fast Lexically Constrained Decoding with
+Dynamic Beam Allocation").
+
+A term is a sequence of tokens that must stand in the translation as it is. Left to themselves, hypotheses that have
+written a term would lose to those that put it off, as its tokens cost. So the beam of a sentence is divided among
+banks: bank n holds the hypotheses that have written n tokens of the terms. Every bank has its own best ones, whatever
+they cost beside those of the others, and `</s>` is open only to a hypothesis that has written all terms.
+
+How far a hypothesis is with the terms (4, 5) and (6,):
+
+>>> begun = Progress(((4, 5), (6,))).after(4)
+>>> begun.written, begun.wanted(), begun.complete
+(1, [5], False)
+>>> begun.after(7).written, begun.after(7).wanted()        # 5 did not follow: the term has to begin again
+(0, [4, 6])
+>>> begun.after(5).after(6).complete
+True
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.decoding.base import (
+    ROW_MULTIPLE,
+    DecodingConfig,
+    Hypothesis,
+    Slots,
+    Specials,
+    banned_ids,
+    check_finite,
+)
+from dragoman.decoding.rules import Rule, Step
+from dragoman.errors import DragomanError
+from dragoman.models.base import DecoderState, Seq2SeqModel
+
+Terms = tuple[tuple[int, ...], ...]
+"""What one translation must hold, each term at a place of its own; a term that stands twice must be held twice."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Which terms a hypothesis has written, and which one it is in the middle of."""
+
+    terms: Terms
+    written_terms: frozenset[int] = frozenset()
+    current: int = -1
+    place: int = 0
+    """How many tokens of the current term are written; 0: there is no current one."""
+
+    @property
+    def written(self) -> int:
+        """How many tokens of the terms are written: the number of the hypothesis' bank."""
+        return sum(len(self.terms[term]) for term in self.written_terms) + self.place
+
+    @property
+    def complete(self) -> bool:
+        return len(self.written_terms) == len(self.terms)
+
+    def wanted(self) -> list[int]:
+        """The tokens that would write one more token of the terms."""
+        if self.place:
+            return [self.terms[self.current][self.place]]
+        return list(dict.fromkeys(self.terms[term][0] for term in self._open()))
+
+    def after(self, token: int) -> "Progress":
+        """Where the hypothesis stands with one more token.
+
+        Where the current term is broken off, the longest end of what was written that begins a term goes on.
+        """
+        tail = (*(self.terms[self.current][: self.place] if self.place else ()), token)
+        order = sorted(self._open(), key=lambda term: term != self.current)
+        for start in range(len(tail)):
+            for term in order:
+                length = len(tail) - start
+                if self.terms[term][:length] == tail[start:]:
+                    if length == len(self.terms[term]):
+                        return Progress(self.terms, self.written_terms | {term})
+                    return Progress(self.terms, self.written_terms, term, length)
+        return Progress(self.terms, self.written_terms)
+
+    def _open(self) -> list[int]:
+        return [term for term in range(len(self.terms)) if term not in self.written_terms]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A hypothesis that goes on."""
+
+    ids: tuple[int, ...]  # begins with <s>
+    log_prob: float
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A prefix' continuation by one token."""
+
+    log_prob: float
+    place: int
+    token: int
+    progress: Progress
+
+
+def beam_for(config: DecodingConfig, terms: Terms) -> int:
+    """How many hypotheses the search for one sentence keeps: at least two for each bank.
+
+    >>> beam_for(DecodingConfig(beam_size=5), ((4, 5), (6,)))
+    8
+    """
+    return max(config.beam_size, 2 * (1 + sum(map(len, terms))))
+
+
+class Sentence:
+    """The search for one sentence: its hypotheses and its terms. Its rows in the model's batch are `alive`'s places."""
+
+    def __init__(self, terms: Terms, limit: int, config: DecodingConfig, specials: Specials) -> None:
+        self.config, self.specials = config, specials
+        self.num_tokens = sum(map(len, terms))
+        self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
+        self.alive = [Prefix((specials.bos_id,), 0.0, Progress(terms))]
+        self.finished: list[Hypothesis] = []
+
+    def advance(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[int]:
+        """Choose the hypotheses with `length` tokens; `log_probs` are of the rows of `alive`, changed by rules alone.
+
+        Returns the place of each one's parent.
+        """
+        eos_log_probs = log_probs[:, self.specials.eos_id].tolist()
+        found = self._candidates(log_probs, length)
+        if length > self.config.min_length:
+            self._finish(eos_log_probs, found, length)
+        chosen = allocated(found, self.width, self.num_tokens)
+        self.alive = [
+            Prefix((*self.alive[item.place].ids, item.token), item.log_prob, item.progress) for item in chosen
+        ]
+        if length == self.limit and not self.finished:
+            self._add([(p.ids, p.log_prob) for p in self.alive if p.progress.complete], length)
+        return [item.place for item in chosen]
+
+    def is_done(self, length: int) -> bool:
+        """Whether going on can change nothing: as in the plain search, log probabilities only fall and divisors only
+        grow."""
+        if length >= self.limit or not self.alive:
+            return True
+        if len(self.finished) < self.config.n_best:
+            return False
+        best_still_possible = self.alive[0].log_prob / self.config.length_penalty.divisor(self.limit)
+        return self.finished[-1].score >= best_still_possible
+
+    def _candidates(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[Candidate]:
+        """Each prefix' most probable continuations and all that write a term, best first; among equals the better
+        prefix, then the smaller id."""
+        writes_term = torch.zeros_like(log_probs, dtype=torch.bool)
+        for place, prefix in enumerate(self.alive):
+            writes_term[place, prefix.progress.wanted()] = True
+        banned = torch.zeros(log_probs.size(1), dtype=torch.bool, device=log_probs.device)
+        banned[[*banned_ids(self.config, self.specials, length), self.specials.eos_id]] = True
+        log_probs = log_probs.masked_fill(banned & ~writes_term, -math.inf)  # a term may hold <unk>
+        likely = log_probs.topk(min(self.width, log_probs.size(1)), dim=1).indices
+        places, tokens = writes_term.scatter(1, likely, True).nonzero(as_tuple=True)
+        columns = places.tolist(), tokens.tolist(), log_probs[places, tokens].tolist()
+        found = [
+            Candidate(self.alive[place].log_prob + value, place, token, self.alive[place].progress.after(token))
+            for place, token, value in zip(*columns, strict=True)
+            if value > -math.inf
+        ]
+        return sorted(found, key=lambda item: -item.log_prob)
+
+    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Candidate], length: int) -> None:
+        """Keep the hypotheses that end here: they hold all terms, and among the continuations that do so their `</s>`
+        is one of the best `beam_size`. At the last moment each may end."""
+        complete = [item.log_prob for item in found if item.progress.complete]
+        ends = [
+            (prefix.ids, prefix.log_prob + value)
+            for prefix, value in zip(self.alive, eos_log_probs, strict=True)
+            if prefix.progress.complete and value > -math.inf
+        ]
+        better = [sum(one > total for one in complete) + sum(one > total for _, one in ends) for _, total in ends]
+        last = length == self.limit
+        self._add(
+            [end for end, n in zip(ends, better, strict=True) if last or n < self.config.beam_size],
+            length,
+        )
+
+    def _add(self, ends: Sequence[tuple[tuple[int, ...], float]], length: int) -> None:
+        divisor = self.config.length_penalty.divisor(length)
+        new = [Hypothesis(list(ids[1:]), total / divisor, total) for ids, total in ends]
+        best = sorted([*self.finished, *new], key=lambda item: -item.score)  # stable: the earlier one is first
+        self.finished = best[: self.config.n_best]
+
+
+def constrained_search(
+    model: Seq2SeqModel,
+    state: DecoderState,
+    config: DecodingConfig,
+    max_lengths: Int[Tensor, " batch"],
+    specials: Specials,
+    spare: int,
+    rules: Sequence[Rule],
+    terms: Sequence[Terms],
+) -> list[list[Hypothesis]]:
+    """Up to n_best hypotheses for each sentence, one row of `state`, best score first; each holds all of its terms.
+
+    `terms` has one entry for each sentence; the last `spare` rows of `state` hold no sentence. The width of a
+    sentence's beam follows from its own terms (`beam_for`), and its `max_lengths` grow by the length of the terms.
+
+    Raises DragomanError when the model's logits are not numbers, or a rule or the model's longest target leave no room
+    for a term.
+    """
+    device, batch = max_lengths.device, max_lengths.size(0)
+    sentences = [
+        Sentence(of_sentence, limit, config, specials)
+        for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - spare], strict=True)
+    ]
+    for sentence in sentences:
+        sentence.limit = min(sentence.limit, model.max_target_length or sentence.limit)
+    widest = max(sentence.width for sentence in sentences)
+    rows_per_slot = math.ceil(widest / ROW_MULTIPLE) * ROW_MULTIPLE
+    state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare)
+
+    for length in range(1, max(sentence.limit for sentence in sentences) + 1):
+        prefixes = torch.full((len(slots.sentences), rows_per_slot, length), specials.bos_id, device=device)
+        for slot, number in enumerate(slots.sentences):
+            if number >= 0:
+                ids = torch.tensor([prefix.ids for prefix in sentences[number].alive], device=device)
+                prefixes[slot, : len(ids)] = ids
+        logits, state = model.step(prefixes[:, :, -1].flatten(), state)
+        log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+        for rule in rules:
+            rule(Step(log_probs, prefixes.flatten(0, 1), slots.of_rows()))
+
+        done = [True] * len(slots.sentences)
+        parents = torch.zeros(len(slots.sentences), rows_per_slot, dtype=torch.long, device=device)  # places
+        for slot, number in enumerate(slots.sentences):
+            if number >= 0:
+                sentence = sentences[number]
+                rows = log_probs[slot * rows_per_slot :][: len(sentence.alive)]
+                places = sentence.advance(rows, length)
+                parents[slot, : len(places)] = torch.tensor(places, dtype=torch.long, device=device)
+                done[slot] = sentence.is_done(length)
+                if done[slot]:
+                    _check_found(sentence, number, rows)
+        first_rows = torch.arange(0, logits.size(0), rows_per_slot, device=device)
+        slots.close(done)
+        kept = slots.shrink()
+        if not kept:
+            break
+        state = state.reorder((first_rows[:, None] + parents)[kept].flatten())
+    return [sentence.finished for sentence in sentences]
+
+
+def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
+    """Divide a beam among the banks 0 to `num_tokens`: an equal share for each, what is over for the furthest one.
+
+    What a bank cannot fill goes to the best of all that are left. `found` is ordered, best first, and so is the result.
+    """
+    banks: list[list[int]] = [[] for _ in range(num_tokens + 1)]
+    for rank, item in enumerate(found):
+        banks[item.progress.written].append(rank)
+    share = width // len(banks)
+    shares = [share] * num_tokens + [width - share * num_tokens]
+    chosen = {rank for bank, size in zip(banks, shares, strict=True) for rank in bank[:size]}
+    left = [rank for rank in range(len(found)) if rank not in chosen]
+    chosen.update(left[: width - len(chosen)])
+    return [found[rank] for rank in sorted(chosen)]
+
+
+def _check_found(sentence: Sentence, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:
+    if not sentence.finished and not bool(log_probs.isnan().any()):
+        raise DragomanError(
+            f"sentence {number + 1} of the batch: no translation can hold its terms: a rule of the search forbids one, "
+            "or the model's longest target has no room for them; lift the rule, or leave the term"
+        )
+    check_finite(sentence.finished[0].log_prob if sentence.finished else math.nan, number)

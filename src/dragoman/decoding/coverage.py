@@ -1,0 +1,75 @@
+"""The coverage penalty: a translation that never looks at a part of its source has probably left it out.
+
+cp = beta * sum over source positions i of log(min(sum over target positions j of a_ij, 1)), Wu et al. 2016, "Google's
+Neural Machine Translation System", eq. 14. It is never positive, and 0 where every position got all the attention of
+one step. The weights are those of `cross_attention`, those of `</s>` among them.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from dragoman.decoding.base import Hypothesis, Specials
+from dragoman.errors import DragomanError
+from dragoman.models.base import Seq2SeqModel
+
+FLOOR = 1e-6
+"""A position that was not looked at at all has this much attention: its logarithm has to be a number."""
+
+
+def cross_attention(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    tgt_in: Int[Tensor, "batch tgt_len"],
+) -> Float[Tensor, "batch tgt_len src_len"]:
+    """Where in the source each target position looks to say its next token: the mean of the heads of one layer.
+
+    Of several layers the last but one, which knows best where it is in the source (Garg et al. 2019, "Jointly Learning
+    to Align and Translate with Transformer Models", section 5.1).
+
+    Raises DragomanError for a model without attention.
+    """
+    layers = [m for name, m in model.attention_maps(src, src_mask, tgt_in).items() if name.endswith(".cross")]
+    if not layers:
+        raise DragomanError("this model has no attention: it cannot say which source words a translation comes from")
+    return layers[max(len(layers) - 2, 0)].mean(dim=1)
+
+
+def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor, " src_len"]) -> float:
+    """The penalty of one hypothesis with beta 1; `attention` has its rows alone, pads of the source not counted.
+
+    >>> round(coverage(torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]), torch.tensor([True, True, True])), 4)
+    -1.3863
+    """
+    looked = attention.sum(dim=0).clamp(FLOOR, 1.0)[src_mask]
+    return float(looked.double().log().sum())
+
+
+def rank_by_coverage(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    hypotheses: Sequence[Sequence[Hypothesis]],
+    beta: float,
+    specials: Specials,
+) -> list[list[Hypothesis]]:
+    """Add each hypothesis' penalty, times beta, to its score, and put the best first."""
+    found: list[list[Hypothesis]] = []
+    for row, of_sentence in enumerate(hypotheses):
+        # A batch of its own for each sentence: nothing depends on its neighbours.
+        longest = 1 + max(len(item.ids) for item in of_sentence)
+        tgt_in = torch.full((len(of_sentence), longest), specials.pad_id, device=src.device)
+        for place, item in enumerate(of_sentence):
+            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([specials.bos_id, *item.ids], device=src.device)
+        count = len(of_sentence)
+        attention = cross_attention(model, src[row].expand(count, -1), src_mask[row].expand(count, -1), tgt_in)
+        scored = [
+            dataclasses.replace(item, score=item.score + beta * coverage(weights[: 1 + len(item.ids)], src_mask[row]))
+            for item, weights in zip(of_sentence, attention, strict=True)
+        ]
+        found.append(sorted(scored, key=lambda item: -item.score))
+    return found

@@ -1,0 +1,85 @@
+"""What every search that draws shares: the settings, the filters, and the drawing itself.
+
+Filters are pure functions from logits to logits in which what may not be drawn is -inf, so they can follow each other
+and any search can use them. Where to draw is a number from 0 to 1 that follows from (seed, row, how many were drawn
+before), never from a generator that others use too: a text is the same whatever is drawn beside it.
+"""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dragoman.config import Field, settings
+
+
+@settings
+class DrawConfig:
+    """How to draw tokens. `temperature` comes first, then `top_k`, then `top_p`."""
+
+    temperature: float = Field(default=1.0, ge=0)
+    """Logits are divided by it: 1 is the model's own distribution, less is bolder, 0 always takes the likeliest."""
+    top_k: int | None = Field(default=None, ge=1)
+    """Draw from this many of the likeliest tokens (Fan et al. 2018); null: from all."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Draw from the fewest of the likeliest tokens that together have this probability (Holtzman et al. 2020)."""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+
+
+def tempered(logits: Float[Tensor, "rows vocab"], temperature: float) -> Float[Tensor, "rows vocab"]:
+    """Logits of p^(1 / temperature), up to a constant: the likeliest has 0, however small the temperature."""
+    logits = logits.double()
+    return (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+
+
+def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
+    """The k likeliest tokens of each row; of equal ones those with the smaller ids.
+
+    >>> keep_top_k(torch.tensor([[1.0, 3.0, 2.0, 3.0]]), 2)
+    tensor([[-inf, 3., -inf, 3.]])
+    """
+    ids = logits.sort(dim=-1, descending=True, stable=True).indices[:, :k]
+    return torch.full_like(logits, -math.inf).scatter(1, ids, logits.gather(1, ids))
+
+
+def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
+    """The nucleus: the fewest of the likeliest tokens whose probabilities add up to p (Holtzman et al. 2020, eq. 2).
+
+    A token is in it when those likelier than itself do not make up p yet; of equal ones the smaller ids come first.
+
+    >>> keep_top_p(torch.tensor([[0.125, 0.5, 0.25, 0.125]]).log(), 0.75).exp()
+    tensor([[0.0000, 0.5000, 0.2500, 0.0000]])
+    """
+    ordered, ids = logits.sort(dim=-1, descending=True, stable=True)
+    probs = ordered.softmax(dim=-1, dtype=torch.float64)
+    outside = probs.cumsum(dim=-1) - probs >= p
+    return logits.masked_fill(torch.zeros_like(outside).scatter(1, ids, outside), -math.inf)
+
+
+def filtered(logits: Float[Tensor, "rows vocab"], config: DrawConfig) -> Float[Tensor, "rows vocab"]:
+    """Logits to draw from: tempered, with -inf for what the settings leave out."""
+    if config.temperature == 0:
+        return keep_top_k(logits, 1)
+    logits = tempered(logits, config.temperature)
+    if config.top_k is not None:
+        logits = keep_top_k(logits, config.top_k)
+    return keep_top_p(logits, config.top_p) if config.top_p < 1 else logits
+
+
+def numbers(seed: int, row: int, count: int) -> Float[Tensor, " count"]:
+    """The first `count` numbers, from 0 to less than 1, that belong to a row (any number below 2**64) of a seed."""
+    # Raw words of a counter-based generator: numpy promises that these stay the same in every version.
+    words = np.random.Philox(key=np.array([seed, row], dtype=np.uint64)).random_raw(count)
+    return torch.from_numpy((words >> np.uint64(32)) * 2.0**-32)
+
+
+def draw(logits: Float[Tensor, "rows vocab"], where: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+    """The token at which the row's probabilities, added up in the order of the ids, pass its number `where`.
+
+    >>> draw(torch.tensor([[0.25, 0.0, 0.5, 0.25]]).log().expand(4, 4), torch.tensor([0.0, 0.3, 0.7, 0.8]))
+    tensor([0, 2, 2, 3])
+    """
+    sums = logits.softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+    return (sums <= where[:, None] * sums[:, -1:]).sum(dim=-1)

@@ -1,0 +1,134 @@
+"""What a translation must hold as it is: `%1$s`, `{name}`, `{{x}}`, tags, URLs, e-mail addresses, emoji.
+
+A model that never saw them leaves them out, doubles them or translates what is in them. Such a span is then taken out
+of the source, and put back where its neighbours went: beside the target word that looks at the source word next to it
+most. So it survives, once for each time it stands in the source, whatever the model.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+_KINDS = (
+    r"https?://[^\s<>\"]+[^\s<>\".,;:!?)\]}'»]",  # URL
+    r"www\.[^\s<>\"]+[^\s<>\".,;:!?)\]}'»]",
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",  # e-mail address
+    r"\{\{[^{}]*\}\}|\$?\{[^{}]*\}|\$\([^()]*\)",  # {{x}}, {name}, ${name}, $(name)
+    r"%(?:\d+\$|\(\w+\))?[-+#0]*\d*(?:\.\d+)?[sdifgxXcu@](?!\w)|%%",  # printf: %s, %1$s, %(name)s, %.2f
+    r"</?[A-Za-z][^<>]*/?>|&(?:[A-Za-z]+|#\d+|#x[0-9A-Fa-f]+);",  # tags, entities
+    "[\U0001f1e6-\U0001f1ff]{2}"  # flags
+    "|[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff]"
+    "[\u2600-\u27bf\U0001f000-\U0001faff]?)*",  # emoji with their joiners
+)
+_SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
+_NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
+_OPENING, _CLOSING = "([{«“„¿¡", ".,;:!?)]}»”…。，；：！？）"
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class Removed(NamedTuple):
+    """A span that was taken out of a text."""
+
+    span: str
+    offset: int
+    """Where it stood, in characters of the text without it."""
+    before: str
+    """The character before it; empty at the beginning."""
+    after: str
+
+
+class Word(NamedTuple):
+    """A word or a mark of punctuation: characters `start` to `end` of a text."""
+
+    start: int
+    end: int
+
+
+def spans(text: str) -> list[str]:
+    """What must survive, from left to right.
+
+    >>> spans("Hi {name}, see https://x.org/a?b=1. 100%% of <b>%1$s</b>")
+    ['{name}', 'https://x.org/a?b=1', '%%', '<b>', '%1$s', '</b>']
+    """
+    return [match.group() for match in _SPAN.finditer(text)]
+
+
+def survive(src: str, translation: str) -> bool:
+    """Whether a translation holds exactly the spans of its source."""
+    return Counter(spans(src)) == Counter(spans(translation))
+
+
+def without_spans(text: str) -> tuple[str, list[Removed]]:
+    """(the text without its spans, what was taken out, from left to right).
+
+    >>> without_spans("Click {name}.")
+    ('Click.', [Removed(span='{name}', offset=5, before=' ', after='.')])
+    """
+    left, removed, done = "", [], 0
+    for match in _SPAN.finditer(text):
+        left += text[done : match.start()]
+        done = match.end()
+        before, after = text[: match.start()][-1:], text[match.end() :][:1]
+        # One space of two goes with the span; before punctuation none is left.
+        if before.isspace() and (not after or after.isspace() or after in _CLOSING):
+            left = left.rstrip()
+        removed.append(Removed(match.group(), len(left), before, after))
+    left += text[done:]
+    dropped = len(left) - len(left.lstrip())
+    return left.strip(), [item._replace(offset=max(0, item.offset - dropped)) for item in removed]
+
+
+def words(text: str) -> list[Word]:
+    """The words and marks of a text."""
+    return [Word(*match.span()) for match in _WORD.finditer(text)]
+
+
+def put_back(
+    translation: str, removed: Sequence[Removed], src_words: Sequence[Word], links: np.ndarray, between: str = " "
+) -> str:
+    """The translation with the spans of its source.
+
+    `links[t, s]`: how much target word t looks at source word s, of the texts without spans (`words`). A span goes
+    before the word that stands for its right neighbour where it leans on that one, else after that of its left one.
+    `between`: what stands between words in the target language.
+    """
+    tgt_words = words(translation)
+    places: list[int] = []  # of each span: its offset in the translation
+    for item in removed:
+        before = [i for i, word in enumerate(src_words) if word.end <= item.offset]
+        after = [i for i, word in enumerate(src_words) if word.start >= item.offset]
+        leans_right = item.before in _NOTHING and item.after not in _NOTHING and item.after not in _CLOSING
+        if not before:
+            places.append(0)
+        elif not after or not tgt_words:
+            places.append(len(translation))
+        elif leans_right:
+            places.append(tgt_words[int(links[:, after[0]].argmax())].start)
+        else:
+            places.append(tgt_words[int(links[:, before[-1]].argmax())].end)
+    out, done = "", 0
+    for place, item in sorted(
+        zip(places, removed, strict=True), key=lambda pair: pair[0]
+    ):  # stable: the source's order
+        out += translation[done:place]
+        done = place
+        left, right = out.rstrip(), translation[place:].lstrip()
+        out = left + (between if _apart(left[-1:], item.before, _OPENING) else "") + item.span
+        out += between if _apart(right[:1], item.after, _CLOSING) else ""
+        done += len(translation) - place - len(right)
+    return (out + translation[done:]).strip()
+
+
+def _apart(neighbour: str, in_source: str, leaning: str) -> bool:
+    """Whether a space belongs between a span and its neighbour in the translation, a letter or nothing.
+
+    `in_source`: what stood there in the source. `leaning`: marks that stand close to what is on this side of them.
+    """
+    if not neighbour or neighbour in leaning:
+        return False
+    if in_source in _NOTHING:
+        return True
+    return not in_source.isalnum() and neighbour.isalnum()

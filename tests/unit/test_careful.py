@@ -1,0 +1,183 @@
+"""Glossaries, placeholders and guards over a whole translator, and its alignments."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.test_translator import LINES, run  # noqa: F401 (a fixture)
+
+from dragoman import careful as careful_module
+from dragoman.alignment import align, owners
+from dragoman.careful import CarefulTranslator
+from dragoman.cli import app
+from dragoman.errors import DragomanError
+from dragoman.glossary import Glossary
+from dragoman.placeholders import survive, words
+from dragoman.text.tokenizers import train_tokenizers
+from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.translator import Translator
+
+PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
+
+
+def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    lines = [
+        LINES[number % 4]
+        .replace("dog", PLACEHOLDERS[number % 10] + " dog")
+        .replace("cat", PLACEHOLDERS[number // 10 % 10])
+        if number % 3
+        else f"{PLACEHOLDERS[number % 10]} {LINES[number % 4]}"
+        for number in range(300)
+    ]
+    for guard in (False, True):
+        found = [item[0].text for item in CarefulTranslator(translator, guard=guard).n_best(lines)]
+        assert [line for line, text in zip(lines, found, strict=True) if not survive(line, text)] == []
+
+
+def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    mixed = [LINES[0], "the {x} dog runs .", LINES[1], "", LINES[2]]
+    found = CarefulTranslator(translator, guard=False).n_best(mixed)
+    plain = translator.n_best(mixed)
+    for row in (0, 2, 3, 4):
+        assert [replace(item, warnings=()) for item in found[row]] == plain[row]
+
+
+def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"dog": "bird", "cat": "today", "a cat": "and a dog"})
+    plain, bound = (Translator.load(run, device="cpu", glossary=g) for g in (None, glossary))
+    lines = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat ."]
+    for line, before, after in zip(lines, plain.n_best(lines), bound.n_best(lines), strict=True):
+        for term in glossary.find(line):
+            assert term.target in after[0].text
+        if not glossary.find(line):
+            assert after == before
+    assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
+    with pytest.raises(DragomanError, match="vocabulary cannot write it"):
+        Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen"})).translate(LINES)
+
+
+def test_a_glossary_file(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(
+        "# terms\nHund\thound\nroter Hund\tred hound\nstraße\tstreet\n\nPyTorch\n狗\tdog\n", encoding="utf-8"
+    )
+    found = Glossary.load(path)
+    assert [term.target for term in found.find("Ein roter Hund und ein Hund; Hunde, hund")] == ["red hound", "hound"]
+    assert [term.target for term in found.find("Straße, STRASSE, Straßen, PyTorch")] == ["street", "PyTorch"]
+    assert [term.target for term in found.find("一只狗在跑")] == ["dog"]
+    for text, message in [
+        ("a\tb\tc\n", "line 1: 3 columns"),
+        ("a\tb\n\na\tc\n", "line 3: 'a' is 'b' further up"),
+        ("a\t\n", "line 1: an empty term"),
+        ("#\n", "no terms in it"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(DragomanError, match=message):
+            Glossary.load(path)
+
+
+def test_prefixes(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    found = translator.n_best(LINES, ["we see", "", "a bird sings", "today"])
+    assert [
+        item[0].text.startswith(start)
+        for item, start in zip(found, ["we see", "", "a bird sings", "today"], strict=True)
+    ]
+    assert found[1] == translator.n_best(LINES[1:2])[0]
+
+
+def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu", sampling={"samples": 12})
+    every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
+    bad = {item.text for item in every[:2]}
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"] if text in bad else [])
+    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[2].text
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
+    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
+
+
+def test_minimum_bayes_risk_takes_what_the_samples_agree_on(run: Path) -> None:  # noqa: F811
+    from dragoman.mbr import expected_utility
+
+    translator = Translator.load(run, device="cpu", sampling={"samples": 12}, mbr="chrf", n_best=3)
+    every = translator.with_decoding(mbr="none", n_best=12)
+    drawn = every.model  # the same samples, by the same seed
+    assert drawn is translator.model
+    for line in LINES:
+        found = translator.n_best([line])[0]
+        assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+        assert {item.text for item in found} <= {item.text for item in every.n_best([line])[0]}
+        assert found[0].score <= 100
+    assert expected_utility(["a", "a"], "chrf") == {"a": 100.0}
+    beam = Translator.load(run, device="cpu", mbr="bleu")
+    assert beam.n_best(LINES) == [beam.n_best([line])[0] for line in LINES]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WordsConfig(),
+        CharactersConfig(),
+        SentencePieceConfig(vocab_size=40),
+        SentencePieceConfig(algorithm="unigram", vocab_size=34),
+    ],
+    ids=["words", "characters", "bpe", "unigram"],
+)
+def test_the_word_of_each_token(config: object) -> None:
+    tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
+    text = LINES[3]
+    ids = tokenizer.encode(text)
+    found = owners(tokenizer, ids, text, words(text))
+    spelt = [""] * len(words(text))
+    for token, row in zip(ids, found, strict=True):
+        if row.any():
+            assert row.max() == 1.0
+            spelt[int(row.argmax())] += tokenizer.decode([token]).strip()
+    assert spelt == [text[word.start : word.end] for word in words(text)]
+
+
+def test_alignment(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    found = align(translator, LINES[0], LINES[1])
+    assert sorted(tgt for _, tgt in found) == [0, 1, 2, 3]
+    assert all(0 <= src < 6 for src, _ in found)
+    assert align(translator, "", "a") == []
+    assert np.isfinite([src for src, _ in found]).all()
+
+
+def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    text, terms, begin = tmp_path / "text", tmp_path / "terms.tsv", tmp_path / "begin"
+    text.write_text("the dog runs .\n\nthe {x} cat .\n", encoding="utf-8")
+    terms.write_text("dog\tbird\n", encoding="utf-8")
+    begin.write_text("we\n\ntoday\n", encoding="utf-8")
+
+    def call(*arguments: str) -> list[str]:
+        app(["translate", str(run), "-i", str(text), "--device", "cpu", *arguments], standalone_mode=False)
+        return capfd.readouterr().out.splitlines()
+
+    plain = call()
+    found = call("--glossary", str(terms), "--keep")
+    assert "bird" in found[0]
+    assert found[1] == ""
+    assert found[2].count("{x}") == 1
+    records = [json.loads(line) for line in call("--json", "--alignments", "--keep")]
+    assert [record["line"] for record in records] == [1, 2, 3]
+    assert records[0]["translations"][0]["text"] == plain[0]
+    assert set(records[0]["translations"][0]) == {"text", "score", "log_prob", "warnings", "alignment"}
+    assert [line.split()[:1] for line in call("--prefix", str(begin))] == [["we"], [], ["today"]]
+    assert len(call("decoding.sampling.samples=4", "decoding.mbr=chrf")) == 3
+    assert all(" ||| " in line for line in call("--alignments") if line)
+    begin.write_text("we\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="fewer lines"):
+        call("--prefix", str(begin))
+    with pytest.raises(DragomanError, match=r"only decoding\.\*"):
+        call("training.max_steps=3")
+    with pytest.raises(DragomanError, match="no_repeat_ngram"):
+        call("decoding.no_repeat_ngrams=3")

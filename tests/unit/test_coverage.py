@@ -1,0 +1,65 @@
+"""Coverage and where a model looks."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from tests.unit.test_search import EOS, TableModel, enumerated, random_model, sources
+from torch import Tensor
+
+from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.coverage import FLOOR, coverage, cross_attention
+from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
+from dragoman.decoding.search import search
+from dragoman.errors import DragomanError
+
+
+class LookingModel(TableModel):
+    """Token t looks at source position t - 4 with half of its attention, at the others with the rest."""
+
+    def attention_maps(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> dict[str, Tensor]:
+        said = tgt_in.roll(-1, dims=1)
+        look = torch.full((*tgt_in.shape, src.size(1)), 0.5 / (src.size(1) - 1))
+        look.scatter_(2, (said - 4).clamp(0, src.size(1) - 1)[:, :, None], 0.5)
+        wrong = torch.full_like(look, 1 / src.size(1))
+        return {"decoder.0.cross": wrong[:, None], "decoder.1.cross": look[:, None], "decoder.2.cross": wrong[:, None]}
+
+
+@pytest.mark.parametrize("penalty", [NoPenalty(), AveragePenalty(), GnmtPenalty()], ids=str)
+@pytest.mark.parametrize("beta", [0.2, 1.0])
+def test_a_beam_as_wide_as_the_space_finds_what_enumeration_finds(penalty: Any, beta: float) -> None:
+    model = LookingModel(random_model(8, vocab=7).table)
+    src = torch.tensor([[0, 9, 9], [1, 9, 9]])
+    mask = torch.ones_like(src, dtype=torch.bool)
+    config = DecodingConfig(beam_size=120, n_best=4, length_penalty=penalty, coverage_penalty=beta)
+    results = search(model, src, mask, config, max_lengths=torch.tensor([4, 4]))
+    changed = 0
+    for sentence, found in enumerate(results):
+        every = enumerated(model, sentence, [4, 5, 6], penalty, longest=4)
+        scores = []
+        for item in every:
+            looked = [0.0] * 3
+            for token in [*item.ids, 2]:  # after the last token the model looks where <s>, rolled round, says
+                for place in range(3):
+                    looked[place] += 0.5 if place == min(max(token - 4, 0), 2) else 0.25
+            scores.append(item.score + beta * sum(math.log(min(value, 1.0)) for value in looked))
+        order = sorted(range(len(every)), key=lambda i: -scores[i])[:4]
+        assert [item.ids for item in found] == [every[i].ids for i in order]
+        assert [item.score for item in found] == pytest.approx([scores[i] for i in order], abs=1e-4)
+        changed += order != [0, 1, 2, 3]
+    assert changed
+
+
+def test_what_nobody_looked_at_costs_much_and_pads_nothing() -> None:
+    weights = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    assert coverage(weights, torch.tensor([True, True, False])) == pytest.approx(math.log(FLOOR))
+    assert coverage(weights, torch.tensor([True, False, False])) == 0.0
+
+
+def test_a_model_without_attention_says_so() -> None:
+    model = random_model(1)
+    with pytest.raises(DragomanError, match="no attention"):
+        search(model, *sources(0), DecodingConfig(coverage_penalty=0.2), max_lengths=torch.tensor([4]))
+    with pytest.raises(DragomanError, match="no attention"):
+        cross_attention(model, *sources(0), torch.tensor([[2, EOS]]))

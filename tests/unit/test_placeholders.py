@@ -1,0 +1,91 @@
+"""What must survive a translation."""
+
+import random
+
+import numpy as np
+import pytest
+
+from dragoman.placeholders import put_back, spans, survive, without_spans, words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hello %s, you have %1$d new messages in %(folder)s.", ["%s", "%1$d", "%(folder)s"]),
+        ("50% of {count} files, {{user.name}} and ${HOME}", ["{count}", "{{user.name}}", "${HOME}"]),
+        (
+            "see https://example.org/a_b?c=1&d=2, or www.example.com.",
+            ["https://example.org/a_b?c=1&d=2", "www.example.com"],
+        ),
+        ("(http://x.org/y)", ["http://x.org/y"]),
+        ("write to a.b+c@example.co.uk!", ["a.b+c@example.co.uk"]),
+        (
+            'a <b>bold</b> word<br/>&amp; <a href="x y">link</a>',
+            ["<b>", "</b>", "<br/>", "&amp;", '<a href="x y">', "</a>"],
+        ),
+        ("nice 👍🏽 day 👩‍👩‍👧 in 🇩🇪 ☀️", ["👍🏽", "👩‍👩‍👧", "🇩🇪", "☀️"]),
+        ("%.2f%% of %5d at %-10s", ["%.2f", "%%", "%5d", "%-10s"]),
+        ("100 % sure, 3 < 4 and 5 > 4; a@b; {", []),
+    ],
+)
+def test_spans(text: str, found: list[str]) -> None:
+    assert spans(text) == found
+
+
+@pytest.mark.parametrize(
+    ("src", "translation", "links", "expected"),
+    [
+        # Each target word looks at the source word of the same place, unless said otherwise.
+        ("Click {name} now.", "Klicke jetzt.", None, "Klicke {name} jetzt."),
+        ("Click {name}.", "Klicke.", None, "Klicke {name}."),
+        ("%d files (%s)", "Dateien ()", None, "%d Dateien (%s)"),
+        ("a <b>red</b> car", "ein rotes Auto", None, "ein <b>rotes</b> Auto"),
+        ("a <b>red</b> car", "une voiture rouge", [0, 2, 1], "une voiture <b>rouge</b>"),
+        ("{a}{b} word", "Wort", None, "{a}{b} Wort"),
+        ("word %s", "Wort", None, "Wort %s"),
+        ("{x}", "", None, "{x}"),
+        ("Hi {name}, see {url}.", "Hallo, siehe.", None, "Hallo {name}, siehe {url}."),
+        ("“{title}” is new", "„“ ist neu", None, "„{title}“ ist neu"),
+    ],
+)
+def test_they_go_back_where_their_neighbours_went(
+    src: str, translation: str, links: list[int] | None, expected: str
+) -> None:
+    bare, removed = without_spans(src)
+    src_words, tgt_words = words(bare), words(translation)
+    looks = np.zeros((len(tgt_words), len(src_words)))
+    for place in range(len(tgt_words)):
+        looks[place, min((links or range(len(tgt_words)))[place], len(src_words) - 1)] = 1
+    found = put_back(translation, removed, src_words, looks)
+    assert found == expected
+    assert survive(src, found)
+
+
+def test_they_survive_whatever_the_translation_is() -> None:
+    rng = random.Random(1)
+    things = [
+        "%s",
+        "%1$s",
+        "{name}",
+        "{{x}}",
+        "<b>",
+        "</b>",
+        "https://x.org/a?b",
+        "a@b.org",
+        "😀",
+        "👍🏽",
+        "&lt;",
+        "🇫🇷",
+    ]
+    plain = ["click", "here", "now", ",", ".", "(", ")", "the", "red", "car"]
+    for _ in range(2000):
+        src = "".join(rng.choice(things + plain * 2) + rng.choice([" ", " ", ""]) for _ in range(rng.randint(1, 12)))
+        bare, removed = without_spans(src)
+        if spans(bare):
+            continue  # what stood on both sides of a span has become one: a source that no one writes
+        translation = " ".join(rng.choice(plain) for _ in range(rng.randint(0, 8)))
+        looks = np.random.default_rng(rng.randint(0, 10**9)).random((len(words(translation)), len(words(bare))))
+        found = put_back(translation, removed, words(bare), looks)
+        assert sorted(item.span for item in removed) == sorted(spans(src))
+        for item in removed:
+            assert found.count(item.span) >= spans(src).count(item.span), (src, translation, found)
