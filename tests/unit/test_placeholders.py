@@ -44,6 +44,7 @@ def test_spans(text: str, found: list[str]) -> None:
         ("{a}{b} word", "Wort", None, "{a}{b} Wort"),
         ("word %s", "Wort", None, "Wort %s"),
         ("{x}", "", None, "{x}"),
+        ("the grass %s .", "das gras .", None, "das gras %s ."),
         ("Hi {name}, see {url}.", "Hallo, siehe.", None, "Hallo {name}, siehe {url}."),
         ("“{title}” is new", "„“ ist neu", None, "„{title}“ ist neu"),
     ],
