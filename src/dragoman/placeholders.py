@@ -118,7 +118,7 @@ def put_back(
         left, right = out.rstrip(), translation[place:].lstrip()
         out = left + (between if _apart(left[-1:], item.before, _OPENING) else "") + item.span
         tokenised = right[:1] in _CLOSING and translation[place:][:1].isspace()  # this text has a space before marks
-        out += between if right and tokenised or _apart(right[:1], item.after, _CLOSING) else ""
+        out += between if (right and tokenised) or _apart(right[:1], item.after, _CLOSING) else ""
         done += len(translation) - place - len(right)
     return (out + translation[done:]).strip()
 

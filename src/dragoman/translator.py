@@ -177,9 +177,10 @@ class Translator:
         results: list[list[Translation]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
-        # Those with terms are searched in their own way, and so apart.
-        for with_terms in (False, True):
-            chosen = [row for row, part in enumerate(parts) if bool(part.terms) == with_terms]
+        # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
+        counts = [sum(map(len, part.terms)) for part in parts]
+        for count in sorted(set(counts)):
+            chosen = [row for row in range(len(parts)) if counts[row] == count]
             for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 rows = [chosen[place] for place in places]
                 for row, found in zip(rows, self._search_batch([parts[row] for row in rows]), strict=True):

@@ -57,6 +57,7 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
             assert term.target in after[0].text
         if not glossary.find(line):
             assert after == before
+    assert bound.n_best(lines[::-1])[::-1] == [bound.n_best([line])[0] for line in lines]
     assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
     with pytest.raises(DragomanError, match="vocabulary cannot write it"):
         Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen"})).translate(LINES)
