@@ -53,6 +53,9 @@ Overrides = Annotated[
 ]
 Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Precision = Annotated[
+    str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
+]
 Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
 LengthPenalty = Annotated[
@@ -205,6 +208,7 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
+    precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -230,6 +234,7 @@ def translate(
         device=device,
         ensemble=ensemble or (),
         glossary=None if glossary is None else Glossary.load(glossary),
+        **_precision(precision),
         **_decoding(beam_size, length_penalty, n_best, overrides),
     )
     careful = CarefulTranslator(translator, keep=keep, guard=guard) if keep or guard else None
@@ -342,6 +347,13 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _precision(name: str | None) -> dict[str, Any]:
+    """Raises DragomanError for a precision that there is not."""
+    if name not in (None, "float32", "bfloat16"):
+        raise DragomanError(f"--precision {name}: float32 or bfloat16")
+    return _given(precision=name)
+
+
 def _decoding(
     beam_size: int | None,
     length_penalty: float | None,
@@ -365,6 +377,7 @@ def score(
     length_penalty: LengthPenalty = None,
     ensemble: Ensemble = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
+    precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -377,7 +390,12 @@ def score(
 
     pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
     translator = Translator.load(
-        check_run_dir(run), which=which, device=device, ensemble=ensemble or (), **_decoding(None, length_penalty)
+        check_run_dir(run),
+        which=which,
+        device=device,
+        ensemble=ensemble or (),
+        **_precision(precision),
+        **_decoding(None, length_penalty),
     )
     for scored in translator.score(pairs):
         if as_json:
@@ -475,6 +493,7 @@ def evaluate(
         int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
     ] = None,
     ensemble: Ensemble = None,
+    precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -497,6 +516,7 @@ def evaluate(
         which=which,
         device=device,
         **_given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
+        **_precision(precision),
         **_decoding(beam_size, length_penalty, None, overrides),
     )
     if as_json:

@@ -175,6 +175,9 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     assert [line.split()[:1] for line in call("--prefix", str(begin))] == [["we"], [], ["today"]]
     assert len(call("decoding.sampling.samples=4", "decoding.mbr=chrf")) == 3
     assert all(" ||| " in line for line in call("--alignments") if line)
+    assert len(call("--precision", "bfloat16")) == 3
+    with pytest.raises(DragomanError, match="float32 or bfloat16"):
+        call("--precision", "int4")
     begin.write_text("we\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="fewer lines"):
         call("--prefix", str(begin))
