@@ -5,7 +5,6 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,25 @@ import typer
 
 from dragoman.cli_doctor import doctor
 from dragoman.cli_inspect import inspect_app
-from dragoman.errors import DragomanError, writing
+from dragoman.cli_options import (
+    BeamSize,
+    Device,
+    Ensemble,
+    LengthPenalty,
+    Overrides,
+    Precision,
+    Recipe,
+    Run,
+    SearchChanges,
+    Which,
+    decoding_changes,
+    given,
+    precision_given,
+    text_input,
+    text_output,
+)
+from dragoman.cli_translate import score, translate
+from dragoman.errors import DragomanError
 from dragoman.lock import locked
 from dragoman.progress import clock, say, seconds_of
 from dragoman.text.languages import of_file
@@ -44,23 +61,6 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(inspect_app, name="inspect")
-app.command(name="doctor")(doctor)
-
-Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
-Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
-Overrides = Annotated[
-    list[str] | None, typer.Argument(help="Changes to the recipe: key.subkey=value ...", show_default=False)
-]
-Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-Precision = Annotated[
-    str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
-]
-Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
-BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
-LengthPenalty = Annotated[
-    float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -175,104 +175,8 @@ def _recipe_for_files(
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
 
-@app.command()
-def translate(
-    run: Run,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(help="Changes to the search: decoding.no_repeat_ngram=3 ...", show_default=False),
-    ] = None,
-    input: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate. [default: stdin]")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    n_best: Annotated[
-        int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
-    ] = None,
-    glossary: Annotated[
-        Path | None, typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`.")
-    ] = None,
-    prefix: Annotated[
-        Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
-    ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
-    ] = False,
-    guard: Annotated[
-        bool, typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ...")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
-    ] = False,
-    alignments: Annotated[
-        bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
-    ] = False,
-    ensemble: Ensemble = None,
-    precision: Precision = None,
-    which: Which = "best",
-    device: Device = "auto",
-) -> None:
-    """Translate text: one line in, one line out; blank lines and order are kept.
-
-    Examples:
-
-        dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
-
-        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
-    """
-    from dragoman.alignment import align, pharaoh
-    from dragoman.careful import CarefulTranslator
-    from dragoman.glossary import Glossary
-    from dragoman.guards import warnings_of
-    from dragoman.progress import Progress
-    from dragoman.text.lines import read_lines
-    from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
-
-    translator = Translator.load(
-        check_run_dir(run),
-        which=which,
-        device=device,
-        ensemble=ensemble or (),
-        glossary=None if glossary is None else Glossary.load(glossary),
-        **_precision(precision),
-        **_decoding(beam_size, length_penalty, n_best, overrides),
-    )
-    careful = CarefulTranslator(translator, keep=keep, guard=guard) if keep or guard else None
-    if prefix and careful:
-        raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
-    lines, interactive = _input(input)
-    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
-    with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
-        for chunk in in_chunks(lines, 1 if interactive else STREAM_LINES):
-            if careful is not None:
-                results = careful.n_best(chunk)
-            elif beginnings is None:
-                results = translator.n_best(chunk)
-            else:
-                begin = list(itertools.islice(beginnings, len(chunk)))
-                if len(begin) < len(chunk):
-                    raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
-                results = translator.n_best(chunk, begin)
-            for src, found in zip(chunk, results, strict=True):
-                bar.advance()
-                words = [pharaoh(align(translator, src, item.text)) for item in found] if alignments else []
-                if as_json:
-                    records = [
-                        {"text": item.text, "score": item.score, "log_prob": item.log_prob}
-                        | {"warnings": list(item.warnings) or warnings_of(src, item.text)}
-                        | ({"alignment": words[place]} if words else {})
-                        for place, item in enumerate(found)
-                    ]
-                    record = {"line": bar.done, "source": src, "translations": records}
-                    write(json.dumps(record, ensure_ascii=False) + "\n")
-                    continue
-                for place, item in enumerate(found):
-                    columns = [item.text, *(words[place : place + 1])]
-                    if translator.decoding.n_best > 1:
-                        columns = [str(bar.done), *columns, f"{item.score:.4f}"]
-                    write(" ||| ".join(columns) + "\n")
-        if beginnings is not None and next(beginnings, None) is not None:
-            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
+app.command()(translate)
+app.command()(score)
 
 
 @app.command()
@@ -316,9 +220,9 @@ def predict(
     else:
         if images:
             raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
-        lines, interactive = _input(input)
+        lines, interactive = text_input(input)
         results = predictor.label_lines(lines, top, buffer=1 if interactive else STREAM_LINES)
-    with _output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
+    with text_output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
         for name, found in results:
             if as_json:
                 record = {"image": name} if name else {}
@@ -327,81 +231,6 @@ def predict(
                 columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in found]
                 write("\t".join([name, *itertools.chain(*columns)] if name else itertools.chain(*columns)) + "\n")
             bar.advance()
-
-
-def _input(path: Path | None) -> tuple[Iterator[str], bool]:
-    """(the lines of a file or of standard input, whether somebody types them)."""
-    from dragoman.text.lines import lines_in, read_lines
-
-    if path is not None:
-        return read_lines(path, may_be_empty=True), False
-    if sys.stdin is None:
-        raise DragomanError("standard input is closed: name a file with -i")
-    if interactive := sys.stdin.isatty():
-        say("type or paste text, a line at a time; Ctrl-D ends")
-    return lines_in(sys.stdin.buffer, "standard input"), interactive
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """The options that were given on the command line; for the others the recipe decides."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _precision(name: str | None) -> dict[str, Any]:
-    """Raises DragomanError for a precision that there is not."""
-    if name not in (None, "float32", "bfloat16"):
-        raise DragomanError(f"--precision {name}: float32 or bfloat16")
-    return _given(precision=name)
-
-
-def _decoding(
-    beam_size: int | None,
-    length_penalty: float | None,
-    n_best: int | None = None,
-    overrides: list[str] | None = None,
-) -> dict[str, Any]:
-    """Changes to the recipe's `decoding:`. Raises DragomanError for overrides of anything else."""
-    from dragoman import config
-
-    changes = config.override({}, overrides or [])
-    if others := [key for key in changes if key != "decoding"]:
-        raise DragomanError(f"{others[0]}: a run is made; only decoding.* can be changed here")
-    return {**changes.get("decoding", {}), **_given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)}
-
-
-@app.command()
-def score(
-    run: Run,
-    src: Annotated[Path, typer.Option(help="Source text.")],
-    tgt: Annotated[Path, typer.Option(help="Its translations: line n translates line n.")],
-    length_penalty: LengthPenalty = None,
-    ensemble: Ensemble = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
-    precision: Precision = None,
-    which: Which = "best",
-    device: Device = "auto",
-) -> None:
-    """How probable a run finds given translations: `score, tab, log probability` (nats) for each pair of lines.
-
-    Example: dragoman score runs/mine --src test.de --tgt test.en
-    """
-    from dragoman.text.corpus import FilesSource, read_pairs
-    from dragoman.translator import Translator, check_run_dir
-
-    pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
-    translator = Translator.load(
-        check_run_dir(run),
-        which=which,
-        device=device,
-        ensemble=ensemble or (),
-        **_precision(precision),
-        **_decoding(None, length_penalty),
-    )
-    for scored in translator.score(pairs):
-        if as_json:
-            typer.echo(json.dumps(scored._asdict(), ensure_ascii=False))
-        else:
-            typer.echo(f"{scored.score:.6f}\t{scored.log_prob:.6f}")
 
 
 @app.command()
@@ -424,11 +253,11 @@ def generate(
     from dragoman.generator import Generator
     from dragoman.text.tokenizers.base import UNK_ID
 
-    sampling = _given(max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    sampling = given(max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     generator = Generator.load(run, which=which, device=device, **sampling)
     if unknown := generator.ids(prompt).count(UNK_ID):
         say(f"tokens of the prompt that the model does not know: {unknown}")
-    with _output(None) as write:
+    with text_output(None) as write:
         if count == 1:
             write(prompt)
             for piece in generator.stream(prompt):
@@ -438,49 +267,10 @@ def generate(
             write("\n---\n".join(prompt + text for text in generator.generate([prompt] * count)) + "\n")
 
 
-@contextlib.contextmanager
-def _output(path: Path | None) -> Iterator[Any]:
-    """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete."""
-    if path is None:
-        if sys.stdout is None:
-            raise DragomanError("standard output is closed: name a file with -o")
-        out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
-
-        def write(text: str) -> None:
-            out.write(text)
-            if sys.stdout.isatty():
-                out.flush()
-
-        try:
-            yield write
-            out.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise DragomanError(f"standard output cannot be written: {error.strerror}") from error
-        return
-    if path.exists() and not path.is_file():  # a pipe or a device: to be written to, not replaced
-        with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
-            yield file.write
-        return
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            yield file.write
-        partial.replace(path)
-    except OSError as error:
-        raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 @app.command()
 def evaluate(
     run: Run,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(help="Changes to the search: decoding.mbr=chrf ...", show_default=False),
-    ] = None,
+    overrides: SearchChanges = None,
     src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
     ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
     name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
@@ -515,9 +305,9 @@ def evaluate(
         names=name or [],
         which=which,
         device=device,
-        **_given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
-        **_precision(precision),
-        **_decoding(beam_size, length_penalty, None, overrides),
+        **given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
+        **precision_given(precision),
+        **decoding_changes(beam_size, length_penalty, None, overrides),
     )
     if as_json:
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
@@ -530,6 +320,9 @@ def evaluate(
     for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
         for note in notes:
             typer.echo(note)
+
+
+app.command()(doctor)
 
 
 @app.command()

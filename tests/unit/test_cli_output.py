@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli import _output
+from dragoman.cli_options import text_output
 from dragoman.errors import DragomanError
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
-    with _output(path) as write:
+    with text_output(path) as write:
         write("ä\n")
         assert not path.exists()
     assert path.read_bytes() == "ä\n".encode()
@@ -25,7 +25,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append(path.read_text(encoding="utf-8")))
     reader.start()
-    with _output(path) as write:
+    with text_output(path) as write:
         write("one\ntwo\n")
     reader.join(timeout=10)
     assert read == ["one\ntwo\n"]
@@ -33,5 +33,5 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="cannot be written"), _output(tmp_path) as write:
+    with pytest.raises(DragomanError, match="cannot be written"), text_output(tmp_path) as write:
         write("x")

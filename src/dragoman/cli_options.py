@@ -1,0 +1,108 @@
+"""What commands share: options, text from standard input or a file, and text to standard output or a file."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.errors import DragomanError, writing
+from dragoman.progress import say
+
+Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
+Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Changes to the recipe: key.subkey=value ...", show_default=False)
+]
+SearchChanges = Annotated[
+    list[str] | None,
+    typer.Argument(help="Changes to the search: decoding.no_repeat_ngram=3 ...", show_default=False),
+]
+Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Precision = Annotated[
+    str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
+]
+Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
+BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
+LengthPenalty = Annotated[
+    float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")
+]
+
+
+def text_input(path: Path | None) -> tuple[Iterator[str], bool]:
+    """(the lines of a file or of standard input, whether somebody types them)."""
+    from dragoman.text.lines import lines_in, read_lines
+
+    if path is not None:
+        return read_lines(path, may_be_empty=True), False
+    if sys.stdin is None:
+        raise DragomanError("standard input is closed: name a file with -i")
+    if interactive := sys.stdin.isatty():
+        say("type or paste text, a line at a time; Ctrl-D ends")
+    return lines_in(sys.stdin.buffer, "standard input"), interactive
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given on the command line; for the others the recipe decides."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def precision_given(name: str | None) -> dict[str, Any]:
+    """Raises DragomanError for a precision that there is not."""
+    if name not in (None, "float32", "bfloat16"):
+        raise DragomanError(f"--precision {name}: float32 or bfloat16")
+    return given(precision=name)
+
+
+def decoding_changes(
+    beam_size: int | None,
+    length_penalty: float | None,
+    n_best: int | None = None,
+    overrides: list[str] | None = None,
+) -> dict[str, Any]:
+    """Changes to the recipe's `decoding:`. Raises DragomanError for overrides of anything else."""
+    from dragoman import config
+
+    changes = config.override({}, overrides or [])
+    if others := [key for key in changes if key != "decoding"]:
+        raise DragomanError(f"{others[0]}: a run is made; only decoding.* can be changed here")
+    return {**changes.get("decoding", {}), **given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)}
+
+
+@contextlib.contextmanager
+def text_output(path: Path | None) -> Iterator[Any]:
+    """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete."""
+    if path is None:
+        if sys.stdout is None:
+            raise DragomanError("standard output is closed: name a file with -o")
+        out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
+
+        def write(text: str) -> None:
+            out.write(text)
+            if sys.stdout.isatty():
+                out.flush()
+
+        try:
+            yield write
+            out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise DragomanError(f"standard output cannot be written: {error.strerror}") from error
+        return
+    if path.exists() and not path.is_file():  # a pipe or a device: to be written to, not replaced
+        with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file.write
+        return
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file.write
+        partial.replace(path)
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
