@@ -48,7 +48,7 @@ class Translation:
     """What is visibly wrong with it (`guards.py`), where that was asked for."""
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """What is searched at once: a sentence, or a part of one that is too long."""
 
     ids: list[int]
@@ -172,11 +172,13 @@ class Translator:
             self._parts(self.normalize(sentence), self.normalize(prefix))
             for sentence, prefix in zip(sentences, begin, strict=True)
         ]
-        found = iter(self._search([part for of_sentence in parts for part in of_sentence]))
+        searched = self._hypotheses([part for of_sentence in parts for part in of_sentence])
+        found = map(self._ranked, searched)
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
 
-    def _search(self, parts: Sequence[_Part]) -> list[list[Translation]]:
-        results: list[list[Translation]] = [[] for _ in parts]
+    def _hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        """What a search finds for each part. Another engine takes the place of this method alone."""
+        results: list[list[Hypothesis]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
         # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
@@ -189,13 +191,13 @@ class Translator:
                     results[row] = found
         return results
 
-    def _search_batch(self, parts: Sequence[_Part]) -> list[list[Translation]]:
+    def _search_batch(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
         decoding = self.decoding
         if decoding.mbr != "none":
             decoding = replace(decoding, n_best=decoding.num_candidates)
-        found = search(
+        return search(
             self.model,
             src.to(self.device),
             src_mask.to(self.device),
@@ -203,7 +205,6 @@ class Translator:
             rules=[BeginWith(prefixes)] if prefixes else [],
             terms=[part.terms for part in parts] if parts[0].terms else None,
         )
-        return [self._ranked(hypotheses) for hypotheses in found]
 
     def _ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
         """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it."""
@@ -252,17 +253,17 @@ class Translator:
                 results[row] = Scored(total / divisor, total, tokens)
         return [result for result in results if result is not None]
 
-    def _parts(self, sentence: str, prefix: str) -> list[_Part]:
+    def _parts(self, sentence: str, prefix: str) -> list[Part]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
         if not sentence.strip():
             return []
         ids = self.tokenizers.src.encode(sentence)
         begin = self.tokenizers.tgt.encode(prefix)
         if len(ids) <= self.max_src_tokens:
-            return [_Part(ids, self._terms(sentence), begin)]
+            return [Part(ids, self._terms(sentence), begin)]
         encode = self.tokenizers.src.encode
         texts = split_long(sentence, lambda text: len(encode(text)), self.max_src_tokens)
-        return [_Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+        return [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
 
     def _terms(self, text: str) -> Terms:
         """The tokens of each term that the translation of a text must hold.
