@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
 from dragoman.models import MODELS, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
+from dragoman.nn.attention import KeysValues
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model
@@ -48,18 +50,20 @@ RECURRENTS: list[dict[str, Any]] = [
 ]
 VARIANTS = [("transformer", {**SMALL, **more}) for more in TRANSFORMERS]
 VARIANTS += [("recurrent", {**RECURRENT, **more}) for more in RECURRENTS]
-PLAIN, ATTENTIONAL, NO_ATTENTION = VARIANTS[0], VARIANTS[-1], VARIANTS[len(TRANSFORMERS)]
+PLAIN, ATTENTIONAL, DEEP, NO_ATTENTION = VARIANTS[0], VARIANTS[-1], VARIANTS[-3], VARIANTS[len(TRANSFORMERS)]
 
 
 def translator(family: str, settings: dict[str, Any]) -> Translator:
-    """With weights three times as large as a fresh model's, so that it has opinions."""
+    """With larger weights than a fresh model's, so that it has opinions."""
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
     torch.manual_seed(5)
     model = build_model(MODELS[family](**settings), tokenizers).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(2.0 if parameter.dim() > 1 else 1.0).add_(0.1 * torch.randn_like(parameter))
-    return Translator(model, tokenizers, decoding=DecodingConfig(max_length_extra=6), max_src_tokens=80)
+            parameter.mul_(1.5 if parameter.dim() > 1 else 1.0).add_(0.1 * torch.randn_like(parameter))
+    return Translator(
+        model, tokenizers, decoding=DecodingConfig(max_length_ratio=1.0, max_length_extra=4), max_src_tokens=80
+    )
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +147,15 @@ def test_positions_go_on_beyond_the_tables_that_a_model_begins_with(exported: An
     family, settings = VARIANTS[0]
     original, folder = exported((family, {**settings, "position": position}))
     model, other = original.model, load(folder, original).model
-    src, src_mask = sentences(600)
-    states = [one.start(one.encode(src, src_mask)) for one in (model, other)]
-    for step in range(530):
+    one, two = (which.start(which.encode(*sentences(600))) for which in (model, other))
+    past = {name: torch.randn(1, 2, 509, 8) for name in two.renewed}
+    keys_values = [KeysValues(past[f"past.{layer}.key"], past[f"past.{layer}.value"]) for layer in range(2)]
+    one, two = replace(one, past=tuple(keys_values)), replace(two, renewed=past)
+    for step in range(6):
         (first, one), (second, two) = (
-            which.step(torch.tensor([4 + step % 7]), state) for which, state in zip((model, other), states, strict=True)
+            model.step(torch.tensor([4 + step]), one),
+            other.step(torch.tensor([4 + step]), two),
         )
-        states = [one, two]
         assert float((first - second).abs().max()) < 1e-5, step
 
 
@@ -177,7 +183,7 @@ def test_the_folder_translates_without_dragoman(exported: Any, variant: Any) -> 
     state = dict(zip(names, encoder.run(names, {"src": src, "src_mask": src > 0}), strict=True))
     prev, words = np.array([told["specials"]["bos_id"]]), []
     banned = [told["specials"][name] for name in ("pad_id", "unk_id", "bos_id")]
-    while len(words) < 2 * src.shape[1] + 6:
+    while len(words) < src.shape[1] + told["decoding"]["max_length_extra"]:
         renewed = [tensor["name"] for tensor in told["state"] if tensor["renewed"]]
         logits, *found = step.run(["logits", *(f"next.{name}" for name in renewed)], {"prev": prev, **state})
         state |= dict(zip(renewed, found, strict=True))
@@ -218,21 +224,21 @@ def mutated(folder: Path, to: Path, file: str, change: Callable[[Any], None]) ->
     return to
 
 
-def test_two_swapped_weights_are_seen_wherever_they_are(exported: Any, tmp_path: Path) -> None:
-    for variant in (PLAIN, ATTENTIONAL):
-        original, folder = exported(variant)
-        for file in ("encoder.onnx", "step.onnx"):
-            weights = [one for one in onnx.load(folder / file).graph.initializer if len(one.dims) > 1]
-            swaps = [(one.name, two.name) for one, two in itertools.pairwise(weights) if one.dims == two.dims]
-            assert swaps
-            for number, names in enumerate(swaps):
+@pytest.mark.parametrize("variant", [PLAIN, DEEP], ids=["transformer", "recurrent"])
+@pytest.mark.parametrize("file", ["encoder.onnx", "step.onnx"])
+def test_two_swapped_weights_are_seen(exported: Any, tmp_path: Path, variant: Any, file: str) -> None:
+    original, folder = exported(variant)
+    weights = [one for one in onnx.load(folder / file).graph.initializer if len(one.dims) > 1]
+    swaps = [(one.name, two.name) for one, two in itertools.combinations(weights, 2) if one.dims == two.dims]
+    assert len(swaps) > 2
+    for number, names in enumerate([swaps[0], swaps[len(swaps) // 2], swaps[-1]]):
 
-                def swap(graph: Any, names: tuple[str, str] = names) -> None:
-                    one, two = (next(item for item in graph.initializer if item.name == name) for name in names)
-                    one.raw_data, two.raw_data = two.raw_data, one.raw_data
+        def swap(graph: Any, names: tuple[str, str] = names) -> None:
+            one, two = (next(item for item in graph.initializer if item.name == name) for name in names)
+            one.raw_data, two.raw_data = two.raw_data, one.raw_data
 
-                other = mutated(folder, tmp_path / f"{variant[0]}-{file}-{number}", file, swap)
-                assert difference(original.model, load(other, original).model) > 1e-3, names
+        other = mutated(folder, tmp_path / str(number), file, swap)
+        assert difference(original.model, load(other, original).model) > 1e-3, names
 
 
 def test_another_layout_of_positions_is_seen(exported: Any) -> None:
@@ -243,20 +249,19 @@ def test_another_layout_of_positions_is_seen(exported: Any) -> None:
     assert difference(other.model, load(folder, original).model) > 1e-2
 
 
-def test_int8_is_smaller_and_close(exported: Any) -> None:
-    for family, settings in (PLAIN, VARIANTS[len(TRANSFORMERS) + 1], ATTENTIONAL):
-        variant = family, {**settings, "d_model": 128, **({"d_ff": 256} if "d_ff" in settings else {})}
-        original, exact = exported(variant)
-        _, folder = exported(variant, "int8")
-        sizes = [sum((one / name).stat().st_size for name in ("encoder.onnx", "step.onnx")) for one in (folder, exact)]
-        assert sizes[0] < 0.6 * sizes[1]
-        assert {path.name for path in folder.iterdir()} == {path.name for path in exact.iterdir()}
-        src, src_mask = sentences(5, 9)
-        model, other = original.model, load(folder, original).model
-        with torch.inference_mode():
-            tgt_in = torch.tensor([[2, 4, 5, 6], [2, 7, 8, 9]])
-            ours, theirs = (one(src, src_mask, tgt_in).log_softmax(-1) for one in (model, other))
-        assert 0 < (ours - theirs).abs().mean() < 0.1 * ours.std()
+@pytest.mark.parametrize("variant", [PLAIN, DEEP, NO_ATTENTION], ids=["transformer", "lstm", "lstm-none"])
+def test_int8_is_smaller_and_close(exported: Any, variant: Any) -> None:
+    wide = variant[0], {**variant[1], "d_model": 96}
+    (original, exact), (_, folder) = exported(wide), exported(wide, "int8")
+    sizes = [sum((one / name).stat().st_size for name in ("encoder.onnx", "step.onnx")) for one in (folder, exact)]
+    assert sizes[0] < 0.6 * sizes[1]
+    assert {path.name for path in folder.iterdir()} == {path.name for path in exact.iterdir()}
+    assert json.loads((folder / "dragoman.json").read_text(encoding="utf-8"))["quantize"] == "int8"
+    src, src_mask = sentences(5, 9)
+    with torch.inference_mode():
+        tgt_in = torch.tensor([[2, 4, 5, 6], [2, 7, 8, 9]])
+        ours, theirs = (one(src, src_mask, tgt_in) for one in (original.model, load(folder, original).model))
+    assert 0 < (ours - theirs).abs().mean() < 0.1 * ours.std()
 
 
 def test_what_cannot_be_exported_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
