@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import onnx
@@ -20,8 +20,13 @@ from dragoman.errors import DragomanError
 from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
 from dragoman.models import MODELS, Seq2SeqModel
+from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
 from dragoman.nn.attention import KeysValues
+from dragoman.nn.feedforward import FEED_FORWARDS
+from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
+from dragoman.nn.recurrent import CELLS
+from dragoman.nn.recurrent_attention import SCORES
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model
@@ -51,6 +56,20 @@ RECURRENTS: list[dict[str, Any]] = [
 VARIANTS = [("transformer", {**SMALL, **more}) for more in TRANSFORMERS]
 VARIANTS += [("recurrent", {**RECURRENT, **more}) for more in RECURRENTS]
 PLAIN, ATTENTIONAL, DEEP, NO_ATTENTION = VARIANTS[0], VARIANTS[-1], VARIANTS[-3], VARIANTS[len(TRANSFORMERS)]
+
+
+def test_every_row_of_the_models_tables_is_a_variant_here() -> None:
+    schemes = {scheme.type for scheme in get_args(get_args(PositionConfig)[0])}
+    for family, setting, table in [
+        ("transformer", "norm", NORMS),
+        ("transformer", "norm_placement", NORM_PLACEMENTS),
+        ("transformer", "activation", FEED_FORWARDS),
+        ("transformer", "position", schemes),
+        ("recurrent", "cell", CELLS),
+        ("recurrent", "attention", {"none", *SCORES}),
+    ]:
+        found = [getattr(MODELS[family](**settings), setting) for name, settings in VARIANTS if name == family]
+        assert {getattr(value, "type", value) for value in found} == set(table)
 
 
 def translator(family: str, settings: dict[str, Any]) -> Translator:
@@ -127,7 +146,7 @@ def test_every_step_gives_the_same_logits(pair: tuple[Translator, Path]) -> None
 
 def test_translations_and_scores_are_the_same(pair: tuple[Translator, Path]) -> None:
     original, folder = pair
-    for changes in ({"beam_size": 1}, {"beam_size": 4, "n_best": 3, "no_repeat_ngram": 3, "min_length": 1}):
+    for changes in ({"beam_size": 1}, {"beam_size": 4, "n_best": 3, "no_repeat_ngram": 3, "diversity": 0.2}):
         expected = original.with_decoding(**changes)
         for ours, theirs in zip(expected.n_best(LINES), load(folder, expected).n_best(LINES), strict=True):
             assert [item.text for item in ours] == [item.text for item in theirs]
@@ -163,6 +182,8 @@ def test_a_position_that_was_never_learnt_is_an_error_in_the_runtime_too(exporte
     original, folder = exported(VARIANTS[1])
     other = load(folder, original).model
     assert other.max_target_length == 96
+    with pytest.raises(DragomanError, match="coverage_penalty to 0"):
+        load(folder, original.with_decoding(coverage_penalty=0.2)).translate(LINES[:1])
     with pytest.raises(Exception, match="96"):
         other.encode(*sentences(97))
 
@@ -267,6 +288,7 @@ def test_int8_is_smaller_and_close(exported: Any, variant: Any) -> None:
 def test_what_cannot_be_exported_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     original = translator(*PLAIN)
     assert problems(original) == []
+    assert problems(original.with_decoding(coverage_penalty=0.2)) == [onnx_export.NO_MAPS]
     with pytest.raises(DragomanError, match="no quantization 'int4'"):
         write(original, tmp_path, "int4")
     monkeypatch.setattr(onnx_export, "MAX_BYTES", 10_000)

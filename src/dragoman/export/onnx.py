@@ -45,6 +45,8 @@ ENCODER, STEP, DESCRIPTION, TOKENIZER = "encoder.onnx", "step.onnx", "dragoman.j
 MAX_BYTES = 2**31
 """Of a file of protocol buffers, which a graph is with its weights."""
 
+NO_MAPS = "its graphs give no attention maps, which a coverage penalty needs: set decoding.coverage_penalty to 0"
+
 
 @settings
 class OnnxDescription:
@@ -82,14 +84,14 @@ def problems(translator: Translator) -> list[str]:
     size = 4 * (sum(one.numel() for one in weights) + max(one.numel() for one in weights))
     if size >= MAX_BYTES:
         return [f"its weights need {size:,} bytes and an ONNX file has less than {MAX_BYTES:,}: train a smaller model"]
-    return []
+    return [NO_MAPS] if translator.decoding.coverage_penalty else []
 
 
 def write(translator: Translator, folder: Path, quantize: str | None) -> None:
     """Write the export into an existing empty folder.
 
-    `quantize`: "int8" makes embeddings and the matrices of products 8-bit integers, and what is multiplied with those
-    while it runs; a GRU's encoder keeps its own in float32, as ONNX Runtime has no 8-bit GRU.
+    `quantize`: "int8" makes the matrices of products 8-bit integers, one scale a column, and what is multiplied with
+    them while it runs. Embeddings stay as they are, and so does a GRU's encoder: ONNX Runtime has no 8-bit GRU.
 
     Raises DragomanError for another `quantize`, a missing library or a disk that refuses.
     """
@@ -182,6 +184,15 @@ class OnnxModel(Seq2SeqModel):
         found = _run(self.decoder, {"prev": prev, **state.renewed, **state.kept})
         return found["logits"], OnnxState({name: found[NEXT + name] for name in self.renewed}, state.kept)
 
+    def attention_maps(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+        """Raises DragomanError: whatever the model attended to, its graphs do not tell."""
+        raise DragomanError(f"an ONNX export: {NO_MAPS}")
+
 
 def _session(path: Path) -> Any:
     """An ONNX Runtime session with as many threads as PyTorch has."""
@@ -212,7 +223,8 @@ def _quantize(file: Path) -> None:
         quantization.quantize_dynamic(
             exact,
             file,
-            op_types_to_quantize=["MatMul", "Gather", "LSTM"],
+            # Embeddings (Gather) would have one scale for all words, and more translations would change.
+            op_types_to_quantize=["MatMul", "LSTM"],
             per_channel=True,
             weight_type=quantization.QuantType.QInt8,
         )

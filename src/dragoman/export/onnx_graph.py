@@ -193,8 +193,8 @@ def _tracing() -> Iterator[None]:
         with warnings.catch_warnings():
             # Of sizes that decide something: numbers of heads, and which of two equal kernels is the faster one.
             warnings.simplefilter("ignore", torch.jit.TracerWarning)
-            # PyTorch's newer exporter needs a package more and takes seconds a graph; it would also prove, and does not
-            # know, that rows are a multiple of sentences.
+            # PyTorch's newer exporter needs one more package, and to be told how rows and sentences depend on each
+            # other, for which it has no words. Its older one is said to go: then this file is what has to change.
             for of_the_exporter in ("You are using the legacy TorchScript-based ONNX", "The feature will be removed"):
                 warnings.filterwarnings("ignore", of_the_exporter, DeprecationWarning)
             yield
