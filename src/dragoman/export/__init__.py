@@ -1,0 +1,1 @@
+"""Step 9 elsewhere: a trained model in the formats of other runtimes."""
