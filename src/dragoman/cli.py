@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli_doctor import doctor
+from dragoman.cli_export import export
 from dragoman.cli_inspect import inspect_app
 from dragoman.errors import DragomanError, writing
 from dragoman.lock import locked
@@ -45,6 +46,7 @@ data_app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(inspect_app, name="inspect")
 app.command(name="doctor")(doctor)
+app.command(name="export")(export)
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
@@ -183,6 +185,9 @@ def translate(
         int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
     ] = None,
     ensemble: Ensemble = None,
+    engine: Annotated[
+        str, typer.Option(help="pytorch, or ctranslate2: the same translations faster; converts on first use.")
+    ] = "pytorch",
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -200,6 +205,10 @@ def translate(
         ensemble=ensemble or (),
         **_decoding(beam_size, length_penalty, n_best),
     )
+    if engine != "pytorch":
+        from dragoman import export as exports
+
+        translator = exports.engine(run, engine, translator, which)
     lines, interactive = _input(input)
     with _output(output) as write, Progress("translating", None, shown=not interactive) as bar:
         results = translator.stream(lines, 1 if interactive else STREAM_LINES)

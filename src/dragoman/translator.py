@@ -13,7 +13,7 @@ import torch
 from dragoman import checkpoint, config
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
-from dragoman.decoding.search import DecodingConfig, search
+from dragoman.decoding.search import DecodingConfig, Hypothesis, search
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.models import ModelConfig, Seq2SeqModel
@@ -149,19 +149,25 @@ class Translator:
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
 
     def _search(self, sentences: list[list[int]]) -> list[list[Translation]]:
-        results: list[list[Translation]] = [[] for _ in sentences]
+        results: list[list[Translation]] = []
+        for hypotheses in self._hypotheses(sentences):
+            found: dict[str, Translation] = {}  # what is spelt with other tokens is the same translation
+            for item in hypotheses:
+                text = self.tokenizers.tgt.decode(item.ids)
+                found.setdefault(text, Translation(text, item.score, item.log_prob))
+            results.append(list(found.values()))
+        return results
+
+    def _hypotheses(self, sentences: list[list[int]]) -> list[list[Hypothesis]]:
+        """What a search finds for each sentence, best first. Another engine takes the place of this method alone."""
+        results: list[list[Hypothesis]] = [[] for _ in sentences]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
         for rows in BatchPlan.even_batches([len(ids) for ids in sentences], BATCH_TOKENS, WIDTH_MULTIPLE):
             src, src_mask = collate_src([sentences[row] for row in rows], WIDTH_MULTIPLE, self.max_src_tokens)
-            for row, hypotheses in zip(
-                rows, search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding), strict=True
-            ):
-                found: dict[str, Translation] = {}  # what is spelt with other tokens is the same translation
-                for item in hypotheses:
-                    text = self.tokenizers.tgt.decode(item.ids)
-                    found.setdefault(text, Translation(text, item.score, item.log_prob))
-                results[row] = list(found.values())
+            found = search(self.model, src.to(self.device), src_mask.to(self.device), self.decoding)
+            for row, hypotheses in zip(rows, found, strict=True):
+                results[row] = hypotheses
         return results
 
     @torch.inference_mode()
