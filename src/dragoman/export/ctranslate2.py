@@ -109,7 +109,7 @@ def specify(translator: Translator) -> Any:
     assert isinstance(model, Transformer)
     encoder, decoder = _layers(model)
     attention, residual = encoder[0].self_attention, encoder[0].self_attention_residual
-    feed_forward, norm = encoder[0].feed_forward, cast(nn.Module, cast(ResidualConnection, residual).norm)
+    feed_forward, norm = encoder[0].feed_forward, cast(ResidualConnection, residual).norm
     rotary = attention.positions if isinstance(attention.positions, RotaryPositions) else None
     shared: dict[str, Any] = {
         "num_heads": attention.query_proj.out_features // attention.d_head,
