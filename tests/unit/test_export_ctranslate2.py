@@ -356,7 +356,7 @@ def test_an_export_is_compared_and_appears(run: Path, tmp_path: Path) -> None:
     told: list[str] = []
     export(run, "ctranslate2", tmp_path / "out", tell=told.append)
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["config.json", "model.bin", "shared_vocabulary.json"]
+    assert names == ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer"]
     figures = dict(line.split("  ", 1) for line in told if "  " in line)
     assert figures["sentences"].strip() == "20 of demo"
     assert figures["equal"].strip() == "20 (100.0%), near-ties 0"
@@ -428,7 +428,7 @@ def test_a_wrong_export_is_found_and_leaves_nothing(
     source.write_text("".join(pair.src + "\n" for pair in pairs), encoding="utf-8")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DragomanError, match="does not translate as the run does and was deleted"):
-        export(run, "ctranslate2", tmp_path / "out", quantize=quantize, src=source, tell=lambda line: None)
+        export(run, "ctranslate2", tmp_path / "new" / "out", quantize=quantize, src=source, tell=lambda line: None)
     assert sorted(tmp_path.iterdir()) == before
     export(run, "ctranslate2", tmp_path / "out", quantize=quantize, verify=False)
     assert (tmp_path / "out" / "model.bin").is_file()

@@ -7,6 +7,7 @@ A target is a module of this folder with three functions:
 - `load(folder, translator) -> Engine`: the export in its own runtime.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from importlib import import_module
@@ -62,6 +63,7 @@ def export(
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
     partial = final.with_name(final.name + ".partial")
+    made = [path for path in final.parents if not path.exists()]
     try:
         with writing(partial):
             storage.remove(partial)
@@ -76,6 +78,9 @@ def export(
             storage.rename(partial, final)
     finally:
         storage.remove(partial)
+        with contextlib.suppress(OSError):  # a folder that holds something stays
+            for path in made:
+                path.rmdir()
 
 
 def engine(run: str | Path, name: str, translator: Translator, which: str = "best") -> Translator:
@@ -90,8 +95,8 @@ def engine(run: str | Path, name: str, translator: Translator, which: str = "bes
     require_possible(module, translator, run_dir, name)
     folder = run_dir / "engines" / f"{name}-{_identity(checkpoint.select(run_dir, which))}"
     if not folder.is_dir():
-        say(f"{folder}: converting this checkpoint, once")
         with locked(folder.parent):
+            say(f"{folder}: converting this checkpoint, once")
             export(run_dir, name, folder, which=which, sentences=SENTENCES_OF_ENGINE)
     loaded: Translator = module.load(folder, translator)
     return loaded

@@ -25,6 +25,7 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.norms import OutputNorm, PostNorm, ResidualConnection
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
+from dragoman.text.tokenizers import save_tokenizers
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.translator import Translator
 
@@ -41,8 +42,11 @@ RAW_SCORES = 1e-30
 """A length penalty by which a score is the bare log probability (a length to this power is 1 in float32). With 0 itself
 CTranslate2 would stop at the first finished hypothesis."""
 
-FIRST_TRY = 0.6
+FIRST_TRY = 0.5
 """The part of the allowed length at which a beam is looked at first, to see whether anything can still change."""
+
+NEXT_TRY = 1.4
+"""How many times as long the next look is; it begins anew."""
 
 FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk")
 """The settings of a search that are followed exactly; any other one must be left at its default."""
@@ -90,7 +94,7 @@ def check_decoding(decoding: DecodingConfig) -> None:
 
 
 def write(translator: Translator, folder: Path, quantize: str | None) -> None:
-    """Write the model, its vocabularies and its configuration into an empty folder.
+    """Write the model, its vocabularies and its configuration into an empty folder, and the tokenizers beside them.
 
     Raises DragomanError for a quantization that there is not, or when CTranslate2 is not installed.
     """
@@ -100,6 +104,7 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
     specification.validate()
     specification.optimize(quantization=quantize or "float32")
     specification.save(str(folder))
+    save_tokenizers(translator.tokenizers, folder / "tokenizer")
 
 
 def specify(translator: Translator) -> Any:
@@ -294,11 +299,11 @@ class CTranslate2Engine(Translator):
     def __init__(self, folder: Path, translator: Translator) -> None:
         self.__dict__.update(vars(translator))
         check_decoding(self.decoding)
-        on_cpu = self.device.type == "cpu"
+        device = "cuda" if self.device.type == "cuda" else "cpu"
         # On a CPU, workers of one thread each get more done together than one worker with all threads.
-        threads = {"inter_threads": torch.get_num_threads(), "intra_threads": 1} if on_cpu else {}
+        threads = {"inter_threads": torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
         try:
-            self.runtime = _library().Translator(str(folder), device=self.device.type, **threads)
+            self.runtime = _library().Translator(str(folder), device=device, **threads)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
         self.src_pieces, self.tgt_pieces = _pieces(self.tokenizers.src), _pieces(self.tokenizers.tgt)
@@ -333,10 +338,11 @@ class CTranslate2Engine(Translator):
                         undecided.append(row)
                         continue
                     if found is None:
-                        unfinished.setdefault(limits[row], []).append(row)
+                        longer = min(math.ceil(NEXT_TRY * reached), limits[row])
+                        unfinished.setdefault(longer, []).append(row)
                     else:
                         results[row] = [self._hypothesis(item) for item in found]
-            turn = [(rows, limit) for limit, rows in unfinished.items()]
+            turn = [(rows, longer) for longer, rows in unfinished.items()]
         self.searched += len(sentences)
         self.searched_by_pytorch += len(undecided)
         for row, hypotheses in zip(undecided, self._by_pytorch([sentences[row] for row in undecided]), strict=True):
