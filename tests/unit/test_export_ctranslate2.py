@@ -77,7 +77,7 @@ def sentences(count: int, longest: int = 9) -> list[str]:
     return [" ".join(f"w{rng.randrange(40)}" for _ in range(rng.randint(1, longest))) for _ in range(count)]
 
 
-LINES = sentences(24)
+LINES = sentences(20)
 TOKENIZERS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
 
 
@@ -96,7 +96,10 @@ def tiny(
         for parameter in built.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return Translator(
-        built, tokenizers, decoding=DecodingConfig(**{"max_length_extra": 4, **(decoding or {})}), max_src_tokens=12
+        built,
+        tokenizers,
+        decoding=DecodingConfig(**{"max_length_ratio": 1.0, "max_length_extra": 5, **(decoding or {})}),
+        max_src_tokens=12,
     )
 
 
@@ -219,7 +222,7 @@ def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., CTranslat
     assert ct2.remarks() == []
     assert_same(translator.n_best(LINES), ct2.n_best(LINES))
     assert ct2.searched_by_pytorch > 0
-    assert f"{ct2.searched_by_pytorch} of 24 searches" in ct2.remarks()[0]
+    assert f"{ct2.searched_by_pytorch} of 20 searches" in ct2.remarks()[0]
 
 
 @pytest.mark.parametrize("changes", [{"repetition_penalty": 1.2}, {"no_repeat_ngram": 3}], ids=str)
@@ -336,13 +339,15 @@ def run(tmp_path: Path) -> Path:
     """A run directory with a random model, put together by hand."""
     folder = tmp_path / "run"
     folder.mkdir()
-    held_out = {split: {**DEMO, "split": split, "size": 20} for split in ("train", "valid", "test")}
+    held_out = {split: {**DEMO, "split": split, "size": 12} for split in ("train", "valid", "test")}
     corpus = {"src_lang": "de", "tgt_lang": "en", "train": held_out["train"], "valid": held_out["valid"]}
     model = {"type": "transformer", **SIZES, "position": {"type": "sinusoidal"}}
     settings = {"run_dir": str(folder), "corpus": {**corpus, "test": {"demo": held_out["test"]}}, "model": model}
-    recipe = config.parse(TranslationRun, {**settings, "decoding": {"max_length_extra": 4}})
+    recipe = config.parse(
+        TranslationRun, {**settings, "decoding": {"beam_size": 3, "max_length_ratio": 1.0, "max_length_extra": 3}}
+    )
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
-    pairs = list(read_pairs(DemoSource(pair="de-en", split="test", size=20)))
+    pairs = list(read_pairs(DemoSource(pair="de-en", split="test", size=12)))
     tokenizers = train_tokenizers(
         WordsConfig(), lambda: (pair.src for pair in pairs), lambda: (pair.tgt for pair in pairs)
     )
@@ -358,8 +363,8 @@ def test_an_export_is_compared_and_appears(run: Path, tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer"]
     figures = dict(line.split("  ", 1) for line in told if "  " in line)
-    assert figures["sentences"].strip() == "20 of demo"
-    assert figures["equal"].strip() == "20 (100.0%), near-ties 0"
+    assert figures["sentences"].strip() == "12 of demo"
+    assert figures["equal"].strip() == "12 (100.0%), near-ties 0"
     assert float(figures["largest score difference"]) < 1e-5
     assert "BLEU" in figures
     with pytest.raises(DragomanError, match="is there already"):
@@ -424,7 +429,7 @@ def test_a_wrong_export_is_found_and_leaves_nothing(
 ) -> None:
     mutate(monkeypatch)
     source = tmp_path / "src.de"
-    pairs = read_pairs(DemoSource(pair="de-en", split="test", size=20))
+    pairs = read_pairs(DemoSource(pair="de-en", split="test", size=12))
     source.write_text("".join(pair.src + "\n" for pair in pairs), encoding="utf-8")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DragomanError, match="does not translate as the run does and was deleted"):
