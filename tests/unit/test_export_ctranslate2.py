@@ -186,7 +186,9 @@ def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..
 @pytest.mark.parametrize("quantize", target.QUANTIZATIONS)
 def test_quantized_weights_are_smaller_and_close(quantize: str, converted: Callable[..., CTranslate2Engine]) -> None:
     translator = tiny()
+    before = {name: tensor.clone() for name, tensor in translator.model.state_dict().items()}
     full, small = converted(translator), converted(translator, quantize)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in translator.model.state_dict().items())
     pairs = [[pieces_of(TOKENIZERS.src, line) for line in LINES[i : i + 8]] for i in (0, 8)]
     exact, rounded = (
         torch.tensor([sum(item.log_probs) for item in one.runtime.score_batch(*pairs)]) for one in (full, small)
@@ -422,8 +424,15 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__)
-@pytest.mark.parametrize("quantize", [None, "int8"])
+GROSS = [wrong_layout, wrong_start, swapped_projections, swapped_layers]
+"""Those that a dozen sentences of a random model tell from what int8 does to it."""
+
+
+@pytest.mark.parametrize(
+    ("mutate", "quantize"),
+    [*((mutate, None) for mutate in MUTATIONS), *((mutate, "int8") for mutate in GROSS)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_a_wrong_export_is_found_and_leaves_nothing(
     mutate: Any, quantize: str | None, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,8 @@ def test_quantized_weights_may_lose_a_little() -> None:
     assert "more than 0.3 lost" in str(compared([right], [wrong], *refs).complaint(exact=False))
     assert compared([wrong], [right], *refs).complaint(exact=False) is None  # better is no loss
     assert "only 80.0% of tokens agree" in str(compared([right], [wrong]).complaint(exact=False))
+    better_by_far = compared([("d d", -1.0)], [right], *refs)
+    assert "tokens agree; at least 50% should" in str(better_by_far.complaint(exact=False))
 
 
 @pytest.fixture

@@ -257,7 +257,8 @@ def _set_norm(spec: Any, module: nn.Module) -> None:
 
 
 def _array(values: Tensor) -> np.ndarray:
-    return values.detach().to("cpu", torch.float32).contiguous().numpy()
+    """A copy: CTranslate2 quantizes in place, and the model is to go on translating."""
+    return np.array(values.detach().to("cpu", torch.float32).numpy())
 
 
 def _layers(model: Transformer) -> tuple[list[EncoderLayer], list[DecoderLayer]]:

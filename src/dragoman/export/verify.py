@@ -25,6 +25,8 @@ MAX_BLEU_LOSS = 0.3
 """In points, that quantized weights may cost where there are references."""
 MIN_TOKEN_AGREEMENT = 0.9
 """What quantized weights have to keep where there are none."""
+MIN_COMMON_TOKENS = 0.5
+"""What they have to keep whatever BLEU says: a comparison in which less agrees has not compared the same model."""
 
 
 class Engine(Protocol):
@@ -95,12 +97,13 @@ class Comparison:
             return f"scores of equal translations differ by up to {self.score_difference:.2g}"
         if exact:
             return None
+        required = MIN_TOKEN_AGREEMENT if self.bleu is None else MIN_COMMON_TOKENS
+        if not self.token_agreement >= required:
+            return f"only {self.token_agreement:.1%} of tokens agree; at least {required:.0%} should"
         if self.bleu is not None:
             ours, theirs = self.bleu
             lost = not ours - theirs <= MAX_BLEU_LOSS
             return f"BLEU {theirs:.2f} instead of {ours:.2f}: more than {MAX_BLEU_LOSS} lost" if lost else None
-        if not self.token_agreement >= MIN_TOKEN_AGREEMENT:
-            return f"only {self.token_agreement:.1%} of tokens agree; at least {MIN_TOKEN_AGREEMENT:.0%} should"
         return None
 
     def lines(self, sizes: tuple[int, int]) -> list[str]:
