@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli_doctor import doctor
+from dragoman.cli_export import export
 from dragoman.cli_inspect import inspect_app
 from dragoman.cli_options import (
     BeamSize,
@@ -322,6 +323,7 @@ def evaluate(
             typer.echo(note)
 
 
+app.command()(export)
 app.command()(doctor)
 
 

@@ -57,6 +57,9 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
+    engine: Annotated[
+        str, typer.Option(help="pytorch, or ctranslate2: the same translations faster; converts on first use.")
+    ] = "pytorch",
     precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
@@ -85,6 +88,10 @@ def translate(
         **precision_given(precision),
         **decoding_changes(beam_size, length_penalty, n_best, overrides),
     )
+    if engine != "pytorch":
+        from dragoman import export
+
+        translator = export.engine(run, engine, translator, which)
     if prefix and (keep or guard):
         raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
     careful = CarefulTranslator(translator, keep=keep, guard=guard) if keep or guard else translator

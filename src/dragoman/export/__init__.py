@@ -1,1 +1,145 @@
-"""Step 9 elsewhere: a trained model in the formats of other runtimes."""
+"""A run in other programs: written in their format, and proved by them before it is called done.
+
+A target is a module of this folder with three functions:
+
+- `problems(translator) -> list[str]`: why it cannot represent the model, a line each; none: it can;
+- `write(translator, folder, quantize)`: the export, into an empty folder;
+- `load(folder, translator) -> Engine`: the export in its own runtime.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from dragoman import checkpoint, storage
+from dragoman.errors import DragomanError, writing
+from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
+from dragoman.lock import locked
+from dragoman.progress import say
+from dragoman.translator import Translator, check_run_dir
+from dragoman.version import __version__
+
+__all__ = ["ENGINES", "TARGETS", "Engine", "HeldOut", "engine", "export", "target"]
+
+SENTENCES = 1000
+"""Held-out sentences that an export is compared on, at most."""
+SENTENCES_OF_ENGINE = 100
+"""The same for an engine that is made on its first use, while somebody waits."""
+
+
+def target(to: str) -> ModuleType:
+    """The module that exports to `to`. Raises DragomanError for a target that there is not."""
+    if to not in TARGETS:
+        raise DragomanError(f"--to {to}: known are {', '.join(TARGETS)}")
+    return import_module(TARGETS[to])
+
+
+def export(
+    run: str | Path,
+    to: str,
+    folder: str | Path,
+    *,
+    quantize: str | None = None,
+    verify: bool = True,
+    src: Path | None = None,
+    ref: Path | None = None,
+    which: str = "best",
+    sentences: int = SENTENCES,
+    tell: Callable[[str], None] = say,
+) -> None:
+    """Write a run into `folder` for another program, which then has to translate held-out text as the run does.
+
+    `tell` is given the comparison, line by line. Raises DragomanError when the folder is there already, the target
+    cannot represent the model, or the comparison fails (`Comparison.complaint`); nothing is left behind then.
+    """
+    run_dir, final = check_run_dir(run), Path(folder)
+    module = target(to)
+    if final.exists():
+        raise DragomanError(f"{final}: is there already: name a new folder, or delete it first")
+    translator = Translator.load(run_dir, which=which, device="cpu")
+    require_possible(module, translator, run_dir, to)
+    text = held_out(run_dir, translator, sentences, src, ref) if verify else None
+    partial = final.with_name(final.name + ".partial")
+    made = [path for path in final.parents if not path.exists()]
+    try:
+        with writing(partial):
+            storage.remove(partial)
+            storage.make_directory(partial)
+            module.write(translator, partial, quantize)
+        if text is not None:
+            comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
+            _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
+        with writing(final):
+            for path in sorted(partial.rglob("*"), reverse=True):
+                storage.sync(path)
+            storage.rename(partial, final)
+    finally:
+        storage.remove(partial)
+        with contextlib.suppress(OSError):  # a folder that holds something stays
+            for path in made:
+                path.rmdir()
+
+
+def engine(run: str | Path, name: str, translator: Translator, which: str = "best") -> Translator:
+    """`translator`, the run's own, with the search of another runtime.
+
+    The run is converted on first use and kept in RUN/engines, under a name that follows from the checkpoint, once it
+    has translated held-out text as the run does. Raises DragomanError as `export` does.
+    """
+    if name not in ENGINES:
+        raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
+    run_dir, module = check_run_dir(run), target(name)
+    require_possible(module, translator, run_dir, name)
+    folder = run_dir / "engines" / f"{name}-{_identity(checkpoint.select(run_dir, which))}"
+    if not folder.is_dir():
+        with locked(folder.parent):
+            say(f"{folder}: converting this checkpoint, once")
+            export(run_dir, name, folder, which=which, sentences=SENTENCES_OF_ENGINE)
+    loaded: Translator = module.load(folder, translator)
+    return loaded
+
+
+def require_possible(module: ModuleType, translator: Translator, run: Path, to: str) -> None:
+    """Raises DragomanError with all the reasons why a target cannot represent a model."""
+    if reasons := module.problems(translator):
+        raise DragomanError(f"{run}: cannot be exported to {to}: {'; '.join(reasons)}")
+
+
+def _judge(
+    comparison: Comparison, to: str, quantize: str | None, sizes: tuple[int, int], tell: Callable[[str], None]
+) -> None:
+    for line in comparison.lines(sizes):
+        tell(line)
+    if complaint := comparison.complaint(exact=quantize is None):
+        raise DragomanError(
+            f"the export to {to}{f' ({quantize})' if quantize else ''} does not translate as the run does and was "
+            f"deleted: {complaint}"
+        )
+
+
+def _identity(path: Path) -> str:
+    """What an engine depends on: the bytes of the checkpoint, and the program that converts it."""
+    digest = hashlib.sha256((path / checkpoint.MANIFEST).read_bytes())
+    digest.update(__version__.encode())
+    return digest.hexdigest()[:16]
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _bytes_of_weights(translator: Translator) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(translator.model).values())
+
+
+TARGETS = {
+    "ctranslate2": "dragoman.export.ctranslate2",
+    "onnx": "dragoman.export.onnx",
+}
+"""What a run can be exported to: the modules, imported when they are asked for."""
+
+ENGINES = ("ctranslate2",)
+"""The targets whose `load` gives a `Translator`, to be used in the place of the run's own."""

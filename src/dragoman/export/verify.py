@@ -1,0 +1,220 @@
+"""An export is done when its real runtime has translated held-out text as the run itself does."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from dragoman import config
+from dragoman.data.store import IdCorpus
+from dragoman.errors import DragomanError
+from dragoman.evaluation import EvaluationConfig, score
+from dragoman.progress import size_text
+from dragoman.text.corpus import CorpusConfig, FilesSource, Source, read_pairs
+from dragoman.text.lines import read_lines
+from dragoman.translator import Translation, Translator, read_run
+
+NEAR_TIE = 1e-5
+"""Two translations whose scores differ by less may change places by float32 rounding alone."""
+MAX_SCORE_DIFFERENCE = 1e-3
+"""Of the same translation by the same float32 weights: what rounding explains, generously."""
+MAX_BLEU_LOSS = 0.3
+"""In points, that quantized weights may cost where there are references."""
+MIN_TOKEN_AGREEMENT = 0.9
+"""What quantized weights have to keep where there are none."""
+MIN_COMMON_TOKENS = 0.5
+"""What they have to keep whatever BLEU says: a comparison in which less agrees has not compared the same model."""
+
+
+class Engine(Protocol):
+    """An export in its own runtime."""
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]: ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """An engine that has something to say of how its translations came about."""
+
+    def remarks(self) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Text that a model was not trained on."""
+
+    name: str
+    sources: list[str]
+    references: list[str] | None = None
+    """None: there are none, and no BLEU."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sentence that came out differently, with the scores of the two translations."""
+
+    src: str
+    ours: Translation
+    theirs: Translation
+
+    @property
+    def is_near_tie(self) -> bool:
+        return abs(self.ours.score - self.theirs.score) < NEAR_TIE
+
+    def __str__(self) -> str:
+        ours, theirs = (f"{item.text!r} ({item.score:.6f})" for item in (self.ours, self.theirs))
+        return f"{self.src!r}: {ours} by PyTorch, {theirs} by the export"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a translator and its export made of the same text."""
+
+    text: HeldOut
+    differences: list[Difference]
+    token_agreement: float
+    """The part of all tokens that stands in both translations of its sentence, in the same order."""
+    score_difference: float
+    """The largest, among sentences that came out equal."""
+    bleu: tuple[float, float] | None
+    """The run's and the export's."""
+    seconds: tuple[float, float]
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def near_ties(self) -> list[Difference]:
+        return [item for item in self.differences if item.is_near_tie]
+
+    def complaint(self, *, exact: bool) -> str | None:
+        """Why the export will not do, in a line; None: it will. `exact`: its weights are those of the run."""
+        worse = [item for item in self.differences if not item.is_near_tie]
+        if exact and worse:
+            return f"{len(worse):,} of {len(self.text.sources):,} sentences differ, the first one {worse[0]}"
+        if exact and not self.score_difference <= MAX_SCORE_DIFFERENCE:
+            return f"scores of equal translations differ by up to {self.score_difference:.2g}"
+        if exact:
+            return None
+        required = MIN_TOKEN_AGREEMENT if self.bleu is None else MIN_COMMON_TOKENS
+        if not self.token_agreement >= required:
+            return f"only {self.token_agreement:.1%} of tokens agree; at least {required:.0%} should"
+        if self.bleu is not None:
+            ours, theirs = self.bleu
+            lost = not ours - theirs <= MAX_BLEU_LOSS
+            return f"BLEU {theirs:.2f} instead of {ours:.2f}: more than {MAX_BLEU_LOSS} lost" if lost else None
+        return None
+
+    def lines(self, sizes: tuple[int, int]) -> list[str]:
+        """The comparison as people read it; `sizes` in bytes of the run's weights and the export."""
+        count = len(self.text.sources)
+        equal = count - len(self.differences)
+        rows = [
+            ("sentences", f"{count:,} of {self.text.name}"),
+            ("equal", f"{equal:,} ({equal / count:.1%}), near-ties {len(self.near_ties):,}"),
+            ("tokens that agree", f"{self.token_agreement:.2%}"),
+            ("largest score difference", f"{self.score_difference:.2g}"),
+        ]
+        if self.bleu is not None:
+            rows.append(("BLEU", "{:.2f} PyTorch, {:.2f} export".format(*self.bleu)))
+        rows.append(("size", "{} PyTorch, {} export".format(*map(size_text, sizes))))
+        rows.append(("sentences/s", "{:.1f} PyTorch, {:.1f} export".format(*(count / s for s in self.seconds))))
+        shown = [f"{name:<26}{value}" for name, value in rows]
+        return [*shown, *self.remarks, *(f"near-tie: {item}" for item in self.near_ties)]
+
+
+def compare(
+    translator: Translator, engine: Engine, text: HeldOut, evaluation: EvaluationConfig, tgt_lang: str
+) -> Comparison:
+    """Translate a text by both."""
+    found, seconds = [], []
+    for one in (translator, engine):
+        one.n_best(text.sources[:1])  # what is only done once shall not count
+        started = time.monotonic()
+        found.append([translations[0] for translations in one.n_best(text.sources)])
+        seconds.append(max(time.monotonic() - started, 1e-9))
+    differences, score_difference = [], 0.0
+    for src, ours, theirs in zip(text.sources, *found, strict=True):
+        if ours.text != theirs.text:
+            differences.append(Difference(src, ours, theirs))
+        elif not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
+            score_difference = abs(ours.score - theirs.score)
+    bleu = None
+    if text.references is not None:
+        first, second = (
+            score([item.text for item in side], text.references, evaluation, tgt_lang, with_ter=False).bleu
+            for side in found
+        )
+        bleu = first, second
+    return Comparison(
+        text=text,
+        differences=differences,
+        token_agreement=_agreement(translator, *found),
+        score_difference=score_difference,
+        bleu=bleu,
+        seconds=(seconds[0], seconds[1]),
+        remarks=engine.remarks() if isinstance(engine, Remarking) else [],
+    )
+
+
+def _agreement(translator: Translator, ours: list[Translation], theirs: list[Translation]) -> float:
+    common, total = 0, 0
+    for pair in zip(ours, theirs, strict=True):
+        first, second = (translator.tokenizers.tgt.encode(item.text) for item in pair)
+        total += len(first) + len(second)
+        matcher = SequenceMatcher(None, first, second, autojunk=False)
+        common += 2 * (len(first) if first == second else sum(block.size for block in matcher.get_matching_blocks()))
+    return common / total if total else 1.0
+
+
+def held_out(
+    run: Path, translator: Translator, count: int, src: Path | None = None, ref: Path | None = None
+) -> HeldOut:
+    """Up to `count` sentences: of the files given, or of the run's own test and validation sets.
+
+    Where those are not to be found any more, the validation pairs that the run keeps as ids. Raises DragomanError when
+    there is no text at all, or a reference without a source.
+    """
+    if src is not None:
+        if ref is None:
+            return _some(str(src), [(line, "") for line in islice(read_lines(src), count)], with_references=False)
+        pairs = read_pairs(FilesSource(src=str(src), tgt=str(ref)))
+        return _some(str(src), [(pair.src, pair.tgt) for pair in islice(pairs, count)])
+    if ref is not None:
+        raise DragomanError(f"--ref {ref} needs --src, the text that it translates")
+    recipe = read_run(run, "translation")
+    corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{run / 'config.yaml'}: corpus")
+    sources: dict[str, Source] = {**corpus.test, "the validation set": corpus.valid}
+    for name, source in sources.items():
+        try:
+            return _some(name, [(pair.src, pair.tgt) for pair in islice(read_pairs(source), count)])
+        except DragomanError:  # moved or deleted since
+            continue
+    return _kept(run / "prepared" / "valid", translator, count)
+
+
+def _kept(folder: Path, translator: Translator, count: int) -> HeldOut:
+    tokenizers = translator.tokenizers
+    try:
+        ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))
+    except (DragomanError, OSError) as error:
+        raise DragomanError(
+            f"{folder}: no held-out text to compare translations of: give --src FILE (and --ref FILE), or --no-verify"
+        ) from error
+    rows = range(min(count, len(ids)))
+    pairs = [(tokenizers.src.decode(ids.src(row)), tokenizers.tgt.decode(ids.tgt(row))) for row in rows]
+    return _some("the validation pairs that the run keeps", pairs)
+
+
+def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> HeldOut:
+    if not any(src.strip() for src, _ in pairs):
+        raise DragomanError(f"{name}: holds no text to compare translations of; give another --src FILE")
+    return HeldOut(name, [src for src, _ in pairs], [ref for _, ref in pairs] if with_references else None)
+
+
+def settings_of(run: Path) -> tuple[EvaluationConfig, str]:
+    """(how a run scores translations, its target language)."""
+    recipe: dict[str, Any] = read_run(run, "translation")
+    source = f"{run / 'config.yaml'}: evaluation"
+    return config.parse(EvaluationConfig, recipe.get("evaluation", {}), source), recipe["corpus"]["tgt_lang"]

@@ -1,0 +1,508 @@
+"""CTranslate2 computes the same probabilities and finds the same translations, or the export is refused."""
+
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import checkpoint, cli, config
+from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
+from dragoman.errors import DragomanError
+from dragoman.export import ctranslate2 as target
+from dragoman.export import engine, export
+from dragoman.export.ctranslate2 import CTranslate2Engine, Found, Undecided, settled
+from dragoman.models import RecurrentConfig, TransformerConfig
+from dragoman.models.ensemble import Ensemble
+from dragoman.nn.positions import sinusoidal_table
+from dragoman.recipe import TranslationRun
+from dragoman.text.corpus import DemoSource, read_pairs
+from dragoman.text.tokenizers import TokenizerPair, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.translator import Translator, build_model
+
+SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_encoder_layers": 2, "num_decoder_layers": 2}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pre-norm": {},
+    "post-norm": {"norm_placement": "post"},
+    "half-split": {"position": {"type": "sinusoidal", "layout": "half_split"}},
+    "learned": {"position": {"type": "learned", "max_len": 50}},
+    "rotary": {"position": {"type": "rotary", "base": 500.0}},
+    "rotary, post-norm, grouped": {
+        "position": {"type": "rotary"}, "norm_placement": "post", "num_heads": 4, "num_kv_heads": 2,
+    },
+    "no positions": {"position": {"type": "none"}},
+    "gelu": {"activation": "gelu"},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "swiglu": {"activation": "swiglu"},
+    "rms": {"norm": "rms", "norm_eps": 1e-3},
+    "rms, post-norm": {"norm": "rms", "norm_placement": "post"},
+    "layer norm eps": {"norm_eps": 1e-2},
+    "grouped heads": {"num_heads": 4, "num_kv_heads": 2},
+    "one head of keys": {"num_heads": 4, "num_kv_heads": 1},
+    "embedding norm": {"embedding_norm": True},
+    "embedding norm, rms, post-norm": {"embedding_norm": True, "norm": "rms", "norm_placement": "post"},
+    "output tied": {"tie_embeddings": "output"},
+    "all tied": {"tie_embeddings": "all"},
+    "not scaled": {"scale_embeddings": False},
+    "odd layers": {"num_encoder_layers": 1, "num_decoder_layers": 3},
+}  # fmt: skip
+SETTINGS = [
+    {"beam_size": 1},
+    {"beam_size": 1, "min_length": 4},
+    {"beam_size": 1, "max_length_ratio": 0.5, "max_length_extra": 0},
+    {"beam_size": 2},
+    {"beam_size": 8, "n_best": 3},
+    {"n_best": 5},
+    {"length_penalty": NoPenalty(), "n_best": 2},
+    {"length_penalty": GnmtPenalty(alpha=1.0)},
+    {"length_penalty": AveragePenalty(alpha=2.0)},
+    {"min_length": 5},
+    {"ban_unk": False},
+    {"max_length_ratio": 0.5, "max_length_extra": 0, "n_best": 2},
+    {"max_length_ratio": 0.0, "max_length_extra": 3},
+]
+
+
+def sentences(count: int, longest: int = 9) -> list[str]:
+    rng = random.Random(1)
+    return [" ".join(f"w{rng.randrange(40)}" for _ in range(rng.randint(1, longest))) for _ in range(count)]
+
+
+LINES = sentences(20)
+TOKENIZERS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
+
+
+def tiny(
+    model: dict[str, Any] | None = None,
+    decoding: dict[str, Any] | None = None,
+    *,
+    tokenizers: TokenizerPair = TOKENIZERS,
+    seed: int = 3,
+) -> Translator:
+    """A random model in which no weight is a zero or a one that two places could share by chance."""
+    settings = {**SIZES, "tie_embeddings": "none", **(model or {})}
+    torch.manual_seed(seed)
+    built = build_model(config.parse(TransformerConfig, settings, "model"), tokenizers).eval()
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return Translator(
+        built,
+        tokenizers,
+        decoding=DecodingConfig(**{"max_length_ratio": 1.0, "max_length_extra": 5, **(decoding or {})}),
+        max_src_tokens=12,
+    )
+
+
+def never_banned(translator: Translator) -> Translator:
+    """The same, in which `<pad>`, `<unk>` and `<s>` have no chance."""
+    with torch.no_grad():
+        translator.model.decoder_norm.weight[0], translator.model.decoder_norm.bias[0] = 0.0, 10.0
+        translator.model.output.weight[:, 0] = 0.0
+        translator.model.output.weight[:3, 0] = -3.0
+    return translator
+
+
+@pytest.fixture
+def converted(tmp_path: Path) -> Callable[..., CTranslate2Engine]:
+    def convert(translator: Translator, quantize: str | None = None) -> CTranslate2Engine:
+        folder = tmp_path / f"{quantize}"
+        folder.mkdir()
+        assert target.problems(translator) == []
+        target.write(translator, folder, quantize)
+        return target.load(folder, translator)
+
+    return convert
+
+
+def pieces_of(tokenizer: Tokenizer, text: str) -> list[str]:
+    return tokenizer.pieces(tokenizer.encode(text))
+
+
+# -- the model -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_probabilities_and_translations_are_ours(variant: str, converted: Callable[..., CTranslate2Engine]) -> None:
+    translator = tiny(VARIANTS[variant])
+    ct2 = converted(translator)
+    pairs = list(zip(LINES[:8], LINES[8:16], strict=True))
+    tokenizer = TOKENIZERS.src
+    scored = ct2.runtime.score_batch(
+        [pieces_of(tokenizer, s) for s, _ in pairs], [pieces_of(tokenizer, t) for _, t in pairs]
+    )
+    for ours, theirs in zip(translator.score(pairs), scored, strict=True):
+        assert theirs.log_probs == pytest.approx([value for _, value in ours.tokens], abs=2e-5)
+    assert_same(translator.n_best(LINES), ct2.n_best(LINES))
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    assert [[item.text for item in found] for found in theirs] == [[item.text for item in found] for found in ours]
+    for first, second in zip(ours, theirs, strict=True):
+        for name in ("score", "log_prob"):
+            expected = [getattr(item, name) for item in first]
+            assert [getattr(item, name) for item in second] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "side",
+    [CharactersConfig(), SentencePieceConfig(vocab_size=60), SentencePieceConfig(vocab_size=320, byte_fallback=True)],
+    ids=["characters", "subwords", "bytes"],
+)
+def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., CTranslate2Engine]) -> None:
+    lines = [*LINES, 'sagt "<s>" ▁ und \\ ü']
+    tokenizers = train_tokenizers(side, lambda: iter(lines), lambda: iter(lines))
+    translator = tiny(tokenizers=tokenizers)
+    assert_same(translator.n_best(lines), converted(translator).n_best(lines))
+
+
+def test_two_vocabularies(converted: Callable[..., CTranslate2Engine]) -> None:
+    src, tgt = (
+        train_tokenizers(kind, lambda: iter(LINES), lambda: iter(LINES)).src
+        for kind in (WordsConfig(), CharactersConfig())
+    )
+    translator = tiny(tokenizers=TokenizerPair(src, tgt, shared=False))
+    assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
+
+
+def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..., CTranslate2Engine]) -> None:
+    translator = tiny()
+    ct2 = converted(translator)
+    lines = ["", "  ", "never seen", " ".join(LINES[:9]), LINES[0], LINES[0]]
+    assert_same(translator.n_best(lines), ct2.n_best(lines))
+    assert ct2.n_best([]) == []
+    assert list(ct2.stream(iter(lines), buffer=2)) == ct2.n_best(lines)
+
+
+@pytest.mark.parametrize("quantize", target.QUANTIZATIONS)
+def test_quantized_weights_are_smaller_and_close(quantize: str, converted: Callable[..., CTranslate2Engine]) -> None:
+    translator = tiny()
+    before = {name: tensor.clone() for name, tensor in translator.model.state_dict().items()}
+    full, small = converted(translator), converted(translator, quantize)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in translator.model.state_dict().items())
+    pairs = [[pieces_of(TOKENIZERS.src, line) for line in LINES[i : i + 8]] for i in (0, 8)]
+    exact, rounded = (
+        torch.tensor([sum(item.log_probs) for item in one.runtime.score_batch(*pairs)]) for one in (full, small)
+    )
+    assert 0 < (exact - rounded).abs().max() < 2
+
+
+# -- the search ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable[..., CTranslate2Engine]) -> None:
+    translator = tiny(decoding=settings, seed=5)
+    assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_ctranslate2_searches_where_no_banned_token_is_near(
+    settings: dict[str, Any], converted: Callable[..., CTranslate2Engine]
+) -> None:
+    translator = never_banned(tiny(decoding=settings))
+    ct2 = converted(translator)
+    assert_same(translator.n_best(LINES), ct2.n_best(LINES))
+    assert settings.get("min_length") or ct2.searched_by_pytorch == 0  # greedy search may want an early </s>
+    assert ct2.searched == len(LINES)
+
+
+def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., CTranslate2Engine]) -> None:
+    translator = tiny()
+    with torch.no_grad():
+        translator.model.output.weight[1] = translator.model.output.weight[7]  # <unk> is as likely as a word
+    ct2 = converted(translator)
+    assert ct2.remarks() == []
+    assert_same(translator.n_best(LINES), ct2.n_best(LINES))
+    assert ct2.searched_by_pytorch > 0
+    assert f"{ct2.searched_by_pytorch} of 20 searches" in ct2.remarks()[0]
+
+
+@pytest.mark.parametrize("changes", [{"repetition_penalty": 1.2}, {"no_repeat_ngram": 3}], ids=str)
+def test_settings_that_would_be_done_otherwise_are_refused(
+    changes: dict[str, Any], converted: Callable[..., CTranslate2Engine]
+) -> None:
+    with pytest.raises(DragomanError, match=f"decoding.{next(iter(changes))}"):
+        converted(tiny(decoding=changes))
+
+
+def test_settings_changed_later_are_refused_too(converted: Callable[..., CTranslate2Engine]) -> None:
+    ct2 = converted(tiny())
+    assert len(ct2.with_decoding(n_best=3).n_best(LINES[:1])[0]) > 1
+    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram 2"):
+        ct2.with_decoding(no_repeat_ngram=2).translate(LINES[:1])
+
+
+def found(*hypotheses: tuple[str, float]) -> list[Found]:
+    return [Found(text.split(), log_prob) for text, log_prob in hypotheses]
+
+
+DECODING = DecodingConfig(length_penalty=AveragePenalty(alpha=1.0))
+
+
+def test_settled_when_nothing_alive_can_overtake() -> None:
+    ended, alive = ("a b </s>", -1.5), ("a b c d", -4.9)
+    assert settled(found(ended, alive), 4, 10, DECODING) is None  # -4.9 / 10 > -1.5 / 3
+    assert settled(found(ended, ("a b c d", -5.1)), 4, 10, DECODING) == found(ended)
+    assert settled(found(ended, alive), 4, 10, replace(DECODING, n_best=2)) is None
+    assert settled(found(ended, alive), 10, 10, DECODING) == found(ended)
+
+
+def test_settled_takes_the_best_for_its_length() -> None:
+    short, long = ("a </s>", -2.0), ("a b c </s>", -3.0)
+    assert settled(found(short, long), 9, 9, DECODING) == found(long)
+    assert settled(found(short, long), 9, 9, replace(DECODING, n_best=2)) == found(long, short)
+    assert settled(found(short, long), 9, 9, replace(DECODING, length_penalty=NoPenalty())) == found(short)
+    assert settled(found(short, long), 9, 3, DECODING) == found(short)  # the other one is longer than it may be
+    assert settled(found(short, long), 9, 9, replace(DECODING, min_length=3)) == found(long)
+
+
+def test_settled_returns_prefixes_where_nothing_ended() -> None:
+    alive = found(("a b c", -3.0), ("a b d", -4.0))
+    assert settled(alive, 3, 3, DECODING) == alive[:1]
+    assert settled(alive, 3, 2, DECODING) is None  # what was alive at 2 tokens is not known any more
+    assert settled(alive, 3, 9, DECODING) is None
+
+
+def test_a_banned_end_matters_only_among_the_best() -> None:
+    ended = ("a b </s>", -1.5)
+    assert settled(found(ended, ("a <unk>", -1.1)), 9, 9, DECODING) == found(ended)
+    with pytest.raises(Undecided):
+        settled(found(ended, ("a <unk>", -0.9)), 9, 9, DECODING)
+    assert settled(found(ended, ("a <unk>", -0.9)), 9, 9, replace(DECODING, ban_unk=False, min_length=9)) is not None
+    with pytest.raises(Undecided):
+        settled(found(ended, ("a </s> b", -9.0)), 9, 9, DECODING)
+    with pytest.raises(Undecided):
+        settled(found(("</s>", -0.1)), 9, 9, replace(DECODING, min_length=2))
+
+
+# -- what cannot be exported ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [({"norm_placement": "output"}, "norm_placement: output"), ({"position": {"type": "alibi"}}, "alibi")],
+    ids=["output norm", "alibi"],
+)
+def test_reasons_why_a_model_cannot_be_exported(model: dict[str, Any], reason: str) -> None:
+    assert [reason in line for line in target.problems(tiny(model))] == [True]
+
+
+def test_other_families_cannot_be_exported() -> None:
+    translator = tiny()
+    recurrent = RecurrentConfig().build(src_vocab_size=44, tgt_vocab_size=44, shared_vocab=True, pad_id=0)
+    for other in (recurrent, Ensemble([translator.model, translator.model])):
+        assert (
+            "CTranslate2 knows the Transformer alone"
+            in target.problems(Translator(other, TOKENIZERS, decoding=DecodingConfig()))[0]
+        )
+
+
+def test_a_piece_that_is_there_twice_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(TOKENIZERS.src), "pieces", lambda self, ids: ["a", "b", "a"])
+    assert "has 'a' twice" in target.problems(tiny())[0]
+
+
+def test_an_unknown_quantization_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match="int4"):
+        target.write(tiny(), tmp_path, "int4")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(DragomanError, match=r"dragoman\[ctranslate2\]"):
+        target.write(tiny(), tmp_path, None)
+
+
+def test_a_damaged_export_is_named(tmp_path: Path) -> None:
+    translator = tiny()
+    target.write(translator, tmp_path, None)
+    (tmp_path / "model.bin").write_bytes(b"no model")
+    with pytest.raises(DragomanError, match="CTranslate2 cannot load it"):
+        target.load(tmp_path, translator)
+
+
+# -- the whole way -------------------------------------------------------------------------------------------------
+
+DEMO = {"type": "demo", "pair": "de-en"}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory with a random model, put together by hand."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    held_out = {split: {**DEMO, "split": split, "size": 12} for split in ("train", "valid", "test")}
+    corpus = {"src_lang": "de", "tgt_lang": "en", "train": held_out["train"], "valid": held_out["valid"]}
+    model = {"type": "transformer", **SIZES, "position": {"type": "sinusoidal"}}
+    settings = {"run_dir": str(folder), "corpus": {**corpus, "test": {"demo": held_out["test"]}}, "model": model}
+    recipe = config.parse(
+        TranslationRun, {**settings, "decoding": {"beam_size": 3, "max_length_ratio": 1.0, "max_length_extra": 3}}
+    )
+    (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
+    pairs = list(read_pairs(DemoSource(pair="de-en", split="test", size=12)))
+    tokenizers = train_tokenizers(
+        WordsConfig(), lambda: (pair.src for pair in pairs), lambda: (pair.tgt for pair in pairs)
+    )
+    save_tokenizers(tokenizers, folder / "tokenizer")
+    built = tiny({"tie_embeddings": "all"}, tokenizers=tokenizers).model
+    checkpoint.save(folder, 1, {"model": checkpoint.weights(built)}, {"step": 1, "score": 1.0})
+    return folder
+
+
+def test_an_export_is_compared_and_appears(run: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    export(run, "ctranslate2", tmp_path / "out", tell=told.append)
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["config.json", "model.bin", "shared_vocabulary.json", "tokenizer"]
+    figures = dict(line.split("  ", 1) for line in told if "  " in line)
+    assert figures["sentences"].strip() == "12 of demo"
+    assert figures["equal"].strip() == "12 (100.0%), near-ties 0"
+    assert float(figures["largest score difference"]) < 1e-5
+    assert "BLEU" in figures
+    with pytest.raises(DragomanError, match="is there already"):
+        export(run, "ctranslate2", tmp_path / "out")
+
+
+def wrong_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lambda module, rows: sinusoidal_table(rows, SIZES["d_model"], layout="half_split")  # noqa: E731
+    monkeypatch.setattr(target, "_table", table)
+
+
+def wrong_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_table", lambda module, rows: module.positions(1, rows))
+
+
+def specified(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> None:
+    right = target.specify
+
+    def wrong(translator: Translator) -> Any:
+        specification = right(translator)
+        change(specification)
+        return specification
+
+    monkeypatch.setattr(target, "specify", wrong)
+
+
+def wrong_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    specified(monkeypatch, lambda spec: setattr(spec.config, "decoder_start_token", "</s>"))
+
+
+def no_end_of_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    specified(monkeypatch, lambda spec: setattr(spec.config, "add_source_eos", False))
+
+
+def wrong_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    specified(monkeypatch, lambda spec: setattr(spec.decoder, "scale_embeddings", False))
+
+
+def wrong_activation(monkeypatch: pytest.MonkeyPatch) -> None:
+    specified(monkeypatch, lambda spec: setattr(spec.decoder, "activation", spec.decoder.activation + 3))
+
+
+def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = target._keys_values
+    monkeypatch.setattr(target, "_keys_values", lambda module: right(module)[::-1])
+
+
+def swapped_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    specified(monkeypatch, lambda spec: spec.decoder.layer.reverse())
+
+
+MUTATIONS = [
+    wrong_layout, wrong_offset, wrong_start, no_end_of_source, wrong_scale, wrong_activation, swapped_projections,
+    swapped_layers,
+]  # fmt: skip
+
+
+GROSS = [wrong_layout, wrong_start, swapped_projections, swapped_layers]
+"""Those that a dozen sentences of a random model tell from what int8 does to it."""
+
+
+@pytest.mark.parametrize(
+    ("mutate", "quantize"),
+    [*((mutate, None) for mutate in MUTATIONS), *((mutate, "int8") for mutate in GROSS)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_wrong_export_is_found_and_leaves_nothing(
+    mutate: Any, quantize: str | None, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(monkeypatch)
+    source = tmp_path / "src.de"
+    pairs = read_pairs(DemoSource(pair="de-en", split="test", size=12))
+    source.write_text("".join(pair.src + "\n" for pair in pairs), encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(DragomanError, match="does not translate as the run does and was deleted"):
+        export(run, "ctranslate2", tmp_path / "new" / "out", quantize=quantize, src=source, tell=lambda line: None)
+    assert sorted(tmp_path.iterdir()) == before
+    export(run, "ctranslate2", tmp_path / "out", quantize=quantize, verify=False)
+    assert (tmp_path / "out" / "model.bin").is_file()
+
+
+def test_an_export_that_breaks_off_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(folder: Path, translator: Translator) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target, "load", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export(run, "ctranslate2", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = Translator.load(run, device="cpu")
+    lines = [pair.src for pair in read_pairs(DemoSource(pair="de-en", split="valid", size=10))]
+    first = engine(run, "ctranslate2", translator)
+    assert_same(translator.n_best(lines), first.n_best(lines))
+    monkeypatch.delattr(target, "write")
+    assert engine(run, "ctranslate2", translator).n_best(lines) == first.n_best(lines)
+    kept = list((run / "engines").iterdir())
+    assert len(kept) == 1
+    monkeypatch.undo()
+    checkpoint.save(
+        run,
+        2,
+        {"model": checkpoint.weights(tiny({"tie_embeddings": "all"}, seed=9, tokenizers=translator.tokenizers).model)},
+        {"step": 2, "score": 2.0},
+    )
+    engine(run, "ctranslate2", Translator.load(run, device="cpu"))
+    assert len(list((run / "engines").iterdir())) == 2
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["dragoman", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return int(stopped.value.code or 0)
+
+
+def test_the_command_line(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, source = str(tmp_path / "out"), tmp_path / "in.de"
+    source.write_text("ich möchte ein bier\n\nich sehe den hund\n", encoding="utf-8")
+    assert command(monkeypatch, "export", str(run), out, "--to", "ctranslate2", "--quantize", "int16") == 0
+    assert "tokens that agree" in capfd.readouterr().out
+    assert command(monkeypatch, "export", str(run), out, "--to", "ctranslate2") == 2
+    assert "is there already" in capfd.readouterr().err
+    assert command(monkeypatch, "export", str(run), f"{out}2", "--to", "moses") == 2
+    assert capfd.readouterr().err == "dragoman: --to moses: known are ctranslate2\n"
+    translations = []
+    for name in ("pytorch", "ctranslate2"):
+        assert command(monkeypatch, "translate", str(run), "-i", str(source), "--device", "cpu", "--engine", name) == 0
+        translations.append(capfd.readouterr().out)
+    assert translations[0] == translations[1]
+    assert command(monkeypatch, "translate", str(run), "-i", str(source), "--engine", "moses") == 2
+    assert "known are pytorch, ctranslate2" in capfd.readouterr().err
+    both = ("--engine", "ctranslate2", "--ensemble", str(run))
+    assert command(monkeypatch, "translate", str(run), "-i", str(source), *both) == 2
+    assert "ensemble" in capfd.readouterr().err

@@ -1,0 +1,133 @@
+"""The comparison of a run with its export: what is counted, what is a loss, and where held-out text comes from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman import checkpoint, config
+from dragoman.data.store import prepare
+from dragoman.decoding.base import DecodingConfig
+from dragoman.errors import DragomanError
+from dragoman.evaluation import EvaluationConfig
+from dragoman.export.verify import Comparison, HeldOut, compare, held_out
+from dragoman.models import TransformerConfig
+from dragoman.recipe import TranslationRun
+from dragoman.text.corpus import FilesSource
+from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.translator import Translation, Translator, build_model
+
+LINES = ["a b c d", "b c d e", "c d e a"]
+TOKENIZERS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
+MODEL = {"d_model": 8, "num_heads": 2, "d_ff": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+
+
+class Says(Translator):
+    """Knows its translations by heart."""
+
+    def __init__(self, *translations: tuple[str, float]) -> None:
+        self.known = [Translation(text, value, value) for text, value in translations]
+        self.tokenizers = TOKENIZERS
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        return [[item] for item in self.known[: len(sentences)]]
+
+
+def compared(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], *refs: str) -> Comparison:
+    text = HeldOut("some", LINES[: len(ours)], list(refs) or None)
+    return compare(Says(*ours), Says(*theirs), text, EvaluationConfig(), "en")
+
+
+def test_equal_translations_are_no_loss() -> None:
+    found = compared([("a b", -1.0), ("c", -2.0)], [("a b", -1.0), ("c", -2.00001)], "a b", "c d")
+    assert found.differences == []
+    assert found.token_agreement == 1.0
+    assert found.score_difference == pytest.approx(1e-5)
+    assert found.bleu is not None
+    assert found.bleu[0] == found.bleu[1]
+    assert found.complaint(exact=True) is None
+    assert found.lines((2**20, 2**19))[:2] == [
+        "sentences                 2 of some",
+        "equal                     2 (100.0%), near-ties 0",
+    ]
+
+
+def test_a_near_tie_is_listed_and_no_loss() -> None:
+    found = compared([("a b c d", -1.0)], [("a b c e", -1.000004)])
+    assert len(found.near_ties) == 1
+    assert found.token_agreement == 0.75
+    assert found.complaint(exact=True) is None
+    assert "near-tie: 'a b c d': 'a b c d' (-1.000000) by PyTorch, 'a b c e' (-1.000004) by the export" in found.lines(
+        (1, 1)
+    )
+
+
+def test_other_translations_and_scores_are_a_loss() -> None:
+    differs = compared([("a", -1.0), ("b", -1.0)], [("a", -1.0), ("c", -1.1)])
+    assert "1 of 2 sentences differ" in str(differs.complaint(exact=True))
+    for value in (-1.01, float("nan")):
+        assert "scores of equal translations" in str(compared([("a", -1.0)], [("a", value)]).complaint(exact=True))
+
+
+def test_quantized_weights_may_lose_a_little() -> None:
+    right, wrong = ("a b c d e", -1.0), ("a b c d a", -1.2)
+    refs = ["a b c d e"]
+    assert compared([right], [right], *refs).complaint(exact=False) is None
+    assert "more than 0.3 lost" in str(compared([right], [wrong], *refs).complaint(exact=False))
+    assert compared([wrong], [right], *refs).complaint(exact=False) is None  # better is no loss
+    assert "only 80.0% of tokens agree" in str(compared([right], [wrong]).complaint(exact=False))
+    better_by_far = compared([("d d", -1.0)], [right], *refs)
+    assert "tokens agree; at least 50% should" in str(better_by_far.complaint(exact=False))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "run"
+    for name in ("valid", "test"):
+        for side in ("de", "en"):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    source = {name: {"type": "files", "src": f"{name}.de", "tgt": f"{name}.en"} for name in ("valid", "test")}
+    corpus: dict[str, Any] = {"src_lang": "de", "tgt_lang": "en", "train": source["valid"], "valid": source["valid"]}
+    corpus["test"] = {"news": source["test"]}
+    recipe = config.parse(
+        TranslationRun, {"run_dir": str(folder), "corpus": corpus, "model": {"type": "transformer", **MODEL}}
+    )
+    folder.mkdir()
+    (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
+    save_tokenizers(TOKENIZERS, folder / "tokenizer")
+    files = FilesSource(src="valid.de", tgt="valid.en")
+    prepare(files, TOKENIZERS, folder / "prepared" / "valid", normalize="nfc", max_tokens=9, workers=1)
+    torch.manual_seed(1)
+    weights = checkpoint.weights(build_model(TransformerConfig(**MODEL), TOKENIZERS))
+    checkpoint.save(folder, 1, {"model": weights}, {"step": 1, "score": 1.0})
+    return folder
+
+
+def test_held_out_text_is_looked_for_where_it_may_be(run: Path, tmp_path: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    assert held_out(run, translator, 2) == HeldOut("news", LINES[:2], LINES[:2])
+    (tmp_path / "test.de").unlink()
+    assert held_out(run, translator, 9) == HeldOut("the validation set", LINES, LINES)
+    (tmp_path / "valid.en").unlink()
+    assert held_out(run, translator, 2) == HeldOut("the validation pairs that the run keeps", LINES[:2], LINES[:2])
+    (run / "prepared" / "valid" / "meta.json").unlink()
+    with pytest.raises(DragomanError, match=r"give --src FILE .* or --no-verify"):
+        held_out(run, translator, 2)
+
+
+def test_held_out_text_may_be_given(run: Path, tmp_path: Path) -> None:
+    translator = Translator(torch.nn.Identity(), TOKENIZERS, decoding=DecodingConfig())  # type: ignore[arg-type]
+    given, reference = tmp_path / "given.de", tmp_path / "given.en"
+    given.write_text("x\ny\n", encoding="utf-8")
+    reference.write_text("z\n\n", encoding="utf-8")
+    assert held_out(run, translator, 9, src=given) == HeldOut(str(given), ["x", "y"])
+    assert held_out(run, translator, 1, src=given, ref=reference) == HeldOut(str(given), ["x"], ["z"])
+    with pytest.raises(DragomanError, match="needs --src"):
+        held_out(run, translator, 9, ref=reference)
+    given.write_text("\n\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="holds no text"):
+        held_out(run, translator, 9, src=given)
