@@ -14,8 +14,8 @@ from dragoman import checkpoint, cli, config
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.errors import DragomanError
+from dragoman.export import TARGETS, engine, export
 from dragoman.export import ctranslate2 as target
-from dragoman.export import engine, export
 from dragoman.export.ctranslate2 import CTranslate2Engine, Found, Undecided, settled
 from dragoman.models import RecurrentConfig, TransformerConfig
 from dragoman.models.ensemble import Ensemble
@@ -495,7 +495,7 @@ def test_the_command_line(
     assert command(monkeypatch, "export", str(run), out, "--to", "ctranslate2") == 2
     assert "is there already" in capfd.readouterr().err
     assert command(monkeypatch, "export", str(run), f"{out}2", "--to", "moses") == 2
-    assert capfd.readouterr().err == "dragoman: --to moses: known are ctranslate2\n"
+    assert capfd.readouterr().err == f"dragoman: --to moses: known are {', '.join(TARGETS)}\n"
     translations = []
     for name in ("pytorch", "ctranslate2"):
         assert command(monkeypatch, "translate", str(run), "-i", str(source), "--device", "cpu", "--engine", name) == 0
