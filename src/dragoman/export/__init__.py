@@ -1,0 +1,1 @@
+"""Trained runs in the formats of other runtimes."""
