@@ -16,6 +16,7 @@ Two vocabularies become one: source pieces keep their ids, target pieces stand b
 a line feed, which no text has any more when pieces are looked for.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -83,9 +84,7 @@ def build(tokenizers: TokenizerPair, normalize: Callable[[str], str]) -> Any:
     behind = [] if tokenizers.shared else [TARGET_MARK + piece for piece in _pieces(tgt)[len(SPECIALS) :]]
     parts = PARTS[src.config.type](src, behind)
     made = Target(parts.model)
-    unicode: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
-    name = next(name for name, function in NORMALIZERS.items() if function is normalize)
-    made.normalizer = normalizers.Sequence([*unicode[name], *parts.normalizers])
+    made.normalizer = normalizers.Sequence([*unicode_normalizers(normalize), *parts.normalizers])
     made.pre_tokenizer = parts.pre_tokenizer
     reading = parts.decoders if tokenizers.shared else PARTS[tgt.config.type](tgt, []).decoders
     made.decoder = decoders.Sequence([decoders.Replace(TARGET_MARK, ""), *reading] if behind else reading)
@@ -93,6 +92,19 @@ def build(tokenizers: TokenizerPair, normalize: Callable[[str], str]) -> Any:
     made.post_processor = processors.TemplateProcessing(single=f"$A {eos}", special_tokens=[(eos, EOS_ID)])
     made.add_special_tokens([AddedToken(special, special=True, normalized=False) for special in SPECIALS])
     return made
+
+
+def unicode_normalizers(normalize: Callable[[str], str]) -> list[Any]:
+    """The library's normalisation of that name, after what its older tables of Unicode do not know yet."""
+    from tokenizers import normalizers
+
+    known = {"none": None, "nfc": normalizers.NFC(), "nfkc": normalizers.NFKC()}
+    theirs: Any = known[next(name for name, function in NORMALIZERS.items() if function is normalize)]
+    if theirs is None:
+        return []
+    code_points = itertools.chain(range(0xD800), range(0xE000, 0x110000))  # all but surrogates
+    changed = ((old, new) for old in map(chr, code_points) if (new := normalize(old)) != old)
+    return [*(normalizers.Replace(old, new) for old, new in changed if theirs.normalize_str(old) != new), theirs]
 
 
 def wrap(made: Any, longest: int) -> Any:
