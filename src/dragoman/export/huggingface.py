@@ -14,9 +14,12 @@ holds a model is an architecture of theirs whose every operation is ours; `huggi
 counts `</s>`, the same bans, and with `early_stopping="never"` the same stopping rule. What differs:
 
 - One `max_length` for all sentences, that of the longest source, where ours is each sentence's own. It bounds what
-  an unfinished hypothesis may still reach, so searches stop at other times. `load` gives every sentence its own.
-- At the longest length, unfinished hypotheses compete with finished ones; ours are returned only where none is
-  finished. `load` does the same with the `num_beams` hypotheses that are left.
+  an unfinished hypothesis may still reach, so searches of short sentences go on for much longer; `load` gives every
+  sentence its own, and so should whoever calls `generate` and does not want to wait (or `early_stopping=False`, whose
+  stopping rule can be beaten).
+- At the longest length, unfinished hypotheses compete with finished ones and may drive them out; ours are returned
+  only where none is finished. `load` prefers the finished among the `num_beams` that are left. A trained model seldom
+  gets there; one that has learnt little does, with a length penalty of `alpha: 1`.
 - Ties go to whatever `topk` finds first, where ours go to the better prefix and the smaller id.
 - n-best lists may hold a text twice; `load` leaves out the second.
 """
