@@ -12,9 +12,9 @@ from dragoman.progress import say
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)],
     folder: Annotated[Path, typer.Argument(help="New folder for the export.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="ctranslate2 or onnx.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="ctranslate2, huggingface or onnx.", show_default=False)],
     quantize: Annotated[
-        str | None, typer.Option(help="Keep weights as int8, int8_float32, int16, float16 or bfloat16.")
+        str | None, typer.Option(help="Keep weights in fewer bits: int8, float16 ... (what the target has).")
     ] = None,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare translations of held-out text.")] = True,
     src: Annotated[Path | None, typer.Option(help="The held-out text. [default: the run's test or valid set]")] = None,

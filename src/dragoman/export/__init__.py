@@ -137,6 +137,7 @@ def _bytes_of_weights(translator: Translator) -> int:
 
 TARGETS = {
     "ctranslate2": "dragoman.export.ctranslate2",
+    "huggingface": "dragoman.export.huggingface",
     "onnx": "dragoman.export.onnx",
 }
 """What a run can be exported to: the modules, imported when they are asked for."""

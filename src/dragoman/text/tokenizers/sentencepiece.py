@@ -121,6 +121,10 @@ class SentencePieceTokenizer(Tokenizer):
     def id_of(self, piece: str) -> int:
         return int(self._processor.PieceToId(piece))
 
+    def score(self, index: int) -> float:
+        """The score of a piece: for bpe the later it was merged the lower, for unigram its log probability."""
+        return float(self._processor.GetScore(index))
+
     def resample(self, ids: list[int], rng: random.Random) -> list[int]:
         return self._resampler(ids, rng) if self.sampling else ids
 

@@ -1,0 +1,221 @@
+"""Our tokenizers as the one file `tokenizer.json` that every tokenizer of Hugging Face is made from.
+
+It does all that a `Translator` does to a text before the model sees it: the recipe's normalisation, white space, then
+the pieces and their `</s>`. Its parts come from the `tokenizers` library, which segments as SentencePiece does:
+
+- BPE merges by rank where SentencePiece merges by score; one piece may be put together in several ways, which have one
+  score there and neighbouring ranks here.
+- Unigram is the same search for the best path, in float64 where SentencePiece adds in float32: paths that tie in the
+  last bit may come out the other way round.
+- Text that spells a special ("<s>") is text here too: `split_special_tokens` keeps the library from looking for it, and
+  the search for pieces must not find it either (`_unmatched`, `_cut`).
+- Bytes that a model with `byte_fallback` writes and that are no UTF-8 are shown as one U+FFFD each, where SentencePiece
+  still reads the characters beside them.
+
+Two vocabularies become one: source pieces keep their ids, target pieces stand behind them under names that begin with
+a line feed, which no text has any more when pieces are looked for.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
+from dragoman.text.tokenizers.resampling import WORD_START
+from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
+
+TARGET_MARK = "\n"
+"""What the names of target pieces begin with where source and target have a vocabulary each."""
+
+_SWAPPED = "\U0010ffff"
+"""Stands for one of two characters while they change places; Unicode promises that no text has it."""
+
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""What `str.split` takes for white space; the library's own idea of it is a smaller one."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Where the ids of both tokenizers are in the exported model's one vocabulary."""
+
+    size: int
+    src_ids: list[int]
+    tgt_ids: list[int]
+
+    @classmethod
+    def of(cls, tokenizers: TokenizerPair) -> "Vocabulary":
+        src, tgt = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
+        if tokenizers.shared:
+            return cls(src, list(range(src)), list(range(src)))
+        specials = len(SPECIALS)
+        behind = range(src, src + tgt - specials)
+        return cls(src + len(behind), list(range(src)), [*range(specials), *behind])
+
+
+class _Parts(NamedTuple):
+    """What a tokenizer of ours is made of there; `decoders` may be asked for by itself, of the target's."""
+
+    normalizers: list[Any]
+    pre_tokenizer: Any
+    model: Any
+    decoders: list[Any]
+
+
+def problems(tokenizers: TokenizerPair) -> list[str]:
+    """Why `tokenizer.json` cannot be written, one line each."""
+    kinds = dict.fromkeys((tokenizers.src.config.type, tokenizers.tgt.config.type))
+    return [
+        f"tokenizer {{type: {kind}}}: its rules are code, which tokenizer.json has no place for: train with tokenizer "
+        f"{{type: sentencepiece}} (or {', '.join(other for other in PARTS if other != 'sentencepiece')})"
+        for kind in kinds
+        if kind not in PARTS
+    ]
+
+
+def build(tokenizers: TokenizerPair, normalize: Callable[[str], str]) -> Any:
+    """The `tokenizers.Tokenizer` whose ids are those of `Vocabulary.of`, each text's with its `</s>`."""
+    from tokenizers import AddedToken, decoders, normalizers, processors
+    from tokenizers import Tokenizer as Target
+
+    src, tgt = tokenizers.src, tokenizers.tgt
+    behind = [] if tokenizers.shared else [TARGET_MARK + piece for piece in _pieces(tgt)[len(SPECIALS) :]]
+    parts = PARTS[src.config.type](src, behind)
+    made = Target(parts.model)
+    made.normalizer = normalizers.Sequence([*unicode_normalizers(normalize), *parts.normalizers])
+    made.pre_tokenizer = parts.pre_tokenizer
+    reading = parts.decoders if tokenizers.shared else PARTS[tgt.config.type](tgt, []).decoders
+    made.decoder = decoders.Sequence([decoders.Replace(TARGET_MARK, ""), *reading] if behind else reading)
+    eos = SPECIALS[EOS_ID]
+    made.post_processor = processors.TemplateProcessing(single=f"$A {eos}", special_tokens=[(eos, EOS_ID)])
+    made.add_special_tokens([AddedToken(special, special=True, normalized=False) for special in SPECIALS])
+    return made
+
+
+def unicode_normalizers(normalize: Callable[[str], str]) -> list[Any]:
+    """The library's normalisation of that name, after what its older tables of Unicode do not know yet."""
+    from tokenizers import normalizers
+
+    known = {"none": None, "nfc": normalizers.NFC(), "nfkc": normalizers.NFKC()}
+    theirs: Any = known[next(name for name, function in NORMALIZERS.items() if function is normalize)]
+    if theirs is None:
+        return []
+    code_points = itertools.chain(range(0xD800), range(0xE000, 0x110000))  # all but surrogates
+    changed = ((old, new) for old in map(chr, code_points) if (new := normalize(old)) != old)
+    return [*(normalizers.Replace(old, new) for old, new in changed if theirs.normalize_str(old) != new), theirs]
+
+
+def wrap(made: Any, longest: int) -> Any:
+    """What `AutoTokenizer` finds again once it is saved. `longest`: tokens that the model was made for."""
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token=SPECIALS[PAD_ID],
+        unk_token=SPECIALS[UNK_ID],
+        bos_token=SPECIALS[BOS_ID],
+        eos_token=SPECIALS[EOS_ID],
+        model_input_names=["input_ids", "attention_mask"],
+        model_max_length=longest,
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _pieces(tokenizer: Tokenizer) -> list[str]:
+    return tokenizer.pieces(range(tokenizer.vocab_size))
+
+
+def _single_spaces(more: str = "") -> list[Any]:
+    """`" ".join(text.split())`, where `more` counts as white space too."""
+    from tokenizers import Regex, normalizers
+
+    return [normalizers.Replace(Regex(f"[{re.escape(_SPACES + more)}]+"), " "), normalizers.Strip()]
+
+
+def _sentencepiece(tokenizer: SentencePieceTokenizer, behind: list[str]) -> _Parts:
+    from tokenizers import Regex, decoders, models, pre_tokenizers
+
+    pieces, bytes_too = _pieces(tokenizer), tokenizer.config.byte_fallback
+    words: Any = pre_tokenizers.Metaspace(WORD_START, "always", split=True)
+    if tokenizer.config.algorithm == "bpe":
+        ids = {piece: index for index, piece in enumerate([*pieces, *behind])}
+        merges = [
+            (piece[:cut], piece[cut:])
+            for piece in pieces[len(SPECIALS) :]  # best score first
+            for cut in range(1, len(piece))
+            if piece[:cut] in ids and piece[cut:] in ids
+        ]
+        model: Any = models.BPE(ids, merges, unk_token=SPECIALS[UNK_ID], fuse_unk=True, byte_fallback=bytes_too)
+    else:
+        scores = [_unmatched(special, tokenizer) for special in SPECIALS]
+        scores += [tokenizer.score(index) for index in range(len(SPECIALS), len(pieces))] + [0.0] * len(behind)
+        model = models.Unigram(list(zip([*pieces, *behind], scores, strict=True)), UNK_ID, bytes_too)
+        if cuts := [cut for special in SPECIALS if (cut := _cut(special, tokenizer))]:
+            words = pre_tokenizers.Sequence(
+                [words, pre_tokenizers.Split(Regex("|".join(cuts)), "merged_with_previous")]
+            )
+    reading = [
+        decoders.Replace(WORD_START, " "),
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Strip(" ", left=2**31, right=0),
+    ]
+    return _Parts(_single_spaces(more=WORD_START), words, model, reading)
+
+
+def _unmatched(special: str, tokenizer: SentencePieceTokenizer) -> float:
+    """A score at which the best path goes through other pieces than this one, which spell the same text."""
+    own = [tokenizer.id_of(character) for character in special]
+    return sum(tokenizer.score(index) for index in own) - 1.0
+
+
+def _cut(special: str, tokenizer: SentencePieceTokenizer) -> str | None:
+    """Where a text that spells the special has to be cut, as a pattern: at a character that no piece has."""
+    unknown = [place for place, character in enumerate(special) if tokenizer.id_of(character) == UNK_ID]
+    if not unknown:
+        return None
+    place = max(unknown[0], 1)
+    return f"{special[:place]}(?={special[place:]})"
+
+
+def _whitespace(tokenizer: Tokenizer, behind: list[str]) -> _Parts:
+    from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+
+    spelt = "|".join(SPECIALS)
+    return _Parts(
+        # A token that spells a special is an unknown one.
+        [*_single_spaces(), normalizers.Replace(Regex(f"(?<![^ ])(?:{spelt})(?![^ ])"), "\n")],
+        pre_tokenizers.Split(" ", "removed"),
+        _word_level(tokenizer, behind),
+        [decoders.WordPiece(prefix=2 * TARGET_MARK, cleanup=False)],  # a space before every token but the first
+    )
+
+
+def _characters(tokenizer: Tokenizer, behind: list[str]) -> _Parts:
+    from tokenizers import Regex, decoders, normalizers, pre_tokenizers
+
+    swap = [(WORD_START, _SWAPPED), (" ", WORD_START), (_SWAPPED, " ")]
+    return _Parts(
+        [normalizers.Replace(old, new) for old, new in swap],
+        pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
+        _word_level(tokenizer, behind),
+        [decoders.Replace(old, new) for old, new in swap] + [decoders.Fuse()],
+    )
+
+
+def _word_level(tokenizer: Tokenizer, behind: Iterable[str]) -> Any:
+    from tokenizers import models
+
+    ids = {piece: index for index, piece in enumerate([*_pieces(tokenizer), *behind])}
+    return models.WordLevel(ids, unk_token=SPECIALS[UNK_ID])
+
+
+PARTS: dict[str, Callable[[Any, list[str]], _Parts]] = {
+    "sentencepiece": _sentencepiece,
+    "whitespace": _whitespace,
+    "characters": _characters,
+}
+"""By the type of our tokenizer; from the tokenizer and the names of target pieces behind its own."""

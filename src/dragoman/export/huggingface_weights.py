@@ -1,0 +1,229 @@
+"""Which architecture of Hugging Face holds a Transformer of ours, and our weights under its names."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.export.huggingface_tokenizer import Vocabulary
+from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
+from dragoman.models.transformer import Transformer
+from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.norms import PostNorm, PreNorm, ResidualConnection
+from dragoman.nn.positions import AttentionPositions, SinusoidalPositions
+
+NORM_EPS = 1e-5
+"""Of every norm of these architectures; it is not among their settings."""
+
+
+class Architecture(NamedTuple):
+    """One of Hugging Face's encoder-decoders."""
+
+    config: str
+    model: str
+    """Names of its classes."""
+    table_offset: int | None = None
+    """Rows of its table of positions before the first position; None: no table, but its own sinusoid."""
+
+
+def problems(model: Transformer) -> list[str]:
+    layer = cast(EncoderLayer, model.encoder_layers[0])
+    attention, residual = layer.self_attention, layer.self_attention_residual
+    norm = residual.norm
+    found = []
+    if type(residual) not in PLACEMENTS:
+        found.append("model.norm_placement: output is in no architecture there: train with post or pre")
+    if not isinstance(norm, nn.LayerNorm):
+        found.append("model.norm: rms is in no encoder-decoder there with our positions: train with layer")
+    elif norm.eps != NORM_EPS:
+        found.append(f"model.norm_eps: {norm.eps:g} is fixed at {NORM_EPS:g} there: train with {NORM_EPS:g}")
+    if type(attention.positions) is not AttentionPositions:
+        kind = type(attention.positions).__name__.removesuffix("Positions").lower()
+        found.append(
+            f"model.position {{type: {kind}}} is in no encoder-decoder there: train with position {{type: sinusoidal}}"
+        )
+    if attention.key_proj.out_features != attention.query_proj.out_features:
+        found.append(
+            "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
+        )
+    if _activation(layer) is None:
+        found.append("model.activation: swiglu is in no architecture there: train with relu, gelu or gelu_tanh")
+    if not found and _kind(model) not in ARCHITECTURES:
+        kind = "none" if model.src_embedding.max_len is None else "learned"
+        found.append(
+            f"model.position {{type: {kind}}} with norm_placement: post has an architecture there only with a norm on "
+            "the embeddings: train with position {type: sinusoidal}, norm_placement: pre or embedding_norm: true"
+        )
+    return found
+
+
+def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
+    residual = cast(EncoderLayer, model.encoder_layers[0]).self_attention_residual
+    embedding = model.src_embedding
+    normed = not isinstance(embedding.norm, nn.Identity)
+    return PLACEMENTS.get(type(residual)), normed, isinstance(embedding.positions, SinusoidalPositions)
+
+
+def architecture(model: Transformer) -> Architecture:
+    return ARCHITECTURES[_kind(model)]
+
+
+def _activation(layer: EncoderLayer) -> str | None:
+    """Hugging Face's name of the activation. Theirs of the tanh approximation are several; this one is PyTorch's."""
+    if not isinstance(layer.feed_forward, FeedForward):
+        return None
+    activation = layer.feed_forward.activation
+    if isinstance(activation, nn.GELU):
+        return {"none": "gelu", "tanh": "gelu_pytorch_tanh"}[activation.approximate]
+    return "relu"
+
+
+def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
+    layer = cast(EncoderLayer, model.encoder_layers[0])
+    attention = layer.self_attention
+    d_model = attention.query_proj.in_features
+    tables = [model.src_embedding.tokens.embedding.weight, model.tgt_embedding.tokens.embedding.weight]
+    all_tied = all(table is model.output.weight for table in tables)
+    feed_forward = cast(FeedForward, layer.feed_forward)
+    own: dict[str, dict[str, Any]] = {
+        "MarianConfig": {"share_encoder_decoder_embeddings": all_tied, "decoder_vocab_size": vocabulary.size},
+        "BlenderbotConfig": {"encoder_no_repeat_ngram_size": 0},
+    }
+    shape = {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in {
+            "layers": len(getattr(model, f"{side}_layers")),
+            "attention_heads": d_model // attention.d_head,
+            "ffn_dim": feed_forward.expand.out_features,
+        }.items()
+    }
+    return {
+        **shape,
+        "vocab_size": vocabulary.size,
+        "d_model": d_model,
+        "max_position_embeddings": length,
+        "activation_function": _activation(layer),
+        "scale_embedding": model.src_embedding.tokens.scale != 1.0,
+        "dropout": model.src_embedding.dropout.rate,
+        "attention_dropout": attention.dropout.rate,
+        "activation_dropout": feed_forward.dropout.rate,
+        "tie_word_embeddings": all_tied,
+        **own.get(architecture(model).config, {}),
+    }
+
+
+class _Layout(NamedTuple):
+    """The dimensions of the residual path in their order there: theirs number i is ours number `order[i]`."""
+
+    order: Tensor
+
+    def reads(self, name: str, linear: nn.Linear) -> dict[str, Tensor]:
+        """A projection from the residual path."""
+        return {f"{name}.weight": linear.weight[:, self.order], f"{name}.bias": linear.bias}
+
+    def writes(self, name: str, linear: nn.Linear) -> dict[str, Tensor]:
+        """A projection onto the residual path."""
+        return {f"{name}.weight": linear.weight[self.order], f"{name}.bias": linear.bias[self.order]}
+
+    def norm(self, name: str, norm: nn.Module) -> dict[str, Tensor]:
+        weight, bias = cast(Tensor, norm.weight), cast(Tensor, norm.bias)
+        return {f"{name}.weight": weight[self.order], f"{name}.bias": bias[self.order]}
+
+    def attention(self, name: str, attention: MultiHeadAttention) -> dict[str, Tensor]:
+        return {
+            **self.reads(f"{name}.q_proj", attention.query_proj),
+            **self.reads(f"{name}.k_proj", attention.key_proj),
+            **self.reads(f"{name}.v_proj", attention.value_proj),
+            **self.writes(f"{name}.out_proj", attention.output_proj),
+        }
+
+    def layer(self, name: str, layer: EncoderLayer | DecoderLayer) -> dict[str, Tensor]:
+        feed_forward = cast(FeedForward, layer.feed_forward)
+        found = {
+            **self.attention(f"{name}.self_attn", layer.self_attention),
+            **self.norm(f"{name}.self_attn_layer_norm", _norm_of(layer.self_attention_residual)),
+            **self.reads(f"{name}.fc1", feed_forward.expand),
+            **self.writes(f"{name}.fc2", feed_forward.contract),
+            **self.norm(f"{name}.final_layer_norm", _norm_of(layer.feed_forward_residual)),
+        }
+        if isinstance(layer, DecoderLayer):
+            assert layer.cross_attention is not None
+            found |= self.attention(f"{name}.encoder_attn", layer.cross_attention)
+            found |= self.norm(f"{name}.encoder_attn_layer_norm", _norm_of(layer.cross_attention_residual))
+        return found
+
+
+def _norm_of(residual: nn.Module) -> nn.Module:
+    return cast(ResidualConnection, residual).norm
+
+
+def _layout(embedding: PositionedEmbedding, architecture: Architecture) -> _Layout:
+    dimensions = torch.arange(embedding.tokens.embedding.embedding_dim)
+    positions = embedding.positions
+    interleaved = isinstance(positions, SinusoidalPositions) and positions.layout == "interleaved"
+    if architecture.table_offset is None and interleaved:
+        dimensions = torch.cat([dimensions[0::2], dimensions[1::2]])  # sines, then cosines
+    return _Layout(dimensions)
+
+
+@torch.no_grad()
+def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state of their model, `theirs`, with every weight replaced by ours; only sinusoids are their own.
+
+    Raises KeyError when one of theirs is none of ours.
+    """
+    kind = architecture(model)
+    layout = _layout(model.src_embedding, kind)
+    sides = {
+        "encoder": (model.src_embedding, model.encoder_layers, model.encoder_norm, vocabulary.src_ids),
+        "decoder": (model.tgt_embedding, model.decoder_layers, model.decoder_norm, vocabulary.tgt_ids),
+    }
+    found: dict[str, Tensor] = {}
+
+    def spread(matrix: Tensor, ids: list[int]) -> Tensor:
+        rows = torch.zeros(vocabulary.size, matrix.size(1))
+        rows[ids] = matrix[:, layout.order].float().cpu()
+        return rows
+
+    for side, (embedding, layers, norm, ids) in sides.items():
+        name = f"model.{side}"
+        found[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.embedding.weight, ids)
+        if kind.table_offset is None:
+            found[f"{name}.embed_positions.weight"] = theirs[f"{name}.embed_positions.weight"]
+        else:
+            table = embedding.positions(0, length)[:, layout.order]
+            unused = table.new_zeros(kind.table_offset, table.size(1))
+            found[f"{name}.embed_positions.weight"] = torch.cat([unused, table])
+        if not isinstance(embedding.norm, nn.Identity):
+            found |= layout.norm(f"{name}.layernorm_embedding", embedding.norm)
+        for number, layer in enumerate(layers):
+            found |= layout.layer(f"{name}.layers.{number}", cast(EncoderLayer | DecoderLayer, layer))
+        if not isinstance(norm, nn.Identity):
+            found |= layout.norm(f"{name}.layer_norm", norm)
+    found["model.shared.weight"] = found["model.encoder.embed_tokens.weight"]
+    found["lm_head.weight"] = spread(model.output.weight, vocabulary.tgt_ids)
+    # What is no piece of the target has no probability.
+    found["final_logits_bias"] = torch.full((1, vocabulary.size), -torch.inf)
+    found["final_logits_bias"][0, vocabulary.tgt_ids] = 0.0
+    unused_names = found.keys() - theirs.keys()
+    assert unused_names <= {"model.shared.weight"}, unused_names  # which Marian has only where all are tied
+    return {name: found[name] for name in theirs}
+
+
+PLACEMENTS: dict[type[nn.Module], str] = {PostNorm: "post", PreNorm: "pre"}
+
+_BART = Architecture("BartConfig", "BartForConditionalGeneration", table_offset=2)
+_MBART = Architecture("MBartConfig", "MBartForConditionalGeneration", table_offset=2)
+ARCHITECTURES: dict[tuple[str | None, bool, bool], Architecture] = {
+    ("post", False, True): Architecture("MarianConfig", "MarianMTModel"),
+    ("pre", False, True): Architecture("PegasusConfig", "PegasusForConditionalGeneration"),
+    ("pre", False, False): Architecture("BlenderbotConfig", "BlenderbotForConditionalGeneration", table_offset=0),
+    ("post", True, True): _BART,
+    ("post", True, False): _BART,
+    ("pre", True, True): _MBART,
+    ("pre", True, False): _MBART,
+}
+"""By norm placement, whether embeddings are normed, and whether positions are sinusoidal."""
