@@ -22,7 +22,7 @@ def links(
     """How much each target word looks at each source word, (target words, source words): the attention of its pieces,
     added up over the source word's pieces.
 
-    Raises DragomanError for a model without attention.
+    Raises DragomanError for a model without attention, and for a source that is too long to be read at once.
     """
     tokenizers = translator.tokenizers
     ids = tokenizers.src.encode(translator.normalize(src)), tokenizers.tgt.encode(translator.normalize(tgt))
@@ -40,10 +40,11 @@ def links(
 def align(translator: Translator, src: str, tgt: str) -> list[tuple[int, int]]:
     """(source word, target word) of each target word, words being what stands between spaces.
 
-    Raises DragomanError for a model without attention.
+    None for a line that was translated in parts, as it is too long. Raises DragomanError for a model without attention.
     """
     src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
-    if not (src_words and tgt_words):
+    too_long = len(translator.tokenizers.src.encode(translator.normalize(src))) > translator.max_src_tokens
+    if not (src_words and tgt_words) or too_long:
         return []
     found = links(translator, src, tgt, src_words, tgt_words)
     return sorted((int(row.argmax()), place) for place, row in enumerate(found))

@@ -17,6 +17,12 @@ from dragoman.translator import STREAM_LINES, Translation, Translator, in_chunks
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """What a sentence is searched with again when all that was found looks wrong."""
 
+NOT_THE_FIRST = "not the most probable translation, which looks worse"
+SEARCHED_AGAIN = "searched again without repetitions"
+PUT_BACK = "placeholders put back"
+NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK)
+"""What was done, said beside the warnings that are left."""
+
 
 class CarefulTranslator:
     """A translator whose translations keep the placeholders of their sources, or are watched by guards, or both.
@@ -26,15 +32,17 @@ class CarefulTranslator:
     searched again with no three tokens in a row twice. Every translation carries the warnings it is left with.
     """
 
-    def __init__(self, translator: Translator, *, keep: bool = True, guard: bool = True) -> None:
+    def __init__(
+        self, translator: Translator, *, keep: bool = True, guard: bool = True, fallback: Translator | None = None
+    ) -> None:
+        """`fallback`: what searches again, where the translator is one that cannot do everything (another engine)."""
         self.translator, self.keep, self.guard = translator, keep, guard
         decoding = translator.decoding
         if keep and decoding.n_best > 1:
             raise DragomanError("placeholders are kept in the best translation alone: leave n_best at 1")
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
-        self._again = translator.with_decoding(
-            **{**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}, sampling=None, mbr="none"
-        )
+        wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
+        self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
@@ -51,11 +59,13 @@ class CarefulTranslator:
         ]
         bare = [without_spans(sentences[row]) for row in lost]
         for row, (text, removed), item in zip(lost, bare, self._watched([text for text, _ in bare]), strict=True):
-            translation = item[0].text
+            translation = without_spans(item[0].text)[0]  # those that the model made up
             src_words, tgt_words = words(text), words(translation)
             where = self._links(text, translation, src_words, tgt_words)
             kept = put_back(translation, removed, src_words, where, self.translator.join)
-            found[row] = [replace(item[0], text=kept)]
+            notes = [note for note in item[0].warnings if note in NOTES]
+            again = self._with_warnings(sentences[row], replace(item[0], text=kept))
+            found[row] = [replace(again, warnings=(*again.warnings, *notes, PUT_BACK))]
         return found
 
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
@@ -66,13 +76,23 @@ class CarefulTranslator:
         ]
         if not self.guard:
             return found
-        found = [sorted(of_sentence, key=lambda item: len(item.warnings)) for of_sentence in found]
-        bad = [row for row, of_sentence in enumerate(found) if of_sentence[0].warnings]
-        for row, again in zip(bad, self._again.n_best([sentences[row] for row in bad]), strict=True):
-            other = self._with_warnings(sentences[row], again[0])
-            if len(other.warnings) < len(found[row][0].warnings):
-                found[row].insert(0, replace(other, warnings=(*other.warnings, "searched again without repetitions")))
-        return [of_sentence[: self.translator.decoding.n_best] for of_sentence in found]
+        for row, of_sentence in enumerate(found):
+            best = min(of_sentence, key=lambda item: len(item.warnings))
+            if best is not of_sentence[0]:
+                found[row] = [replace(best, warnings=(*best.warnings, NOT_THE_FIRST)), *of_sentence]
+            elif best.warnings and (again := self._searched_again(sentences[row], len(best.warnings))):
+                found[row] = [again, *of_sentence]
+        return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
+
+    def _searched_again(self, src: str, num_warnings: int) -> Translation | None:
+        """A translation without repetitions that has fewer warnings; None: there is none."""
+        try:
+            other = self._with_warnings(src, self._again.n_best([src])[0][0])
+        except DragomanError:  # a term of the glossary that repeats itself
+            return None
+        return (
+            replace(other, warnings=(*other.warnings, SEARCHED_AGAIN)) if len(other.warnings) < num_warnings else None
+        )
 
     @staticmethod
     def _with_warnings(src: str, item: Translation) -> Translation:
@@ -85,3 +105,11 @@ class CarefulTranslator:
         except DragomanError:
             places = np.linspace(0, max(len(tgt_words) - 1, 0), len(src_words)).round().astype(int)
             return (np.arange(len(tgt_words))[:, None] == places).astype(float)
+
+
+def _unique(translations: Sequence[Translation]) -> list[Translation]:
+    """Each text once, where it comes first."""
+    found: dict[str, Translation] = {}
+    for item in translations:
+        found.setdefault(item.text, item)
+    return list(found.values())

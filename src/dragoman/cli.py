@@ -308,7 +308,8 @@ def evaluate(
         device=device,
         **given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
         **precision_given(precision),
-        **decoding_changes(beam_size, length_penalty, None, overrides),
+        **decoding_changes(beam_size, length_penalty),
+        **given(changes=overrides or None),
     )
     if as_json:
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))

@@ -57,19 +57,9 @@ def precision_given(name: str | None) -> dict[str, Any]:
     return given(precision=name)
 
 
-def decoding_changes(
-    beam_size: int | None,
-    length_penalty: float | None,
-    n_best: int | None = None,
-    overrides: list[str] | None = None,
-) -> dict[str, Any]:
-    """Changes to the recipe's `decoding:`. Raises DragomanError for overrides of anything else."""
-    from dragoman import config
-
-    changes = config.override({}, overrides or [])
-    if others := [key for key in changes if key != "decoding"]:
-        raise DragomanError(f"{others[0]}: a run is made; only decoding.* can be changed here")
-    return {**changes.get("decoding", {}), **given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)}
+def decoding_changes(beam_size: int | None, length_penalty: float | None, n_best: int | None = None) -> dict[str, Any]:
+    """The search settings that have options of their own."""
+    return given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)
 
 
 @contextlib.contextmanager

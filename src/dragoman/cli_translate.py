@@ -86,15 +86,19 @@ def translate(
         ensemble=ensemble or (),
         glossary=None if glossary is None else Glossary.load(glossary),
         **precision_given(precision),
-        **decoding_changes(beam_size, length_penalty, n_best, overrides),
+        changes=overrides or (),
+        **decoding_changes(beam_size, length_penalty, n_best),
     )
+    own = translator
     if engine != "pytorch":
         from dragoman import export
 
-        translator = export.engine(run, engine, translator, which)
+        if prefix:
+            raise DragomanError(f"--prefix: not with --engine {engine}")
+        translator = export.engine(run, engine, own, which)
     if prefix and (keep or guard):
         raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
-    careful = CarefulTranslator(translator, keep=keep, guard=guard) if keep or guard else translator
+    careful = CarefulTranslator(translator, keep=keep, guard=guard, fallback=own) if keep or guard else translator
     lines, interactive = text_input(input)
     beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
     with text_output(output) as write, Progress("translating", None, shown=not interactive) as bar:

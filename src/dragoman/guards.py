@@ -5,13 +5,16 @@ file. They are for lines that are whole sentences; where a check would cry wolf,
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
+
+from dragoman.placeholders import without_spans
 
 MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,3}(?:[.,'\u00a0\u202f ]\d{3})+(?!\d)|\d+")
 _WORD = re.compile(r"\w+")
 
 
@@ -57,8 +60,9 @@ def longest_loop(words: list[str]) -> str | None:
 
 
 def echo(src: str, translation: str) -> str | None:
-    """The source itself, of four words or more: a name or a number may well stay as it is."""
-    return "source echoed" if len(_WORD.findall(src)) >= 4 and src.lower() == translation.lower() else None
+    """The source itself, of four words or more: a name, a number or an address may well stay as it is."""
+    told = without_spans(src)[0]
+    return "source echoed" if len(_WORD.findall(told)) >= 4 and src.lower() == translation.lower() else None
 
 
 def length(src: str, translation: str) -> str | None:
@@ -75,8 +79,17 @@ def length(src: str, translation: str) -> str | None:
 
 def numbers(src: str, translation: str) -> str | None:
     """A number of two digits or more is missing (a single digit is often written as a word)."""
-    lost = Counter(n for n in _NUMBER.findall(src) if len(n) > 1) - Counter(_NUMBER.findall(translation))
+    lost = Counter(n for n in _numbers(src) if len(n) > 1) - Counter(_numbers(translation))
     return f"numbers lost: {' '.join(lost)}" if lost else None
+
+
+def _numbers(text: str) -> list[str]:
+    """Numbers in the digits 0 to 9, whatever separates their thousands.
+
+    >>> _numbers("1,000 and 1.000 and ١٢")
+    ['1000', '1000', '12']
+    """
+    return ["".join(str(unicodedata.digit(d)) for d in found if d.isdigit()) for found in _NUMBER.findall(text)]
 
 
 def written_densely(text: str) -> bool:

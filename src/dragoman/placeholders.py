@@ -12,16 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+_CJK = "\u3000-\u9fff\uff00-\uffef"  # a URL among Chinese characters ends where they begin
+_EMOJI = (
+    "\u00a9\u00ae\u2122\u2300-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u3297\u3299"
+    "\U0001f000-\U0001faff"
+)
+# Bounded everywhere: a line of a megabyte may hold anything.
 _KINDS = (
-    r"https?://[^\s<>\"]+[^\s<>\".,;:!?)\]}'»]",  # URL
-    r"www\.[^\s<>\"]+[^\s<>\".,;:!?)\]}'»]",
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",  # e-mail address
-    r"\{\{[^{}]*\}\}|\$?\{[^{}]*\}|\$\([^()]*\)",  # {{x}}, {name}, ${name}, $(name)
-    r"%(?:\d+\$|\(\w+\))?[-+#0]*\d*(?:\.\d+)?[sdifgxXcu@](?!\w)|%%",  # printf: %s, %1$s, %(name)s, %.2f
-    r"</?[A-Za-z][^<>]*/?>|&(?:[A-Za-z]+|#\d+|#x[0-9A-Fa-f]+);",  # tags, entities
-    "[\U0001f1e6-\U0001f1ff]{2}"  # flags
-    "|[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff]"
-    "[\u2600-\u27bf\U0001f000-\U0001faff]?)*",  # emoji with their joiners
+    rf"(?:https?://|www\.)[^\s<>\"{_CJK}]*[^\s<>\".,;:!?)\]}}'»{_CJK}]",  # URL
+    r"(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",  # e-mail address
+    r"\{\{[^{}]{0,200}\}\}|\$?\{[^{}]{0,200}\}|\$\([^()]{0,200}\)",  # {{x}}, {name}, ${name}, $(name)
+    # printf: %s, %1$s, %(name)s, %.2f, %ld; a unit may follow %d
+    r"%(?:\d{1,3}\$|\(\w{1,64}\))?[-+#0]{0,4}(?:[1-9]\d{0,4})?(?:\.\d{1,4})?(?:hh?|ll?|[zjtL])?"
+    r"(?:d|[sifgxXcu@](?![A-Za-z0-9_]))|%%",
+    r"</?[A-Za-z][^<>]{0,1000}>|&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});",  # tags, entities
+    "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3",  # flags, keycaps
+    f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",  # emoji with joiners
 )
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
@@ -56,6 +62,11 @@ def spans(text: str) -> list[str]:
     return [match.group() for match in _SPAN.finditer(text)]
 
 
+def span_ranges(text: str) -> list[tuple[int, int]]:
+    """Where the spans of a text begin and end."""
+    return [match.span() for match in _SPAN.finditer(text)]
+
+
 def survive(src: str, translation: str) -> bool:
     """Whether a translation holds exactly the spans of its source."""
     return Counter(spans(src)) == Counter(spans(translation))
@@ -75,7 +86,9 @@ def without_spans(text: str) -> tuple[str, list[Removed]]:
         # One space of two goes with the span; before punctuation none is left.
         if before.isspace() and (not after or after.isspace() or after in _CLOSING):
             left = left.rstrip()
-        removed.append(Removed(match.group(), len(left), before, after))
+        elif before.isalnum() and after.isalnum():  # "one<br>two" is two words
+            left += " "
+        removed.append(Removed(match.group(), len(left.rstrip()), before, after))
     left += text[done:]
     dropped = len(left) - len(left.lstrip())
     return left.strip(), [item._replace(offset=max(0, item.offset - dropped)) for item in removed]

@@ -1,6 +1,7 @@
 """Text in, text out: the one inference path, under the command line, validation, evaluation and whatever serves."""
 
 import copy
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,16 +10,18 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
+from torch.nn import functional
 
 from dragoman import checkpoint, config
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
+from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.constrained import Terms
 from dragoman.decoding.rules import BeginWith
-from dragoman.decoding.search import DecodingConfig, Hypothesis, search
+from dragoman.decoding.search import DecodingConfig, Hypothesis, default_max_lengths, search
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
-from dragoman.glossary import Glossary
+from dragoman.glossary import HELD, Glossary
 from dragoman.mbr import expected_utility
 from dragoman.models import ModelConfig, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
@@ -87,7 +90,7 @@ class Translator:
         self.model, self.tokenizers, self.decoding = model, tokenizers, decoding
         self.normalize = NORMALIZERS[normalize]
         self.max_src_tokens, self.join = max_src_tokens, join
-        self.glossary = glossary
+        self.glossary = None if glossary is None else glossary.normalized(self.normalize)
         self.device = device or torch.device("cpu")
 
     @classmethod
@@ -100,11 +103,13 @@ class Translator:
         ensemble: Sequence[str | Path] = (),
         glossary: Glossary | None = None,
         precision: Literal["float32", "bfloat16"] = "float32",
+        changes: Sequence[str] = (),
         **decoding: Any,
     ) -> "Translator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
-        `decoding` are fields of `DecodingConfig`; `alpha` changes that of the recipe's own length penalty. `ensemble`:
+        `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
+        changes that of the recipe's own length penalty. `ensemble`:
         further runs, of the same tokenizer, whose models (their `best`) translate together with this one. Translations
         hold the target terms of the terms of `glossary` that stand in their source. In `precision` bfloat16 weights and
         hidden states have half the bits: faster where the processor has such products; scores are a little rougher.
@@ -114,9 +119,12 @@ class Translator:
         run_dir = Path(run)
         source = run_dir / "config.yaml"
         recipe = read_run(run_dir, "translation")
-        settings = {**recipe.get("decoding", {}), **decoding}
-        if "alpha" in decoding:  # of the recipe's own length penalty
-            penalty = recipe.get("decoding", {}).get("length_penalty", {})
+        changed = config.override({"decoding": recipe.get("decoding", {})}, changes)
+        if not isinstance(changed["decoding"], dict) or len(changed) > 1:
+            raise DragomanError(f"{' '.join(changes)}: a run is made; only decoding.SETTING=VALUE can be changed here")
+        settings = {**changed["decoding"], **decoding}
+        if "alpha" in decoding:  # of the length penalty that is set
+            penalty = changed["decoding"].get("length_penalty", {})
             kind = {} if penalty.get("type", "none") == "none" else penalty
             settings["length_penalty"] = {"type": "average", **kind, "alpha": settings.pop("alpha")}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
@@ -203,7 +211,10 @@ class Translator:
             src_mask.to(self.device),
             decoding,
             rules=[BeginWith(prefixes)] if prefixes else [],
+            max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
+            + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
+            glue=self._glue.to(self.device) if parts[0].terms else None,
         )
 
     def _ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
@@ -236,22 +247,43 @@ class Translator:
                     f"pair {number:,}: the source has {len(ids[0])} tokens; a translator reads up to "
                     f"{self.max_src_tokens} at once: cut it"
                 )
+            limit = self.model.max_target_length
+            if limit is not None and len(ids[1]) + 1 > limit:
+                raise DragomanError(
+                    f"pair {number:,}: the translation has {len(ids[1])} tokens; this model writes up to {limit - 1}"
+                )
             encoded.append(ids)
         results: list[Scored | None] = [None] * len(pairs)
-        widths = [max(len(src), len(tgt)) for src, tgt in encoded]
         self.model.eval()
-        for rows in BatchPlan.even_batches(widths, BATCH_TOKENS, WIDTH_MULTIPLE):
-            batch = collate([encoded[row] for row in rows]).to(self.device)
-            log_probs = self.model(batch.src, batch.src_mask, batch.tgt_in).log_softmax(dim=-1, dtype=torch.float32)
-            found = log_probs.gather(2, batch.tgt_out[:, :, None])[:, :, 0]  # (batch, tgt_len)
-            for row, values in zip(rows, found.tolist(), strict=True):
-                ids = encoded[row][1]
-                pieces = [*self.tokenizers.tgt.pieces(ids), SPECIALS[EOS_ID]]
-                tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
-                total = sum(value for _, value in tokens)
-                divisor = self.decoding.length_penalty.divisor(len(tokens))
-                results[row] = Scored(total / divisor, total, tokens)
+        # Of the same size in every batch, as in `_hypotheses`: pads go up to the next multiple of 8 on both sides, and
+        # rows repeat the last one.
+        widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in encoded]
+        for width in sorted(set(widths)):
+            chosen = [row for row in range(len(pairs)) if widths[row] == width]
+            size = max(1, BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)))
+            for start in range(0, len(chosen), size):
+                rows = chosen[start : start + size]
+                for row, values in zip(rows, self._log_probs([encoded[row] for row in rows]), strict=False):
+                    pieces = [*self.tokenizers.tgt.pieces(encoded[row][1]), SPECIALS[EOS_ID]]
+                    tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
+                    total = sum(value for _, value in tokens)
+                    divisor = self.decoding.length_penalty.divisor(len(tokens))
+                    results[row] = Scored(total / divisor, total, tokens)
         return [result for result in results if result is not None]
+
+    def _log_probs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
+        """Of each token of translations of one padded width, `</s>` and what stands at pads among them."""
+        rows = [*pairs, *[pairs[-1]] * (-len(pairs) % ROW_MULTIPLE)]
+        batch = collate(rows).to(self.device)
+        src, src_mask = collate_src([src for src, _ in rows], WIDTH_MULTIPLE, self.max_src_tokens)
+        extra = -batch.tgt_in.size(1) % WIDTH_MULTIPLE
+        if (limit := self.model.max_target_length) is not None:
+            extra = max(0, min(extra, limit - batch.tgt_in.size(1)))
+        tgt_in, tgt_out = (functional.pad(ids, (0, extra), value=PAD_ID) for ids in (batch.tgt_in, batch.tgt_out))
+        logits = self.model(src.to(self.device), src_mask.to(self.device), tgt_in)
+        log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+        found: list[list[float]] = log_probs.gather(2, tgt_out[:, :, None])[:, :, 0].tolist()
+        return found
 
     def _parts(self, sentence: str, prefix: str) -> list[Part]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
@@ -259,10 +291,19 @@ class Translator:
             return []
         ids = self.tokenizers.src.encode(sentence)
         begin = self.tokenizers.tgt.encode(prefix)
+        if self.tokenizers.tgt.decode(begin) != " ".join(prefix.split()):
+            raise DragomanError(
+                f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as "
+                f"{self.tokenizers.tgt.decode(begin)!r})"
+            )
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, self._terms(sentence), begin)]
         encode = self.tokenizers.src.encode
-        texts = split_long(sentence, lambda text: len(encode(text)), self.max_src_tokens)
+        held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
+        texts = [
+            text.replace(HELD, " ")
+            for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
+        ]
         return [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
 
     def _terms(self, text: str) -> Terms:
@@ -272,15 +313,30 @@ class Translator:
         """
         if self.glossary is None:
             return ()
-        targets = [self.normalize(term.target) for term in self.glossary.find(text)]
-        terms = tuple(tuple(self.tokenizers.tgt.encode(target)) for target in targets)
-        for target, ids in zip(targets, terms, strict=True):
-            if self.tokenizers.tgt.decode(ids) != target:
+        found = []
+        for term in self.glossary.find(text):
+            ids = self.tokenizers.tgt.encode(term.target)
+            if (written := self.tokenizers.tgt.decode(ids)) != term.target:
                 raise DragomanError(
-                    f"term {target!r}: this model's vocabulary cannot write it (it would come out as "
-                    f"{self.tokenizers.tgt.decode(ids)!r}): choose another term, or train with it"
+                    f"term {term.target!r}: this model's vocabulary cannot write it (it would come out as "
+                    f"{written!r}): choose another term, or train with it"
                 )
-        return terms
+            found.append(tuple(ids))
+        return tuple(found)
+
+    @functools.cached_property
+    def _glue(self) -> torch.Tensor:
+        """Which tokens would go on with the word before them: (vocab,), bool. None where words have no spaces."""
+        tokenizer = self.tokenizers.tgt
+        if self.join == "":
+            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
+        # After a token that is a word by itself, what is decoded without a space before it.
+        word = next((i for i in range(len(SPECIALS), tokenizer.vocab_size) if tokenizer.decode([i]).isalpha()), None)
+        if word is None:
+            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
+        length = len(tokenizer.decode([word]))
+        following = [tokenizer.decode([word, i])[length : length + 1] for i in range(tokenizer.vocab_size)]
+        return torch.tensor([letter.isalnum() for letter in following])
 
     def _joined(self, parts: list[list[Translation]]) -> list[Translation]:
         if not parts:

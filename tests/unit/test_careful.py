@@ -6,20 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.test_translator import LINES, run  # noqa: F401 (a fixture)
+import torch
+from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
 from dragoman import careful as careful_module
 from dragoman.alignment import align, owners
 from dragoman.careful import CarefulTranslator
 from dragoman.cli import app
+from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.glossary import Glossary
+from dragoman.models import TransformerConfig
 from dragoman.placeholders import survive, words
+from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translator
+from dragoman.translator import Translation, Translator, build_model
 
 PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
 
@@ -83,6 +87,58 @@ def test_a_glossary_file(tmp_path: Path) -> None:
             Glossary.load(path)
 
 
+@pytest.mark.parametrize(
+    ("terms", "text", "found"),
+    [
+        (
+            ["istanbul", "straße", "σοφος"],
+            "İSTANBUL ıstanbul ISTANBUL Straße ΣΟΦΟΣ",
+            None,
+        ),  # no crash, whatever is found
+        (["AI", "iphone"], "我用AI翻译、iPhoneを買う、AIX", ["AI", "iphone"]),
+        (["कि", "cafe"], "किताब cafe\u0301 café", []),
+        (["狗"], "一只狗在跑", ["狗"]),
+        (["hund", "name"], "https://x.org/hund {name} <b name=1> hund", ["hund"]),
+        (["c++", "a.b", "(x)"], "C++ a.b axb (x)", ["c++", "a.b", "(x)"]),
+        ([], "anything", []),
+    ],
+)
+def test_where_terms_are_found(terms: list[str], text: str, found: list[str] | None) -> None:
+    targets = [term.target for term in Glossary({term: term for term in terms}).find(text)]
+    assert targets == found or found is None
+
+
+def test_terms_are_normalised_as_the_text_is() -> None:
+    assert Glossary({"cafe\u0301": "a"}).normalized(NORMALIZERS["nfc"]).targets == {"café": "a"}
+    with pytest.raises(DragomanError, match="'m2'"):
+        Glossary({"x": "m²"}).normalized(NORMALIZERS["nfkc"])
+    with pytest.raises(DragomanError, match="the same as another one"):
+        Glossary({"cafe\u0301": "a", "café": "b"}).normalized(NORMALIZERS["nfc"])
+
+
+def test_a_long_line_is_not_cut_inside_of_a_term(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"bird . today": "a cat"})
+    translator = Translator.load(run, device="cpu", glossary=glossary)
+    line = " ".join(["the cat sees the dog", "bird . today", *["we see a dog ."] * 4])
+    assert len(translator.tokenizers.src.encode(line)) > translator.max_src_tokens
+    assert "a cat" in translator.translate([line])[0]
+
+
+def test_a_term_ends_a_word() -> None:
+    """Of the pieces of one word none follows a term, though the model would say so."""
+    text = ["the hound s hounds dog dogs a b c"] * 3
+    tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(text), lambda: iter(text))
+    torch.manual_seed(2)
+    model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
+    translator = Translator(
+        model, tokenizers, decoding=DecodingConfig(max_length_extra=20), glossary=Glossary({"dog": "hound"})
+    )
+    for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
+        after = found.split("hound")[1:]
+        assert after
+        assert all(not rest[:1].isalnum() for rest in after)
+
+
 def test_prefixes(run: Path) -> None:  # noqa: F811
     translator = Translator.load(run, device="cpu")
     found = translator.n_best(LINES, ["we see", "", "a bird sings", "today"])
@@ -91,6 +147,46 @@ def test_prefixes(run: Path) -> None:  # noqa: F811
         for item, start in zip(found, ["we see", "", "a bird sings", "today"], strict=True)
     ]
     assert found[1] == translator.n_best(LINES[1:2])[0]
+    long = " ".join(["we see a cat"] * 12)
+    assert translator.n_best(LINES[:1], [long])[0][0].text.startswith(long)
+    with pytest.raises(DragomanError, match="prefix 'Hündchen'"):
+        translator.n_best(LINES[:1], ["Hündchen"])
+
+
+def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    said = [[Translation("Hello {you} 😀 😀", -1.0, -1.0)]]
+    monkeypatch.setattr(translator, "n_best", lambda sentences: said * len(sentences))
+    found = CarefulTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
+    assert [survive(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)] == [
+        True
+    ] * 2
+    assert found[0][0].warnings == ("placeholders put back",)
+    assert found[2][0].text == said[0][0].text
+
+
+def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    for settings in (
+        {"sampling": {"samples": 8}, "n_best": 7},
+        {"sampling": {"samples": 2}, "mbr": "chrf"},
+        {"sampling": {"samples": 2}, "coverage_penalty": 0.1},
+        {"beam_size": 1},
+        {"beam_size": 3, "n_best": 3, "mbr": "bleu"},
+    ):
+        translator = Translator.load(run, device="cpu", **settings)
+        found = CarefulTranslator(translator, keep=False).n_best(LINES)
+        assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
+    terms = Glossary({"dog": "a cat and a bird"})
+    translator = Translator.load(run, device="cpu", glossary=terms)
+    found = CarefulTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
+    assert found[0][0].text.count("a cat and a bird") == 2
+
+
+def test_scores_do_not_depend_on_their_batch(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    pairs = [(src, tgt) for src in LINES for tgt in LINES] + [(LINES[0], " ".join(LINES))]
+    assert translator.score(pairs) == [translator.score([pair])[0] for pair in pairs]
 
 
 def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -98,7 +194,8 @@ def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeyp
     every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
     bad = {item.text for item in every[:2]}
     monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"] if text in bad else [])
-    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[2].text
+    taken = CarefulTranslator(translator).n_best(LINES[:1])[0][0]
+    assert (taken.text, taken.warnings) == (every[2].text, (careful_module.NOT_THE_FIRST,))
     monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
     assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
     assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
@@ -181,7 +278,12 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     begin.write_text("we\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="fewer lines"):
         call("--prefix", str(begin))
-    with pytest.raises(DragomanError, match=r"only decoding\.\*"):
+    with pytest.raises(DragomanError, match=r"only decoding\."):
         call("training.max_steps=3")
     with pytest.raises(DragomanError, match="no_repeat_ngram"):
         call("decoding.no_repeat_ngrams=3")
+    for change in ("decoding=5", "decoding=", "decoding.which=last"):
+        with pytest.raises(DragomanError):
+            call(change)
+    with pytest.raises(DragomanError, match="not with --engine"):
+        call("--engine", "ctranslate2", "--prefix", str(begin))

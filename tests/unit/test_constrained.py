@@ -110,6 +110,23 @@ def test_a_term_that_is_broken_off_begins_again_where_it_can() -> None:
     assert Progress(((4, 5), (4, 6))).after(4).after(6).written == 2  # the other term that began so
 
 
+@pytest.mark.parametrize(
+    ("terms", "ids"),
+    [
+        (((5,), (5, 6)), (9, 5, 6, 7, 5, 8)),  # the first 5 belongs to the longer term
+        (((5, 6), (5,)), (9, 5, 7, 5, 6, 8)),  # a longer term that was broken off leaves a shorter one
+        (((5,), (5,)), (5, 5)),
+        (((5, 6), (6, 7)), (5, 6, 6, 7)),
+    ],
+)
+def test_terms_that_share_tokens_are_told_apart(terms: Terms, ids: tuple[int, ...]) -> None:
+    at = Progress(terms)
+    for token in ids:
+        at = at.after(token)
+    assert at.complete
+    assert holds(list(ids), terms)
+
+
 def test_the_beam_is_divided_among_the_banks() -> None:
     progress = [Progress(((4, 5),)), Progress(((4, 5),)).after(4), Progress(((4, 5),)).after(4).after(5)]
     found = [Candidate(-float(i), 0, i, progress[bank]) for i, bank in enumerate([0, 0, 0, 0, 1, 0, 2, 2])]

@@ -13,6 +13,8 @@ from dragoman.decoding.coverage import FLOOR, coverage, cross_attention
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.decoding.search import search
 from dragoman.errors import DragomanError
+from dragoman.models import TransformerConfig
+from dragoman.models.blocks import LearnedConfig
 
 
 class LookingModel(TableModel):
@@ -63,3 +65,14 @@ def test_a_model_without_attention_says_so() -> None:
         search(model, *sources(0), DecodingConfig(coverage_penalty=0.2), max_lengths=torch.tensor([4]))
     with pytest.raises(DragomanError, match="no attention"):
         cross_attention(model, *sources(0), torch.tensor([[2, EOS]]))
+
+
+def test_a_translation_that_was_cut_at_the_longest_target_has_its_coverage_too() -> None:
+    torch.manual_seed(3)
+    config = TransformerConfig(
+        d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, position=LearnedConfig(max_len=6)
+    )
+    model = config.build(src_vocab_size=12, tgt_vocab_size=12, shared_vocab=True, pad_id=0)
+    src = torch.tensor([[5, 6, 3], [7, 8, 3]])
+    found = search(model, src, src > 0, DecodingConfig(coverage_penalty=0.2, min_length=5, beam_size=2))
+    assert all(item.ids and math.isfinite(item.score) for of_sentence in found for item in of_sentence)

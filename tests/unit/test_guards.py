@@ -38,6 +38,8 @@ def test_what_is_wrong_is_said(src: str, translation: str, warning: str) -> None
         ("Berlin", "Berlin"),
         ("两个人在街上走路，旁边有一条狗。", "Two people are walking along the street and beside them there is a dog."),
         ("3 dogs", "drei Hunde"),
+        ("1000 Leute, ١٢ Hunde", "1,000 people, 12 dogs"),
+        ("https://x.org/a/b/c/d", "https://x.org/a/b/c/d"),
         ("Nein!", "No, that is not so."),
         ("very very very good", "sehr gut"),
     ],

@@ -25,6 +25,10 @@ from dragoman.placeholders import put_back, spans, survive, without_spans, words
         ),
         ("nice 👍🏽 day 👩‍👩‍👧 in 🇩🇪 ☀️", ["👍🏽", "👩‍👩‍👧", "🇩🇪", "☀️"]),
         ("%.2f%% of %5d at %-10s", ["%.2f", "%%", "%5d", "%-10s"]),
+        ("%d個のファイル、%s你好", ["%d", "%s"]),
+        ("请看https://x.org。谢谢你，联系admin@x.org获取", ["https://x.org", "admin@x.org"]),
+        ("at ⏰ 1️⃣ ™ ▶️ %ld and %dkm", ["⏰", "1️⃣", "™", "▶️", "%ld", "%d"]),
+        ("%" + "0" * 50_000 + "a" * 50_000, []),
         ("100 % sure, 3 < 4 and 5 > 4; a@b; {", []),
     ],
 )
@@ -44,6 +48,7 @@ def test_spans(text: str, found: list[str]) -> None:
         ("{a}{b} word", "Wort", None, "{a}{b} Wort"),
         ("word %s", "Wort", None, "Wort %s"),
         ("{x}", "", None, "{x}"),
+        ("line one<br>line two", "zeile eins zeile zwei", None, "zeile eins<br>zeile zwei"),
         ("the grass %s .", "das gras .", None, "das gras %s ."),
         ("Hi {name}, see {url}.", "Hallo, siehe.", None, "Hallo {name}, siehe {url}."),
         ("“{title}” is new", "„“ ist neu", None, "„{title}“ ist neu"),

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
@@ -47,10 +47,11 @@ class Progress:
     """Which terms a hypothesis has written, and which one it is in the middle of."""
 
     terms: Terms
+    ids: tuple[int, ...] = ()
+    """All that it has written."""
     written_terms: frozenset[int] = frozenset()
-    current: int = -1
     place: int = 0
-    """How many tokens of the current term are written; 0: there is no current one."""
+    """How many tokens of a term in the making stand at the end; 0: there is none."""
 
     @property
     def written(self) -> int:
@@ -61,30 +62,46 @@ class Progress:
     def complete(self) -> bool:
         return len(self.written_terms) == len(self.terms)
 
+    @property
+    def just_written(self) -> bool:
+        """Whether a term ends with the last token."""
+        return any(self.ids[-len(self.terms[term]) :] == self.terms[term] for term in self.written_terms)
+
     def wanted(self) -> list[int]:
         """The tokens that would write one more token of the terms."""
-        if self.place:
-            return [self.terms[self.current][self.place]]
-        return list(dict.fromkeys(self.terms[term][0] for term in self._open()))
+        tail = self.ids[len(self.ids) - self.place :]
+        begun = [term for term in self._open() if self.terms[term][: self.place] == tail]
+        return list(dict.fromkeys(self.terms[term][self.place] for term in begun))
 
     def after(self, token: int) -> "Progress":
-        """Where the hypothesis stands with one more token.
-
-        Where the current term is broken off, the longest end of what was written that begins a term goes on.
-        """
-        tail = (*(self.terms[self.current][: self.place] if self.place else ()), token)
-        order = sorted(self._open(), key=lambda term: term != self.current)
-        for start in range(len(tail)):
-            for term in order:
-                length = len(tail) - start
-                if self.terms[term][:length] == tail[start:]:
-                    if length == len(self.terms[term]):
-                        return Progress(self.terms, self.written_terms | {term})
-                    return Progress(self.terms, self.written_terms, term, length)
-        return Progress(self.terms, self.written_terms)
+        """Where the hypothesis stands with one more token."""
+        ids = (*self.ids, token)
+        if not any(token in term for term in self.terms):
+            return Progress(self.terms, ids, self.written_terms)
+        return _read(self.terms, ids)
 
     def _open(self) -> list[int]:
         return [term for term in range(len(self.terms)) if term not in self.written_terms]
+
+
+def _read(terms: Terms, ids: tuple[int, ...]) -> Progress:
+    """Find terms in a text, longer ones first, each at the first place that no other has."""
+    taken = [False] * len(ids)
+    written = set()
+    for term in sorted(range(len(terms)), key=lambda number: -len(terms[number])):
+        size = len(terms[term])
+        for start in range(len(ids) - size + 1):
+            if ids[start : start + size] == terms[term] and not any(taken[start : start + size]):
+                taken[start : start + size] = [True] * size
+                written.add(term)
+                break
+    open_terms = [term for number, term in enumerate(terms) if number not in written]
+    longest = max((len(term) for term in open_terms), default=1) - 1
+    for place in range(min(longest, len(ids)), 0, -1):
+        begins = any(len(term) > place and term[:place] == ids[-place:] for term in open_terms)
+        if begins and not any(taken[-place:]):
+            return Progress(terms, ids, frozenset(written), place)
+    return Progress(terms, ids, frozenset(written))
 
 
 @dataclass(frozen=True)
@@ -118,8 +135,15 @@ def beam_for(config: DecodingConfig, terms: Terms) -> int:
 class Sentence:
     """The search for one sentence: its hypotheses and its terms. Its rows in the model's batch are `alive`'s places."""
 
-    def __init__(self, terms: Terms, limit: int, config: DecodingConfig, specials: Specials) -> None:
-        self.config, self.specials = config, specials
+    def __init__(
+        self,
+        terms: Terms,
+        limit: int,
+        config: DecodingConfig,
+        specials: Specials,
+        glue: Bool[Tensor, " vocab"] | None = None,
+    ) -> None:
+        self.config, self.specials, self.glue = config, specials, glue
         self.num_tokens = sum(map(len, terms))
         self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
         self.alive = [Prefix((specials.bos_id,), 0.0, Progress(terms))]
@@ -161,6 +185,9 @@ class Sentence:
         banned = torch.zeros(log_probs.size(1), dtype=torch.bool, device=log_probs.device)
         banned[[*banned_ids(self.config, self.specials, length), self.specials.eos_id]] = True
         log_probs = log_probs.masked_fill(banned & ~writes_term, -math.inf)  # a term may hold <unk>
+        if self.glue is not None:
+            ended = torch.tensor([prefix.progress.just_written for prefix in self.alive], device=log_probs.device)
+            log_probs = log_probs.masked_fill(ended[:, None] & self.glue, -math.inf)
         likely = log_probs.topk(min(self.width, log_probs.size(1)), dim=1).indices
         places, tokens = writes_term.scatter(1, likely, True).nonzero(as_tuple=True)
         columns = places.tolist(), tokens.tolist(), log_probs[places, tokens].tolist()
@@ -203,18 +230,20 @@ def constrained_search(
     spare: int,
     rules: Sequence[Rule],
     terms: Sequence[Terms],
+    glue: Bool[Tensor, " vocab"] | None = None,
 ) -> list[list[Hypothesis]]:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; each holds all of its terms.
 
     `terms` has one entry for each sentence; the last `spare` rows of `state` hold no sentence. The width of a
     sentence's beam follows from its own terms (`beam_for`), and its `max_lengths` grow by the length of the terms.
+    `glue`: the tokens that would go on with a word; none of them follows a term.
 
     Raises DragomanError when the model's logits are not numbers, or a rule or the model's longest target leave no room
     for a term.
     """
     device, batch = max_lengths.device, max_lengths.size(0)
     sentences = [
-        Sentence(of_sentence, limit, config, specials)
+        Sentence(of_sentence, limit, config, specials, glue)
         for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - spare], strict=True)
     ]
     for sentence in sentences:

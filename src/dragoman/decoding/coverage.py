@@ -62,9 +62,10 @@ def rank_by_coverage(
     for row, of_sentence in enumerate(hypotheses):
         # A batch of its own for each sentence: nothing depends on its neighbours.
         longest = 1 + max(len(item.ids) for item in of_sentence)
+        longest = min(longest, model.max_target_length or longest)  # one that was cut there has no </s> to look for
         tgt_in = torch.full((len(of_sentence), longest), specials.pad_id, device=src.device)
         for place, item in enumerate(of_sentence):
-            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([specials.bos_id, *item.ids], device=src.device)
+            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([specials.bos_id, *item.ids][:longest], device=src.device)
         count = len(of_sentence)
         attention = cross_attention(model, src[row].expand(count, -1), src_mask[row].expand(count, -1), tgt_in)
         scored = [

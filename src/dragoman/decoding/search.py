@@ -33,12 +33,14 @@ def search(
     specials: Specials = SPECIALS,
     rules: Sequence[Rule] = (),
     terms: Sequence[Terms] | None = None,
+    glue: Bool[Tensor, " vocab"] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
     `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
     where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
-    sentence's translations must hold, one or more for every sentence (`constrained.py`). A beam of 1 is greedy search.
+    sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
+    do not follow one. A beam of 1 is greedy search.
     With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for. Dropout is off
     while it searches, whatever mode the model is in, and the mode is put back afterwards.
 
@@ -52,7 +54,7 @@ def search(
         max_lengths = default_max_lengths(src_mask, config)
     if model.max_target_length is not None:
         max_lengths = max_lengths.clamp(max=model.max_target_length)
-    wanted = config if not config.coverage_penalty else replace(config, n_best=config.beam_size)
+    wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
     rows_per_slot = ROW_MULTIPLE if terms is not None else config.num_candidates
@@ -72,7 +74,7 @@ def search(
                 )
             found = sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)])
         elif terms is not None:
-            found = constrained_search(*begun, terms)
+            found = constrained_search(*begun, terms, glue)
         else:
             found = greedy_search(*begun) if config.beam_size == 1 else beam_search(*begun)
         if config.coverage_penalty:
@@ -85,4 +87,4 @@ def search(
 def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:
     """How many tokens, `</s>` among them, a hypothesis for each sentence may have: at least 1."""
     lengths = config.max_length_ratio * src_mask.sum(dim=1) + config.max_length_extra
-    return lengths.long().clamp(min=1)
+    return lengths.long().clamp(min=config.min_length + 1)

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import torch
+
 from dragoman import checkpoint, storage
 from dragoman.errors import DragomanError, writing
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
@@ -23,6 +25,9 @@ from dragoman.translator import Translator, check_run_dir
 from dragoman.version import __version__
 
 __all__ = ["ENGINES", "TARGETS", "Engine", "HeldOut", "engine", "export", "target"]
+
+UNFINISHED = ".unfinished"
+"""An empty file in a folder that is being written."""
 
 SENTENCES = 1000
 """Held-out sentences that an export is compared on, at most."""
@@ -63,16 +68,20 @@ def export(
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
     partial = final.with_name(final.name + ".partial")
+    if partial.exists() and not (partial / UNFINISHED).exists():
+        raise DragomanError(f"{partial}: is in the way, and not an export that was broken off: rename or delete it")
     made = [path for path in final.parents if not path.exists()]
     try:
         with writing(partial):
             storage.remove(partial)
             storage.make_directory(partial)
+            storage.write_text(partial / UNFINISHED, "")
             module.write(translator, partial, quantize)
         if text is not None:
             comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
             _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
         with writing(final):
+            (partial / UNFINISHED).unlink()
             for path in sorted(partial.rglob("*"), reverse=True):
                 storage.sync(path)
             storage.rename(partial, final)
@@ -93,6 +102,11 @@ def engine(run: str | Path, name: str, translator: Translator, which: str = "bes
         raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
     run_dir, module = check_run_dir(run), target(name)
     require_possible(module, translator, run_dir, name)
+    module.check_decoding(translator.decoding)
+    if translator.glossary is not None:
+        raise DragomanError(f"--glossary: {name} does not search for terms: translate without --engine {name}")
+    if next(translator.model.parameters()).dtype != torch.float32:
+        raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
     folder = run_dir / "engines" / f"{name}-{_identity(checkpoint.select(run_dir, which))}"
     if not folder.is_dir():
         with locked(folder.parent):

@@ -348,7 +348,13 @@ class CTranslate2Engine(Translator):
                         unfinished.setdefault(longer, []).append(row)
                     else:
                         results[row] = [self._hypothesis(item) for item in found]
-            turn = [(rows, longer) for longer, rows in unfinished.items()]
+            turn = [
+                ([left[place] for place in places], longer)
+                for longer, left in unfinished.items()
+                for places in BatchPlan.even_batches(
+                    [len(sentences[row]) for row in left], BATCH_TOKENS, WIDTH_MULTIPLE
+                )
+            ]
         self.searched += len(sentences)
         self.searched_by_pytorch += len(undecided)
         for row, hypotheses in zip(undecided, self._by_pytorch([sentences[row] for row in undecided]), strict=True):
