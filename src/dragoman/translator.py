@@ -290,12 +290,7 @@ class Translator:
         if not sentence.strip():
             return []
         ids = self.tokenizers.src.encode(sentence)
-        begin = self.tokenizers.tgt.encode(prefix)
-        if self.tokenizers.tgt.decode(begin) != " ".join(prefix.split()):
-            raise DragomanError(
-                f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as "
-                f"{self.tokenizers.tgt.decode(begin)!r})"
-            )
+        begin = self._beginning(prefix) if prefix.strip() else []
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, self._terms(sentence), begin)]
         encode = self.tokenizers.src.encode
@@ -305,6 +300,15 @@ class Translator:
             for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
         ]
         return [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+
+    def _beginning(self, prefix: str) -> list[int]:
+        """Its tokens. Raises DragomanError for one that the tokenizer cannot write."""
+        ids = self.tokenizers.tgt.encode(prefix)
+        if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
+            raise DragomanError(
+                f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as {written!r})"
+            )
+        return ids
 
     def _terms(self, text: str) -> Terms:
         """The tokens of each term that the translation of a text must hold.
