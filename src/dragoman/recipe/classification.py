@@ -183,7 +183,8 @@ class ClassifierJob(Job):
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> dict[str, ClassScores]:
         if options:
-            raise DragomanError(f"--{min(options).replace('_', '-')}: a classifier is not scored by translating")
+            given = "decoding.*" if "changes" in options else f"--{min(options).replace('_', '-')}"
+            raise DragomanError(f"{given}: a classifier is not scored by translating")
         if files:
             tests = {name: self.files_split(src, ref) for name, (src, ref) in files.items()}
         else:

@@ -209,7 +209,8 @@ class LanguageModellingJob(Job):
     ) -> Mapping[str, TextScores]:
         min_context = options.pop("min_context", None)
         if options:
-            raise DragomanError(f"--{min(options).replace('_', '-')}: a language model is not scored by translating")
+            given = "decoding.*" if "changes" in options else f"--{min(options).replace('_', '-')}"
+            raise DragomanError(f"{given}: a language model is not scored by translating")
         block_len = self.recipe.corpus.block_len
         if min_context is not None and not 1 <= min_context <= block_len:
             raise DragomanError(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
