@@ -62,6 +62,8 @@ def main() -> None:
         ("beam 10", Translator.load(options.run, beam_size=10)),
         ("beam 5, coverage 0.2", Translator.load(options.run, coverage_penalty=0.2)),
         ("one sample", Translator.load(options.run, sampling={"samples": 1})),
+        *several,
+        ("terms: one word of each reference", bound),
         ("MBR (chrF) of 32 samples", Translator.load(options.run, sampling=drawn, mbr="chrf")),
         (
             "MBR (chrF) of 32 samples, top-p 0.8",
@@ -69,8 +71,6 @@ def main() -> None:
         ),
         ("MBR (chrF) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="chrf")),
         ("MBR (BLEU) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="bleu")),
-        *several,
-        ("terms: one word of each reference", bound),
     ]
     one.translate(src[:20])
     print(f"{len(src):,} sentences, {len(wanted.targets):,} of them with a term")
