@@ -64,13 +64,13 @@ def main() -> None:
         ("one sample", Translator.load(options.run, sampling={"samples": 1})),
         *several,
         ("terms: one word of each reference", bound),
+        ("MBR (chrF) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="chrf")),
+        ("MBR (BLEU) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="bleu")),
         ("MBR (chrF) of 32 samples", Translator.load(options.run, sampling=drawn, mbr="chrf")),
         (
             "MBR (chrF) of 32 samples, top-p 0.8",
             Translator.load(options.run, sampling={**drawn, "top_p": 0.8}, mbr="chrf"),
         ),
-        ("MBR (chrF) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="chrf")),
-        ("MBR (BLEU) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="bleu")),
     ]
     one.translate(src[:20])
     print(f"{len(src):,} sentences, {len(wanted.targets):,} of them with a term")
