@@ -4,13 +4,16 @@ import contextlib
 import os
 import resource
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
 from dragoman.errors import DragomanError
 
+Job, Result = TypeVar("Job"), TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # oneDNN keeps a compiled kernel for each shape of a bf16 matrix product. Every batch brings new shapes, so its 1,024
 # places are never hit twice and hold 0.8 GB for nothing (docs/log.md). Read when the first product is computed.
@@ -55,6 +58,26 @@ def _cpu_has_bf16() -> bool:
 def cpu_capabilities() -> dict[str, Any]:
     """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
+
+
+def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device) -> list[Result]:
+    """`[work(job) for job in jobs]`; on a CPU as many at a time as PyTorch has threads, each job on one thread.
+
+    Small tensors gain little from several threads and wait for each other in every operation; whole jobs need not. And
+    the last bits of a result cannot depend on how many threads there are. `work` has to be safe to call from several.
+    """
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        return [work(job) for job in jobs]
+    pool = ThreadPoolExecutor(
+        max_workers=min(threads, max(1, len(jobs))), initializer=torch.set_num_threads, initargs=(1,)
+    )
+    try:
+        return list(pool.map(work, jobs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        # What a worker sets is also what threads that PyTorch sees for the first time later would begin with.
+        torch.set_num_threads(threads)
 
 
 def available_bytes(device: torch.device) -> int | None:

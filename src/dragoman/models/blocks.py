@@ -1,6 +1,6 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,6 +21,11 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from dragoman.nn.shared_past import SharedPast
+
+
+Past = TypeVar("Past", KeysValues, SharedPast)
+"""What a self-attention has seen: the textbook's cache, or that of a search."""
 
 
 class PositionScheme:
@@ -235,21 +240,20 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Float[Tensor, "rows new d_model"],
-        past: KeysValues,
+        past: Past,
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
         memory: KeysValues | None = None,
         memory_mask: Bool[Tensor, "sentences 1 1 src_len"] | None = None,
-    ) -> tuple[Float[Tensor, "rows new d_model"], KeysValues]:
+    ) -> tuple[Float[Tensor, "rows new d_model"], Past]:
         """`forward` for new positions after those of `past`: (their output, the past that they have joined).
 
         One new position sees everything and needs no `causal_mask`. `memory` is that of `project_memory`.
         """
-        start = past.length
 
         def attend_to_past(y: Tensor) -> Tensor:
             nonlocal past
-            past = past.followed_by(self.self_attention.project_keys_values(y, start))
-            return self.self_attention.attend(y, past, causal_mask, start)
+            attended, past = past.attended(self.self_attention, y, causal_mask)
+            return attended
 
         x = self.self_attention_residual(x, attend_to_past)
         if self.cross_attention is not None:
