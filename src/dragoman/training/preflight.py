@@ -24,8 +24,8 @@ from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, seed_for
 
 TRIAL_STEPS = 12
-"""On a CPU, memory goes on growing after the largest batch, by what batches of other shapes leave between each other; with
-so many of them most of that growth has been seen."""
+"""On a CPU, memory goes on growing after the largest batch, by what tensors of other shapes leave between each other;
+after so many steps most of that has happened."""
 WARM_UP_STEPS = 2
 """Steps of the trial that are not measured: the first ones prepare what later ones find ready."""
 PREFLIGHT = "preflight"
