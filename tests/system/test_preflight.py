@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,7 @@ corpus:
   train: {{type: demo, split: train}}
   valid: {{type: demo, split: valid}}
 tokenizer: {{type: sentencepiece, algorithm: bpe, vocab_size: {vocab_size}}}
-model: {{type: transformer, d_model: {d_model}, num_heads: 4, d_ff: {d_ff}, num_encoder_layers: {layers},
-         num_decoder_layers: {layers}, dropout: 0.1}}
+model: {{{model}, num_encoder_layers: {layers}, num_decoder_layers: {layers}, dropout: 0.1}}
 training:
   max_steps: {max_steps}
   batch_tokens: {batch_tokens}
@@ -26,17 +26,23 @@ training:
 device: cpu
 run_dir: run
 """
+TRANSFORMER = "type: transformer, num_heads: 4, d_model: {}, d_ff: {}"
 SIZES = {
-    "small": {"vocab_size": 500, "d_model": 64, "d_ff": 128, "layers": 2, "batch_tokens": 1024, "max_steps": 500},
-    "middle": {"vocab_size": 1000, "d_model": 128, "d_ff": 512, "layers": 3, "batch_tokens": 2048, "max_steps": 250},
-    "large": {"vocab_size": 2000, "d_model": 256, "d_ff": 1024, "layers": 4, "batch_tokens": 4096, "max_steps": 80},
-}
+    "small": {"vocab_size": 500, "model": TRANSFORMER.format(64, 128), "layers": 2, "batch_tokens": 1024,
+              "max_steps": 500},
+    "middle": {"vocab_size": 1000, "model": TRANSFORMER.format(128, 512), "layers": 3, "batch_tokens": 2048,
+               "max_steps": 250},
+    "large": {"vocab_size": 2000, "model": TRANSFORMER.format(256, 1024), "layers": 4, "batch_tokens": 4096,
+              "max_steps": 80},
+    "lstm": {"vocab_size": 1000, "model": "type: recurrent, d_embedding: 128, d_model: 128", "layers": 1,
+             "batch_tokens": 2048, "max_steps": 150},
+}  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_plan_keeps_its_word(size: str, tmp_path: Path) -> None:
-    settings = SIZES[size]
+    settings: dict[str, Any] = SIZES[size]
     recipe = RECIPE.format(**settings, validate_every=settings["max_steps"] // 2)
     (tmp_path / "recipe.yaml").write_text(recipe, encoding="utf-8")
     subprocess.run([sys.executable, "-m", "dragoman", "train", "recipe.yaml"], cwd=tmp_path, check=True)

@@ -1,5 +1,9 @@
 """Where and how precisely to compute."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -31,3 +35,18 @@ def test_bf16_on_a_cpu_only_where_it_is_there_and_pays(monkeypatch: pytest.Monke
     monkeypatch.setattr(device, "cpu_capabilities", dict)
     assert device.pick_precision("auto", cpu, d_model=128) == "float32"
     assert device.pick_precision("bfloat16", cpu, d_model=16) == "bfloat16"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not device._cpu_has_bf16(), reason="compiled bf16 products, and /proc")
+def test_products_of_many_shapes_leave_little_behind() -> None:
+    def multiply(sizes: range) -> None:
+        for size in sizes:
+            torch.ones(size, 64, dtype=torch.bfloat16) @ torch.ones(64, 64, dtype=torch.bfloat16)
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    multiply(range(100, 200))
+    before = resident_bytes()
+    multiply(range(200, 800))
+    assert resident_bytes() - before < 10e6  # 600 kept kernels are many times that

@@ -23,7 +23,9 @@ from dragoman.progress import size_text
 from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, seed_for
 
-TRIAL_STEPS = 6
+TRIAL_STEPS = 12
+"""On a CPU, memory goes on growing after the largest batch, by what tensors of other shapes leave between each other;
+after so many steps most of that has happened."""
 WARM_UP_STEPS = 2
 """Steps of the trial that are not measured: the first ones prepare what later ones find ready."""
 PREFLIGHT = "preflight"
@@ -73,8 +75,8 @@ def preflight(trainer: Trainer) -> Estimate:
     _largest_batch(trainer)
     seconds_per_step = _steps(trainer)
     seconds_per_validation = trainer.task.rehearse(trainer.model)
-    peak = peak_bytes(trainer.device)
     size, seconds_per_checkpoint = _checkpoint(trainer)
+    peak = peak_bytes(trainer.device)
     trainer.optimizer.state.clear()
     kept = trainer.config.keep_last + trainer.config.keep_best + 1
     _room(trainer.run_dir, kept * size, size)
