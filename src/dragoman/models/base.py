@@ -63,7 +63,7 @@ class Seq2SeqModel(nn.Module, ABC):
         """The state before the first token: one row for each sentence of `memory`."""
 
     def start_search(self, memory: Any) -> DecoderState:
-        """The state that a search begins with: that of `start`, unless the family has one that is cheaper to reorder."""
+        """The state that a search begins with: that of `start`, unless a family has one that is cheaper to reorder."""
         return self.start(memory)
 
     @abstractmethod

@@ -23,7 +23,6 @@ from dragoman.nn.positions import (
 )
 from dragoman.nn.shared_past import SharedPast
 
-
 Past = TypeVar("Past", KeysValues, SharedPast)
 """What a self-attention has seen: the textbook's cache, or that of a search."""
 

@@ -1,8 +1,8 @@
 """Linear layers whose weights lie as the processor's kernels read them: the fast twin of `nn.Linear` for inference.
 
 PyTorch multiplies float32 matrices on a CPU through MKL, which on some processors uses half of the vector units that
-they have. oneDNN, which every build of PyTorch for such processors brings along, uses all of them (2.3 times as fast on an
-AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights before each product.
+they have. oneDNN, which every build of PyTorch for such processors brings along, uses all of them (2.3 times as fast on
+an AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights before each product.
 """
 
 import platform

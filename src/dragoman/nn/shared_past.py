@@ -1,9 +1,9 @@
 """The decoding cache of a search: what the hypotheses of a sentence have written, kept once and never moved.
 
-`KeysValues` is the cache that a reader should see first: a row for each hypothesis, copied when hypotheses change places
-and again when it grows. Here all hypotheses of a sentence write into one table, each step into its next slots, and a
-mask says for each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention looks at
-more keys (those of the other hypotheses, masked), and is still far cheaper than the copies.
+`KeysValues` is the cache that a reader should see first: a row for each hypothesis, copied when hypotheses change
+places and again when it grows. Here all hypotheses of a sentence write into one table, each step into its next slots,
+and a mask says for each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention
+looks at more keys (those of the other hypotheses, masked), and is still far cheaper than the copies.
 """
 
 import math
@@ -85,7 +85,7 @@ class SharedPast:
         causal_mask: Bool[Tensor, "1 1 1 past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedPast"]:
         """As `KeysValues.attended`, for one new position a row, which sees all of its past."""
-        assert x.size(1) == 1 and causal_mask is None, "a search goes on token by token"
+        assert x.size(1) == 1, "a search goes on token by token"
         grown = self._followed_by(attention.project_keys_values(x, self.length))
         table, (sentences, beam, slots) = grown.table, grown.seen.shape
         query = attention.positions.rotate(attention.split_heads(attention.query_proj(x)), self.length)
