@@ -195,9 +195,9 @@ class Trainer:
             raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, norm)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._rate(step)
-        self.optimizer.step()
+        optim.set_rate(self.optimizer, self._rate(step))
+        with autocast(self.device, self.precision):  # an optimizer may have matrix products of its own
+            self.optimizer.step()
         if not self.standing_still:
             self.averager.update(self.model, step)
         return loss_sum / count, norm, processed
