@@ -104,7 +104,7 @@ def trainer() -> Iterator[Make]:
         yield make
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "lion"])
 def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path, optimizer: str) -> None:
     straight = trainer(tmp_path / "a", Regression(), optimizer={"type": optimizer})
     straight.train()
