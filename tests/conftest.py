@@ -12,9 +12,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # pass. With a handler of our own here, the processes that tests start have the usual one again.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-with jaxtyping.install_import_hook(["dragoman.nn", "dragoman.models", "dragoman.decoding", "dragoman.data.batch",
-                                    "dragoman.training.loss"], "beartype.beartype"):  # fmt: skip
+HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss", "training.r_drop"]
+with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], "beartype.beartype"):
     import dragoman.data.batch
     import dragoman.decoding.search
     import dragoman.models
-    import dragoman.training.loss  # noqa: F401
+    import dragoman.training.loss
+    import dragoman.training.r_drop  # noqa: F401

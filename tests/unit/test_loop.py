@@ -104,10 +104,11 @@ def trainer() -> Iterator[Make]:
         yield make
 
 
-def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path) -> None:
-    straight = trainer(tmp_path / "a", Regression())
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "lion"])
+def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path, optimizer: str) -> None:
+    straight = trainer(tmp_path / "a", Regression(), optimizer={"type": optimizer})
     straight.train()
-    tried = trainer(tmp_path / "b", Regression())
+    tried = trainer(tmp_path / "b", Regression(), optimizer={"type": optimizer})
     before = everything(tried)
     took = preflight(tried)
     assert differences(before, everything(tried)) == []
@@ -170,7 +171,15 @@ SCHEDULES = [{"type": "cosine", "lr": 0.01, "warmup_steps": 3}, {"type": "platea
 def test_a_resumed_run_equals_one_never_stopped_bit_for_bit(
     trainer: Make, tmp_path: Path, averaging: Any, schedule: Any
 ) -> None:
-    settings = {"averaging": averaging, "schedule": schedule, "validate_every": 5}
+    resumed_equals_straight(trainer, tmp_path, {"averaging": averaging, "schedule": schedule, "validate_every": 5})
+
+
+def test_a_run_with_muon_resumes_bit_for_bit(trainer: Make, tmp_path: Path) -> None:
+    muon = {"type": "muon", "weight_decay": 0.1, "lr_ratio": 2.0}
+    resumed_equals_straight(trainer, tmp_path, {"optimizer": muon, "schedule": SCHEDULES[0], "validate_every": 5})
+
+
+def resumed_equals_straight(trainer: Make, tmp_path: Path, settings: dict[str, Any]) -> None:
     scores = [3.0, 2.0, 2.5, 4.0]
     straight = trainer(tmp_path / "straight", Regression(scores=scores), **settings)
     straight.train()

@@ -128,6 +128,7 @@ class ClassifierJob(Job):
             self.labels,
             device=pick_device(recipe.device),
             samples=recipe.training.samples,
+            r_drop=recipe.training.r_drop,
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:

@@ -133,6 +133,7 @@ class LanguageModellingJob(Job):
             generator=generator,
             min_context=corpus.min_context,
             shown=training.samples,
+            r_drop=training.r_drop,
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:

@@ -170,6 +170,7 @@ class TranslationJob(Job):
             tgt_lang=recipe.corpus.tgt_lang,
             seed=recipe.seed,
             samples=training.samples,
+            r_drop=training.r_drop,
             origin=" and ".join(map(show, files_of(recipe.corpus.train))) or f"the {recipe.corpus.train.type} corpus",
         )
 

@@ -17,6 +17,7 @@ from dragoman.text.corpus import Pair
 from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import textbook_loss
+from dragoman.training.r_drop import r_drop_loss
 
 
 class ClassificationTask:
@@ -33,9 +34,10 @@ class ClassificationTask:
         *,
         device: torch.device,
         samples: int,
+        r_drop: float = 0.0,
     ) -> None:
         self.train, self.plan, self.valid, self.valid_split = train, plan, valid, valid_split
-        self.labels, self.device, self.samples = list(labels), device, samples
+        self.labels, self.device, self.samples, self.r_drop = list(labels), device, samples, r_drop
         self.train_numbers, self.valid_numbers = self._numbers(train_labels), self._numbers(valid_split.labels)
 
     def position(self, step: int) -> tuple[int, int]:
@@ -53,6 +55,11 @@ class ClassificationTask:
         )
 
     def loss(self, model: nn.Module, batch: LabelledBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        if self.r_drop and model.training:
+            labels = batch.labels[:, None]  # as sentences of one token
+            everything = torch.ones_like(labels, dtype=torch.bool)
+            loss = r_drop_loss(lambda: model(*batch.inputs)[:, None], labels, everything, label_smoothing, self.r_drop)
+            return loss, 2 * len(batch), batch.num_positions
         loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
         return loss, len(batch), batch.num_positions
 

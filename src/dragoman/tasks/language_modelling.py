@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
+from dragoman.training.r_drop import r_drop_loss
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""
@@ -121,9 +123,10 @@ class LanguageModellingTask:
         generator: Generator,
         min_context: int,
         shown: int,
+        r_drop: float = 0.0,
     ) -> None:
         self.train, self.plan, self.valid, self.valid_characters = train, plan, valid, valid_characters
-        self.generator, self.min_context, self.shown = generator, min_context, shown
+        self.generator, self.min_context, self.shown, self.r_drop = generator, min_context, shown, r_drop
 
     def position(self, step: int) -> tuple[int, int]:
         return divmod(step - 1, self.plan.steps_per_epoch)
@@ -132,6 +135,10 @@ class LanguageModellingTask:
         return [cut(self.train, starts, self.plan.block_len) for starts in self.plan.step(*self.position(step))]
 
     def loss(self, model: nn.Module, batch: Windows, label_smoothing: float) -> tuple[Tensor, int, int]:
+        if self.r_drop and model.training:
+            passes = partial(model, batch.tgt_in)
+            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
+            return loss, 2 * batch.num_tokens, batch.num_tokens
         loss = token_loss(model(batch.tgt_in), batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_tokens
 

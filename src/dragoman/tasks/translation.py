@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
+from dragoman.training.r_drop import r_drop_loss
 from dragoman.translator import Translator
 
 REHEARSED = 100
@@ -42,12 +44,13 @@ class TranslationTask:
         tgt_lang: str,
         seed: int,
         samples: int,
+        r_drop: float = 0.0,
         origin: str = "the training corpus",
     ) -> None:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.origin = origin
+        self.r_drop, self.origin = r_drop, origin
         """Where the lines are that `where` numbers."""
 
     def position(self, step: int) -> tuple[int, int]:
@@ -59,9 +62,14 @@ class TranslationTask:
         return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._collate(rows, epoch)]
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        processed = batch.num_src_tokens + batch.num_tokens
+        if self.r_drop and model.training:
+            passes = partial(model, batch.src, batch.src_mask, batch.tgt_in)
+            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
+            return loss, 2 * batch.num_tokens, processed
         logits = model(batch.src, batch.src_mask, batch.tgt_in)
         loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
-        return loss, batch.num_tokens, batch.num_src_tokens + batch.num_tokens
+        return loss, batch.num_tokens, processed
 
     def largest(self, batch_tokens: int) -> Batch:
         rows = self.plan.largest(batch_tokens)

@@ -52,6 +52,9 @@ class TrainingConfig:
     optimizer: OptimizerConfig = Field(default_factory=AdamWConfig)
     schedule: ScheduleConfig = Field(default_factory=LinearConfig)
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    r_drop: float = Field(default=0.0, ge=0)
+    """Weight of the divergence between two passes with other dropout, the alpha of Liang et al. 2021; 0: one pass. Two
+    take twice the time and memory: halve `batch_tokens` where that is too much."""
     clip_norm: float = Field(default=1.0, ge=0)
     """Largest norm of the whole gradient; 0: no limit."""
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
@@ -195,9 +198,9 @@ class Trainer:
             raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
         if self.config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, norm)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._rate(step)
-        self.optimizer.step()
+        optim.set_rate(self.optimizer, self._rate(step))
+        with autocast(self.device, self.precision):  # an optimizer may have matrix products of its own
+            self.optimizer.step()
         if not self.standing_still:
             self.averager.update(self.model, step)
         return loss_sum / count, norm, processed

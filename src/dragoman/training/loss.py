@@ -75,8 +75,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
         (gradient,) = ctx.saved_tensors
-        # The training loop backpropagates the bare sum and divides the parameters' gradients once, so on the CPU this
-        # walk over (positions x vocab) is nearly always saved. (On a GPU, looking at the value would stop the queue.)
-        if grad_output.device.type != "cpu" or grad_output.item() != 1.0:
-            gradient = gradient * grad_output.to(gradient.dtype)
-        return gradient, None, None, None
+        return times(gradient, grad_output), None, None, None
+
+
+def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
+    """A gradient by the logits, made in the forward pass, times what comes back to the loss.
+
+    The training loop backpropagates the bare sum and divides the parameters' gradients once, so on the CPU this walk
+    over (positions x vocab) is nearly always saved. (On a GPU, looking at the value would stop the queue.)
+    """
+    if grad_output.device.type == "cpu" and grad_output.item() == 1.0:
+        return gradient
+    return gradient * grad_output.to(gradient.dtype)

@@ -1,11 +1,14 @@
 """Optimizers. The learning rate belongs to the schedule (`schedules.py`)."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import nn
 
-from dragoman.config import Field, settings
+from dragoman.config import Field, by_type, settings
+from dragoman.training.lion import Lion
+from dragoman.training.muon import Muon
 
 
 @settings
@@ -20,13 +23,86 @@ class AdamWConfig:
     """On matrices only; biases and norms are left alone."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        matrices = [parameter for parameter in model.parameters() if parameter.dim() >= 2]
-        others = [parameter for parameter in model.parameters() if parameter.dim() < 2]
-        groups = [{"params": matrices, "weight_decay": self.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        return self.over(model.parameters())
+
+    def over(self, parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+        """An optimizer of these parameters alone."""
+        groups = decaying(parameters, self.weight_decay)
         return torch.optim.AdamW(groups, lr=0.0, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
 
 
-OptimizerConfig = AdamWConfig
+@settings
+class MuonConfig:
+    """Orthogonalised momentum on the hidden matrices (Jordan et al. 2024), AdamW on everything else.
+
+    A matrix's step is scaled to be as large as AdamW's (Liu et al. 2025), so the schedule's rate serves both.
+    """
+
+    type: Literal["muon"] = "muon"
+    momentum: float = Field(default=0.95, ge=0, lt=1)
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Of the hidden matrices; `others.weight_decay` is that of embeddings and the output matrix."""
+    lr_ratio: float = Field(default=1.0, gt=0)
+    """The rate of the hidden matrices, in rates of the schedule, which are those of everything else."""
+    newton_schulz_steps: int = Field(default=5, ge=1)
+    others: AdamWConfig = Field(default_factory=AdamWConfig)
+    """For embeddings, the output matrix, recurrent weights, convolutions, biases and norms."""
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        matrices = hidden_matrices(model)
+        hidden = set(matrices)
+        return Muon(
+            matrices,
+            self.others.over(parameter for parameter in model.parameters() if parameter not in hidden),
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            steps=self.newton_schulz_steps,
+            lr_ratio=self.lr_ratio,
+        )
+
+
+@settings
+class LionConfig:
+    """Steps of one size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
+
+    type: Literal["lion"] = "lion"
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.99, ge=0, lt=1)
+    weight_decay: float = Field(default=0.0, ge=0)
+    """On matrices only, times the rate: so three to ten times AdamW's."""
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        return Lion(decaying(model.parameters(), self.weight_decay), betas=(self.beta1, self.beta2))
+
+
+def decaying(parameters: Iterable[torch.Tensor], weight_decay: float) -> list[dict[str, Any]]:
+    """Two groups of parameters for an optimizer: matrices, which decay, and biases and norms, which are left alone."""
+    parameters = list(parameters)
+    matrices = [parameter for parameter in parameters if parameter.dim() >= 2]
+    others = [parameter for parameter in parameters if parameter.dim() < 2]
+    return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+def hidden_matrices(model: nn.Module) -> list[torch.Tensor]:
+    """The matrices that map hidden states to hidden states: those of `nn.Linear`, but for a classifier's last one.
+
+    Embeddings and the output matrix have a row for each token, the rows of a recurrent layer's matrices are stacked
+    gates, and a convolution's weights are no matrix: none of these is a map whose singular values mean anything.
+    """
+    return [
+        module.weight
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] != "head" and min(module.weight.shape) > 1
+    ]
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Let the next step be taken at the schedule's rate, or at the ratio to it that a group of parameters has."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("lr_ratio", 1.0)
+
+
+OptimizerConfig = Annotated[AdamWConfig | MuonConfig | LionConfig, by_type]
 
 
 def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
