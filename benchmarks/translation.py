@@ -4,8 +4,8 @@
 
 ENGINE is NAME or NAME:PRECISION: `dragoman` (PyTorch; float32, bfloat16), `engine` (our `--engine ctranslate2`),
 `direct` (CTranslate2 called directly; float32, int8, ...), `huggingface` (transformers' `generate` on our export;
-float32, bfloat16). Each pass of each engine is a process of its own, the engines alternating; what is timed is text to text,
-after one batch that does not count, without loading the model.
+float32, bfloat16). Each pass of each engine is a process of its own, the engines alternating; what is timed is text
+to text, after one batch that does not count, without loading the model.
 
 `--forced`: not the run's model but random weights of the shape that other toolkits were measured with (3+3 layers,
 d_model 256, d_ff 1024, 4 heads), every translation of exactly 20 tokens. The tokenizer is the run's either way.

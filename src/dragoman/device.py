@@ -13,7 +13,8 @@ import torch
 
 from dragoman.errors import DragomanError
 
-Job, Result = TypeVar("Job"), TypeVar("Result")
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # A bf16 matrix product on the CPU is compiled for its shape, 0.26 MB each, and kept in two caches of 1,024 places: one
 # of oneDNN and one of PyTorch around it. Every batch brings new shapes, so little is hit after its own step, and all of

@@ -1,5 +1,6 @@
 """Packed weights give what plain ones give, and a translation on several threads is that on one."""
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +42,8 @@ def test_a_packed_model_says_the_same(dtype: torch.dtype, close: float) -> None:
     assert torch.equal(model(ids), expected), "with gradients it computes with the parameters themselves"
     assert dict(model.named_parameters()).keys() == names.keys()
     assert all(parameter is names[name] for name, parameter in model.named_parameters())
+    with torch.inference_mode():
+        assert torch.equal(copy.deepcopy(model)(ids), model(ids))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

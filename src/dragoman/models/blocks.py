@@ -1,6 +1,6 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
-from dragoman.nn.attention import KeysValues, MultiHeadAttention
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
@@ -21,10 +21,6 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
-from dragoman.nn.shared_past import SharedPast
-
-Past = TypeVar("Past", KeysValues, SharedPast)
-"""What a self-attention has seen: the textbook's cache, or that of a search."""
 
 
 class PositionScheme:

@@ -17,7 +17,7 @@ from dragoman.models.blocks import (
     PositionedEmbedding,
     init_linear,
 )
-from dragoman.nn.attention import KeysValues
+from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.shared_past import SharedPast
@@ -78,7 +78,7 @@ class TransformerMemory:
 class TransformerState:
     """The decoder's caches, one for each layer. Rows of one sentence stand together, equally many for each."""
 
-    past: tuple[KeysValues, ...] | tuple[SharedPast, ...]
+    past: tuple[Past, ...]
     memory: tuple[KeysValues, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
 
@@ -157,7 +157,9 @@ class Transformer(Seq2SeqModel):
 
     def start_search(self, memory: TransformerMemory) -> TransformerState:
         state = self.start(memory)
-        return replace(state, past=tuple(SharedPast.empty(layer) for layer in state.past))
+        return replace(
+            state, past=tuple(SharedPast.empty(layer) for layer in state.past if isinstance(layer, KeysValues))
+        )
 
     def step(
         self, prev: Int[Tensor, " rows"], state: TransformerState

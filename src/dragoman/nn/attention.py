@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -50,9 +51,41 @@ def fused_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, enable_gqa=grouped)
 
 
+@runtime_checkable
+class Past(Protocol):
+    """What the rows of a decoder have written so far, as their self-attention sees it: a decoding cache."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def length(self) -> int:
+        """How many positions each row has."""
+        ...
+
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "Past":
+        """Row i of the result is row `rows[i]`; `kept`: the sentences that stay (`models.base.kept_sentences`)."""
+        ...
+
+    def attended(
+        self,
+        attention: "MultiHeadAttention",
+        x: Float[Tensor, "rows new d_model"],
+        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
+    ) -> tuple[Float[Tensor, "rows new d_model"], "Past"]:
+        """Self-attention from new positions to these and to themselves: (its output, the past that they have joined).
+
+        One new position sees everything and needs no `causal_mask`.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class KeysValues:
-    """What an attention has projected from the positions that it may look at: the decoding cache."""
+    """What an attention has projected from the positions that it may look at: the decoding cache of the textbook.
+
+    That of a search is `shared_past.SharedPast`.
+    """
 
     key: Float[Tensor, "rows num_kv_heads len d_head"]
     value: Float[Tensor, "rows num_kv_heads len d_head"]
@@ -73,7 +106,6 @@ class KeysValues:
         return KeysValues(self.key.index_select(0, rows), self.value.index_select(0, rows))
 
     def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "KeysValues":
-        """`select`; `kept`, the sentences that stay, is of no interest to what keeps a row for each hypothesis."""
         return self.select(rows)
 
     def attended(
@@ -82,10 +114,6 @@ class KeysValues:
         x: Float[Tensor, "rows new d_model"],
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows new d_model"], "KeysValues"]:
-        """Self-attention from new positions to these and to themselves: (its output, the past that they have joined).
-
-        One new position sees everything and needs no `causal_mask`.
-        """
         grown = self.followed_by(attention.project_keys_values(x, self.length))
         return attention.attend(x, grown, causal_mask, self.length), grown
 

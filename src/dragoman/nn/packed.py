@@ -5,7 +5,9 @@ they have. oneDNN, which every build of PyTorch for such processors brings along
 an AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights before each product.
 """
 
+import copy
 import platform
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,16 +23,20 @@ class PackedLinear(nn.Linear):
     themselves are used.
     """
 
-    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
-        self.weight, self.bias = weight, bias  # type: ignore[assignment]
+        self.weight, self.bias = cast(nn.Parameter, weight), cast(nn.Parameter, bias)
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
 
     def forward(self, x: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")  # type: ignore[no-any-return]
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], ""))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PackedLinear":
+        # A packed tensor has no storage that could be copied; parameters keep being shared with whom they were.
+        return PackedLinear(copy.deepcopy(self.weight, memo), copy.deepcopy(self.bias, memo))
 
 
 def can_pack() -> bool:
