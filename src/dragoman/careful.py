@@ -62,7 +62,9 @@ class CarefulTranslator:
             translation = without_spans(item[0].text)[0]  # those that the model made up
             src_words, tgt_words = words(text), words(translation)
             where = self._links(text, translation, src_words, tgt_words)
-            kept = put_back(translation, removed, src_words, where, self.translator.join)
+            kept = put_back(
+                translation, removed, src_words, where, self.translator.join, self._terms(text, translation)
+            )
             notes = [note for note in item[0].warnings if note in NOTES]
             again = self._with_warnings(sentences[row], replace(item[0], text=kept))
             found[row] = [replace(again, warnings=(*again.warnings, *notes, PUT_BACK))]
@@ -105,6 +107,11 @@ class CarefulTranslator:
         except DragomanError:
             places = np.linspace(0, max(len(tgt_words) - 1, 0), len(src_words)).round().astype(int)
             return (np.arange(len(tgt_words))[:, None] == places).astype(float)
+
+    def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:
+        """Where the glossary's terms stand in a translation."""
+        glossary = self.translator.glossary
+        return glossary.said(self.translator.normalize(src), tgt) if glossary else []
 
 
 def _unique(translations: Sequence[Translation]) -> list[Translation]:

@@ -12,7 +12,7 @@ from dragoman.progress import say
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)],
     folder: Annotated[Path, typer.Argument(help="New folder for the export.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="ctranslate2, huggingface or onnx.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="ctranslate2, huggingface, onnx or argos.", show_default=False)],
     quantize: Annotated[
         str | None, typer.Option(help="Keep weights in fewer bits: int8, float16 ... (what the target has).")
     ] = None,
@@ -24,8 +24,8 @@ def export(
     """Write a run in the format of another program, and have that program prove that it translates the same.
 
     Up to 1,000 held-out sentences are translated by both. With the run's own float32 weights, all have to be equal but
-    for near-ties (scores less than 1e-5 apart); quantized ones may lose 0.3 BLEU. If not, nothing is left behind and
-    the exit code is 2.
+    for near-ties (scores less than 1e-5 apart); quantized ones may lose 0.3 BLEU, and so may all in Argos Translate,
+    which searches in its own way. If not, nothing is left behind and the exit code is 2.
 
     Example: dragoman export runs/mine mine-ct2 --to ctranslate2 --quantize int8
     """

@@ -94,6 +94,15 @@ class Glossary:
             if match.lastindex and not any(start < match.end() and match.start() < end for start, end in kept)
         ]
 
+    def said(self, text: str, translation: str) -> list[tuple[int, int]]:
+        """Characters of a translation, from and to, that spell a term of the text.
+
+        >>> Glossary({"roter Hund": "red hound"}).said("Ein roter Hund.", "A red hound.")
+        [(2, 11)]
+        """
+        targets = {term.target for term in self.find(text)}
+        return sorted(match.span() for target in targets for match in re.finditer(re.escape(target), translation))
+
     def held_together(self, text: str) -> str:
         """The text with HELD for each space inside of a term."""
         for term in self.find(text):

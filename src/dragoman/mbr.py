@@ -6,10 +6,18 @@ expected utility of a candidate is the mean of its sentence-level metric against
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+from jaxtyping import Float
 
 from dragoman.errors import DragomanError
+
+CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
+"""sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
+
+BLOCK = 2**14
+"""So many different n-grams are compared at once, at most."""
 
 
 def expected_utility(candidates: Sequence[str], utility: str, tokenize: str = "13a") -> dict[str, float]:
@@ -22,21 +30,76 @@ def expected_utility(candidates: Sequence[str], utility: str, tokenize: str = "1
     >>> found["a man"] > found["one dog"]
     True
     """
+    if utility not in UTILITIES:
+        raise DragomanError(f"utility {utility!r} is not known: {' or '.join(UTILITIES)}")
     counts = Counter(candidates)
-    metric = _metric(utility, tokenize)
-    total = sum(counts.values())
-    return {
-        candidate: sum(count * metric.sentence_score(candidate, [other]).score for other, count in counts.items())
-        / total
-        for candidate in counts
-    }
+    shares = np.array(list(counts.values())) / len(candidates)
+    found = UTILITIES[utility](list(counts), tokenize) @ shares
+    return dict(zip(counts, found.tolist(), strict=True))
 
 
-def _metric(utility: str, tokenize: str) -> Any:
-    from sacrebleu.metrics import BLEU, CHRF
+def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts texts"]:
+    """sacreBLEU's sentence chrF of each text (row) against each (column), whose n-grams are counted once for all."""
+    joined = ["".join(text.split()) for text in texts]
+    precision, recall, orders = (np.zeros((len(texts), len(texts))) for _ in range(3))
+    for order in range(1, CHRF_ORDER + 1):
+        matches, totals = overlaps([_grams(text, order) for text in joined])
+        both = (totals[:, None] > 0) & (totals[None, :] > 0)  # an order that one has no n-grams of does not count
+        orders += both
+        precision += np.divide(matches, totals[:, None], out=np.zeros_like(matches), where=both)
+        recall += np.divide(matches, totals[None, :], out=np.zeros_like(matches), where=both)
+    precision, recall = precision / np.maximum(orders, 1), recall / np.maximum(orders, 1)
+    below = CHRF_BETA**2 * precision + recall
+    above = (1 + CHRF_BETA**2) * precision * recall
+    return 100 * np.divide(above, below, out=np.zeros_like(below), where=below > 0)
 
-    if utility == "chrf":
-        return CHRF()
-    if utility == "bleu":
-        return BLEU(effective_order=True, tokenize=tokenize)
-    raise DragomanError(f"utility {utility!r} is not known: chrf or bleu")
+
+def bleu(texts: Sequence[str], tokenize: str) -> Float[np.ndarray, "texts texts"]:
+    """sacreBLEU's sentence BLEU of each text (row) against each (column), whose n-grams are counted once for all."""
+    from sacrebleu.metrics import BLEU
+
+    split = BLEU(tokenize=tokenize).tokenizer
+    words = [split(text.rstrip()).split() for text in texts]
+    counted = [overlaps([_grams(tuple(each), order) for each in words]) for order in range(1, BLEU_ORDER + 1)]
+
+    def score(row: int, column: int) -> float:
+        correct = [int(matches[row, column]) for matches, _ in counted]
+        total = [int(totals[row]) for _, totals in counted]
+        lengths = len(words[row]), len(words[column])
+        return BLEU.compute_bleu(correct, total, *lengths, smooth_method="exp", effective_order=True).score
+
+    return np.array([[score(row, column) for column in range(len(texts))] for row in range(len(texts))])
+
+
+def overlaps(
+    grams: Sequence[Sequence[Hashable]],
+) -> tuple[Float[np.ndarray, "texts texts"], Float[np.ndarray, " texts"]]:
+    """(how many n-grams each two texts share, how many each has); one that stands twice in both is shared twice.
+
+    >>> shared, totals = overlaps(["aab", "aac", "b"])
+    >>> shared.tolist(), totals.tolist()
+    ([[3.0, 2.0, 1.0], [2.0, 3.0, 0.0], [1.0, 0.0, 1.0]], [3.0, 3.0, 1.0])
+    """
+    numbers: dict[Hashable, int] = {}
+    entries = [
+        (row, numbers.setdefault(gram, len(numbers)), count)
+        for row, of_text in enumerate(grams)
+        for gram, count in Counter(of_text).items()
+    ]
+    rows, columns, counts = np.array(entries, dtype=np.int64).reshape(-1, 3).T
+    shared = np.zeros((len(grams), len(grams)))
+    for start in range(0, len(numbers), BLOCK):
+        chosen = (start <= columns) & (columns < start + BLOCK)
+        table = np.zeros((len(grams), min(BLOCK, len(numbers) - start)), dtype=np.float32)
+        table[rows[chosen], columns[chosen] - start] = counts[chosen]
+        for times in range(1, int(table.max(initial=0)) + 1):  # min(a, b): how often both are at least 1, 2, 3 ...
+            reached = (table >= times).astype(np.float32)
+            shared += reached @ reached.T
+    return shared, np.array([float(len(of_text)) for of_text in grams])
+
+
+def _grams(text: Sequence[Hashable], order: int) -> list[Hashable]:
+    return [text[start : start + order] for start in range(len(text) - order + 1)]
+
+
+UTILITIES: dict[str, Callable[[Sequence[str], str], np.ndarray]] = {"chrf": chrf, "bleu": bleu}

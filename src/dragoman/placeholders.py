@@ -100,13 +100,19 @@ def words(text: str) -> list[Word]:
 
 
 def put_back(
-    translation: str, removed: Sequence[Removed], src_words: Sequence[Word], links: np.ndarray, between: str = " "
+    translation: str,
+    removed: Sequence[Removed],
+    src_words: Sequence[Word],
+    links: np.ndarray,
+    between: str = " ",
+    whole: Sequence[tuple[int, int]] = (),
 ) -> str:
     """The translation with the spans of its source.
 
     `links[t, s]`: how much target word t looks at source word s, of the texts without spans (`words`). A span goes
     before the word that stands for its right neighbour where it leans on that one, else after that of its left one.
-    `between`: what stands between words in the target language.
+    `between`: what stands between words in the target language. `whole`: ranges of the translation's characters that
+    no span may part; it goes beside them.
     """
     tgt_words = words(translation)
     places: list[int] = []  # of each span: its offset in the translation
@@ -122,6 +128,9 @@ def put_back(
             places.append(tgt_words[int(links[:, after[0]].argmax())].start)
         else:
             places.append(tgt_words[int(links[:, before[-1]].argmax())].end)
+        for start, end in whole:
+            if start < places[-1] < end:
+                places[-1] = start if leans_right else end
     out, done = "", 0
     for place, item in sorted(
         zip(places, removed, strict=True), key=lambda pair: pair[0]

@@ -87,12 +87,14 @@ class Translator:
         join: str = " ",
         glossary: Glossary | None = None,
         device: torch.device | None = None,
+        languages: tuple[str, str] | None = None,
     ) -> None:
         self.model, self.tokenizers, self.decoding = model, tokenizers, decoding
         self.normalize = NORMALIZERS[normalize]
         self.max_src_tokens, self.join = max_src_tokens, join
         self.glossary = None if glossary is None else glossary.normalized(self.normalize)
         self.device = device or torch.device("cpu")
+        self.languages = languages  # codes, from and to
 
     @classmethod
     def load(
@@ -148,6 +150,7 @@ class Translator:
             join="" if written_without_spaces(corpus.tgt_lang) else " ",
             glossary=glossary,
             device=chosen,
+            languages=(corpus.src_lang, corpus.tgt_lang),
         )
 
     def with_decoding(self, **changes: Any) -> "Translator":

@@ -66,7 +66,9 @@ def test_20_batchings_of_1000_sentences(name: str, beam_size: int, tmp_path: Pat
     translator = Translator.load(run, device="cpu", beam_size=beam_size)
     text = sentences()
     expected = translator.n_best(text)
-    assert len({item[0].text for item in expected}) > 200  # it says something
+    # A random model says little, but never with the same probability of two sentences.
+    assert len({item[0].text for item in expected}) > 100
+    assert len({item[0].log_prob for item in expected}) > 850
     rng = random.Random(beam_size)
     same = 0
     for _ in range(BATCHINGS):

@@ -67,6 +67,17 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
         Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen"})).translate(LINES)
 
 
+def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"dog": "and a dog", "cat": "today a bird"})
+    translator = Translator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
+    each = ["the", "cat", "sees", "the", "dog", "."]
+    lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
+    for line, found in zip(lines, CarefulTranslator(translator, guard=False).n_best(lines), strict=True):
+        assert survive(line, found[0].text)
+        for term in glossary.find(line):
+            assert term.target in found[0].text, (line, found[0].text)
+
+
 def test_a_glossary_file(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text(

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from dragoman.data.batch import collate
+from dragoman.decoding.coverage import cross_attention
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.models import RecurrentConfig, Seq2SeqModel, TransformerConfig
 from dragoman.models.ensemble import Ensemble
@@ -53,6 +54,31 @@ def test_a_model_with_itself_is_itself(beam_size: int) -> None:
     assert [[h.ids for h in found] for found in alone] == [[h.ids for h in found] for found in together]
     for one, other in zip(alone, together, strict=True):
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
+
+
+def test_it_looks_where_its_models_look_on_the_average() -> None:
+    transformer, recurrent, plain = models()
+    deep = TransformerConfig(d_model=16, num_heads=2, d_ff=32, num_encoder_layers=1, num_decoder_layers=3)
+    parts, batch = [transformer, recurrent, plain, deep.build(**SIZES).eval()], collate(PAIRS)
+    given = batch.src, batch.src_mask, batch.tgt_in
+    with torch.no_grad():
+        found = cross_attention(Ensemble(parts), *given)
+        expected = [
+            transformer.attention_maps(*given)["decoder.0.cross"].mean(dim=1),
+            recurrent.attention_maps(*given)["decoder.cross"][:, 0],
+            parts[3].attention_maps(*given)["decoder.1.cross"].mean(dim=1),
+        ]
+    torch.testing.assert_close(found, sum(expected) / 3)
+    torch.testing.assert_close(found.sum(dim=2), torch.ones(found.shape[:2]))
+    assert Ensemble([plain, plain]).attention_maps(*given) == {}
+
+
+def test_coverage_ranks_what_an_ensemble_finds() -> None:
+    (model,), batch = models(1), collate(PAIRS)
+    config = DecodingConfig(beam_size=4, n_best=4, coverage_penalty=0.5)
+    alone = search(model, batch.src, batch.src_mask, config)
+    together = search(Ensemble([model, model]), batch.src, batch.src_mask, config)
+    assert [[h.ids for h in found] for found in alone] == [[h.ids for h in found] for found in together]
 
 
 def test_models_of_other_vocabularies_are_no_ensemble() -> None:

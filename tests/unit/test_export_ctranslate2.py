@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dragoman import checkpoint, cli, config
-from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.errors import DragomanError
 from dragoman.export import TARGETS, engine, export
@@ -371,6 +371,32 @@ def test_an_export_is_compared_and_appears(run: Path, tmp_path: Path) -> None:
     assert "BLEU" in figures
     with pytest.raises(DragomanError, match="is there already"):
         export(run, "ctranslate2", tmp_path / "out")
+
+
+def test_a_recipe_whose_search_is_not_known_there_is_exported(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = (run / "config.yaml").read_text(encoding="utf-8")
+    assert "no_repeat_ngram: 0" in recipe
+    (run / "config.yaml").write_text(
+        recipe.replace("no_repeat_ngram: 0", "no_repeat_ngram: 3").replace("sampling: null", "sampling: {samples: 9}"),
+        encoding="utf-8",
+    )
+    export(run, "ctranslate2", tmp_path / "out", tell=lambda line: None)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "compared with decoding.no_repeat_ngram 0, decoding.sampling None" in said[0]
+    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram 3: .*without --engine ctranslate2"):
+        engine(run, "ctranslate2", Translator.load(run, device="cpu"))
+    found = engine(run, "ctranslate2", Translator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
+    assert isinstance(found, CTranslate2Engine)
+
+
+def test_the_nearest_settings_leave_out_what_is_not_followed() -> None:
+    followed = DecodingConfig(beam_size=3, n_best=3, min_length=2)
+    assert target.nearest(followed) == followed
+    drawn = DecodingConfig(n_best=9, sampling=SampledConfig(samples=9), mbr="chrf", diversity=0.5, min_length=2)
+    assert target.nearest(drawn) == DecodingConfig(n_best=5, min_length=2)
 
 
 def wrong_layout(monkeypatch: pytest.MonkeyPatch) -> None:

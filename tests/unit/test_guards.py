@@ -1,8 +1,12 @@
 """What is visibly wrong with a translation, and choosing by agreement."""
 
+import random
+
+import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from dragoman import mbr
 from dragoman.errors import DragomanError
 from dragoman.guards import warnings_of
 from dragoman.mbr import expected_utility
@@ -57,6 +61,26 @@ def test_expected_utility_is_the_mean_over_all_pairs(utility: str, metric: CHRF 
         expected = sum(metric.sentence_score(text, [other]).score for other in texts) / len(texts)
         assert value == pytest.approx(expected)
     assert max(found, key=lambda text: found[text]) == "a man walks ."
+
+
+@pytest.mark.parametrize(("utility", "metric"), [("chrf", CHRF()), ("bleu", BLEU(effective_order=True))])
+def test_utilities_are_those_of_sacrebleu(utility: str, metric: CHRF | BLEU) -> None:
+    rng = random.Random(4)
+    words = ["a", "man", "ein", "Hund", ".", "(x)", "狗在跑", "e\u0301", "\u00a0", " ", "100%", "-", "ha"]
+    texts = ["", " ", "a", "ha ha ha ha ha", "hahahaha", *(" ".join(rng.choices(words, k=n % 13)) for n in range(30))]
+    found = mbr.UTILITIES[utility](texts, "13a")
+    for row, text in enumerate(texts):
+        for column, other in enumerate(texts):
+            expected = metric.sentence_score(text, [other]).score
+            assert found[row, column] == pytest.approx(expected, abs=1e-9), (text, other)
+
+
+def test_n_grams_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["abcabc", "cab", "bca", "", "zz"]
+    shared, totals = mbr.overlaps(texts)
+    monkeypatch.setattr(mbr, "BLOCK", 2)
+    assert all(map(np.array_equal, mbr.overlaps(texts), (shared, totals)))
+    assert mbr.overlaps(["", ""])[0].tolist() == [[0, 0], [0, 0]]
 
 
 def test_an_unknown_utility_is_refused() -> None:

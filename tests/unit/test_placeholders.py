@@ -67,6 +67,17 @@ def test_they_go_back_where_their_neighbours_went(
     assert survive(src, found)
 
 
+@pytest.mark.parametrize(
+    ("src", "expected"),
+    [("ein roter <b> Hund", "a red hound <b>"), ("ein <b>roter</b> Hund da", "a <b>red hound</b>")],
+)
+def test_none_is_put_into_what_is_to_stay_whole(src: str, expected: str) -> None:
+    bare, removed = without_spans(src)
+    looks = np.eye(3, len(words(bare)))
+    assert put_back("a red hound", removed, words(bare), looks, whole=[(2, 11)]) == expected
+    assert put_back("a red hound", removed, words(bare), looks) != expected
+
+
 def test_they_survive_whatever_the_translation_is() -> None:
     rng = random.Random(1)
     things = [

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dragoman.decoding.base import Hypothesis, Specials
 from dragoman.errors import DragomanError
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import Seq2SeqModel, cross_map
 
 FLOOR = 1e-6
 """A position that was not looked at at all has this much attention: its logarithm has to be a number."""
@@ -26,17 +26,14 @@ def cross_attention(
     src_mask: Bool[Tensor, "batch src_len"],
     tgt_in: Int[Tensor, "batch tgt_len"],
 ) -> Float[Tensor, "batch tgt_len src_len"]:
-    """Where in the source each target position looks to say its next token: the mean of the heads of one layer.
-
-    Of several layers the last but one, which knows best where it is in the source (Garg et al. 2019, "Jointly Learning
-    to Align and Translate with Transformer Models", section 5.1).
+    """Where in the source each target position looks to say its next token (`models.base.cross_map`).
 
     Raises DragomanError for a model without attention.
     """
-    layers = [m for name, m in model.attention_maps(src, src_mask, tgt_in).items() if name.endswith(".cross")]
-    if not layers:
+    found = cross_map(model.attention_maps(src, src_mask, tgt_in))
+    if found is None:
         raise DragomanError("this model has no attention: it cannot say which source words a translation comes from")
-    return layers[max(len(layers) - 2, 0)].mean(dim=1)
+    return found
 
 
 def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor, " src_len"]) -> float:

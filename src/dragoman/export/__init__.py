@@ -1,22 +1,24 @@
 """A run in other programs: written in their format, and proved by them before it is called done.
 
-A target is a module of this folder with three functions:
+A target is a module of this folder with four functions:
 
 - `problems(translator) -> list[str]`: why it cannot represent the model, a line each; none: it can;
 - `write(translator, folder, quantize)`: the export, into an empty folder;
+- `nearest(decoding) -> DecodingConfig`: the settings that its search can follow, as near as may be;
 - `load(folder, translator) -> Engine`: the export in its own runtime.
 """
 
 import contextlib
 import hashlib
 from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import torch
 
-from dragoman import checkpoint, storage
+from dragoman import checkpoint, config, storage
 from dragoman.errors import DragomanError, writing
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
 from dragoman.lock import locked
@@ -67,6 +69,7 @@ def export(
     translator = Translator.load(run_dir, which=which, device="cpu")
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
+    translator = _as_it_searches(module, translator, f"{run_dir}: compared" if verify else "")
     partial = final.with_name(final.name + ".partial")
     if partial.exists() and not (partial / UNFINISHED).exists():
         raise DragomanError(f"{partial}: is in the way, and not an export that was broken off: rename or delete it")
@@ -122,12 +125,22 @@ def require_possible(module: ModuleType, translator: Translator, run: Path, to: 
         raise DragomanError(f"{run}: cannot be exported to {to}: {'; '.join(reasons)}")
 
 
+def _as_it_searches(module: ModuleType, translator: Translator, told: str) -> Translator:
+    """The translator with the settings that a target can follow; says which they are, after `told`."""
+    followed = module.nearest(translator.decoding)
+    changes = config.changes(config.to_dict(translator.decoding), config.to_dict(followed))
+    if changes and told:
+        settings = ", ".join(f"decoding.{name} {value}" for name, _, value in changes)
+        say(f"{told} with {settings}: the recipe's own this program does not search with")
+    return translator.with_decoding(**{item.name: getattr(followed, item.name) for item in fields(followed)})
+
+
 def _judge(
     comparison: Comparison, to: str, quantize: str | None, sizes: tuple[int, int], tell: Callable[[str], None]
 ) -> None:
     for line in comparison.lines(sizes):
         tell(line)
-    if complaint := comparison.complaint(exact=quantize is None):
+    if complaint := comparison.complaint(exact=quantize is None, same_search=to not in OTHER_SEARCHES):
         raise DragomanError(
             f"the export to {to}{f' ({quantize})' if quantize else ''} does not translate as the run does and was "
             f"deleted: {complaint}"
@@ -150,11 +163,15 @@ def _bytes_of_weights(translator: Translator) -> int:
 
 
 TARGETS = {
+    "argos": "dragoman.export.argos",
     "ctranslate2": "dragoman.export.ctranslate2",
     "huggingface": "dragoman.export.huggingface",
     "onnx": "dragoman.export.onnx",
 }
 """What a run can be exported to: the modules, imported when they are asked for."""
+
+OTHER_SEARCHES = ("argos",)
+"""The targets that do not find what our search finds, though their probabilities are the same."""
 
 ENGINES = ("ctranslate2",)
 """The targets whose `load` gives a `Translator`, to be used in the place of the run's own."""

@@ -6,7 +6,7 @@ hypotheses are finished, and counts lengths without `</s>`. `settled` says how o
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -78,6 +78,14 @@ def problems(translator: Translator) -> list[str]:
     return found
 
 
+def nearest(decoding: DecodingConfig) -> DecodingConfig:
+    """These settings with those that CTranslate2 would not follow exactly left at their defaults."""
+    default = DecodingConfig()
+    names = {setting.name for setting in fields(cast(Any, decoding))} - set(FOLLOWED)
+    kept = replace(decoding, n_best=1, **{name: getattr(default, name) for name in names})
+    return replace(kept, n_best=min(decoding.n_best, kept.num_candidates))
+
+
 def check_decoding(decoding: DecodingConfig) -> None:
     """Raises DragomanError for a setting that CTranslate2 would not follow exactly."""
     default = DecodingConfig()
@@ -98,18 +106,23 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
 
     Raises DragomanError for a quantization that there is not, or when CTranslate2 is not installed.
     """
+    write_model(translator, folder, quantize)
+    save_tokenizers(translator.tokenizers, folder / "tokenizer")
+
+
+def write_model(translator: Translator, folder: Path, quantize: str | None) -> None:
+    """Write what CTranslate2 itself reads, as `write` does, and no more."""
     if quantize is not None and quantize not in QUANTIZATIONS:
         raise DragomanError(f"--quantize {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
     specification = specify(translator)
     specification.validate()
     specification.optimize(quantization=quantize or "float32")
     specification.save(str(folder))
-    save_tokenizers(translator.tokenizers, folder / "tokenizer")
 
 
 def specify(translator: Translator) -> Any:
     """The model as CTranslate2's own `TransformerSpec`, which refuses to be saved without every weight that it has."""
-    specs = _library().specs
+    specs = library().specs
     model = translator.model
     assert isinstance(model, Transformer)
     encoder, decoder = _layers(model)
@@ -158,7 +171,7 @@ def specify(translator: Translator) -> Any:
 
 
 def _activation(feed_forward: nn.Module) -> Any:
-    activations = _library().specs.Activation
+    activations = library().specs.Activation
     if isinstance(feed_forward, SwiGLU):
         return activations.SWISH
     activation = cast(FeedForward, feed_forward).activation
@@ -304,7 +317,7 @@ class CTranslate2Engine(Translator):
         # On a CPU, workers of one thread each get more done together than one worker with all threads.
         threads = {"inter_threads": torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
         try:
-            self.runtime = _library().Translator(str(folder), device=device, **threads)
+            self.runtime = library().Translator(str(folder), device=device, **threads)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
         self.src_pieces, self.tgt_pieces = _pieces(self.tokenizers.src), _pieces(self.tokenizers.tgt)
@@ -490,7 +503,7 @@ def settled(found: Iterable[Found], reached: int, limit: int, decoding: Decoding
     return alive[: decoding.n_best]
 
 
-def _library() -> Any:
+def library() -> Any:
     try:
         import ctranslate2
         import ctranslate2.specs

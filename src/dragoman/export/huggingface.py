@@ -86,6 +86,11 @@ def write(translator: Translator, folder: Path, quantize: str | None = None) -> 
         huggingface_tokenizer.wrap(made, translator.max_src_tokens + 1).save_pretrained(folder)
 
 
+def nearest(decoding: DecodingConfig) -> DecodingConfig:
+    """These settings: its generation config says them all, or `problems` says why not."""
+    return decoding
+
+
 def load(folder: Path, translator: Translator) -> "Engine":
     """The written model, run by `transformers`. Of `translator`, only how it cuts, joins and limits is asked."""
     return Engine(folder, translator)

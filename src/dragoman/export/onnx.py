@@ -120,6 +120,11 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
     save_tokenizers(translator.tokenizers, folder / TOKENIZER)
 
 
+def nearest(decoding: DecodingConfig) -> DecodingConfig:
+    """These settings: the search is ours."""
+    return decoding
+
+
 def load(folder: Path, translator: Translator) -> Translator:
     """The export under the same search: a translator of its model and its tokenizers, with the settings of
     `translator`.

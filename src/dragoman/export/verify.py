@@ -88,14 +88,17 @@ class Comparison:
     def near_ties(self) -> list[Difference]:
         return [item for item in self.differences if item.is_near_tie]
 
-    def complaint(self, *, exact: bool) -> str | None:
-        """Why the export will not do, in a line; None: it will. `exact`: its weights are those of the run."""
+    def complaint(self, *, exact: bool, same_search: bool = True) -> str | None:
+        """Why the export will not do, in a line; None: it will.
+
+        `exact`: its weights are those of the run; `same_search`: and it finds what our search finds.
+        """
         worse = [item for item in self.differences if not item.is_near_tie]
-        if exact and worse:
+        if exact and same_search and worse:
             return f"{len(worse):,} of {len(self.text.sources):,} sentences differ, the first one {worse[0]}"
         if exact and not self.score_difference <= MAX_SCORE_DIFFERENCE:
             return f"scores of equal translations differ by up to {self.score_difference:.2g}"
-        if exact:
+        if exact and same_search:
             return None
         required = MIN_TOKEN_AGREEMENT if self.bleu is None else MIN_COMMON_TOKENS
         if not self.token_agreement >= required:

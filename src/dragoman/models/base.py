@@ -5,6 +5,7 @@ a model is of. `step` must equal `decode` position by position; `tests/contracts
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -97,3 +98,15 @@ class Seq2SeqModel(nn.Module, ABC):
         it in eval mode. A family without attention has no maps.
         """
         return {}
+
+
+def cross_map(
+    maps: Mapping[str, Float[Tensor, "batch num_heads query_len key_len"]],
+) -> Float[Tensor, "batch tgt_len src_len"] | None:
+    """Of a model's attention maps the one that tells where in the source it is: the mean of the heads of one layer.
+
+    Of several layers the last but one, which knows it best (Garg et al. 2019, "Jointly Learning to Align and Translate
+    with Transformer Models", section 5.1). None for a model without attention.
+    """
+    layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
+    return layers[max(len(layers) - 2, 0)].mean(dim=1) if layers else None

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.models.base import DecoderState, Seq2SeqModel
+from dragoman.models.base import DecoderState, Seq2SeqModel, cross_map
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,17 @@ class Ensemble(Seq2SeqModel):
     ) -> tuple[Float[Tensor, "rows vocab"], EnsembleState]:
         found = [model.step(prev, part) for model, part in zip(self._each(), state.states, strict=True)]
         return _mean([logits for logits, _ in found]), EnsembleState(tuple(part for _, part in found))
+
+    def attention_maps(
+        self,
+        src: Int[Tensor, "batch src_len"],
+        src_mask: Bool[Tensor, "batch src_len"],
+        tgt_in: Int[Tensor, "batch tgt_len"],
+    ) -> dict[str, Float[Tensor, "batch 1 tgt_len src_len"]]:
+        """One map: where in the source the models look (`cross_map`), the mean of those that have attention."""
+        found = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self._each()]
+        looking = [weights.float() for weights in found if weights is not None]
+        return {"decoder.cross": torch.stack(looking).mean(dim=0)[:, None]} if looking else {}
 
     def _each(self) -> list[Seq2SeqModel]:
         return [model for model in self.models if isinstance(model, Seq2SeqModel)]
