@@ -4,13 +4,17 @@ import contextlib
 import os
 import resource
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
 from dragoman.errors import DragomanError
 
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # A bf16 matrix product on the CPU is compiled for its shape, 0.26 MB each, and kept in two caches of 1,024 places: one
 # of oneDNN and one of PyTorch around it. Every batch brings new shapes, so little is hit after its own step, and all of
@@ -58,6 +62,26 @@ def _cpu_has_bf16() -> bool:
 def cpu_capabilities() -> dict[str, Any]:
     """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
+
+
+def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device) -> list[Result]:
+    """`[work(job) for job in jobs]`; on a CPU as many at a time as PyTorch has threads, each job on one thread.
+
+    Small tensors gain little from several threads and wait for each other in every operation; whole jobs need not. And
+    the last bits of a result cannot depend on how many threads there are. `work` has to be safe to call from several.
+    """
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        return [work(job) for job in jobs]
+    pool = ThreadPoolExecutor(
+        max_workers=min(threads, max(1, len(jobs))), initializer=torch.set_num_threads, initargs=(1,)
+    )
+    try:
+        return list(pool.map(work, jobs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        # What a worker sets is also what threads that PyTorch sees for the first time later would begin with.
+        torch.set_num_threads(threads)
 
 
 def available_bytes(device: torch.device) -> int | None:

@@ -19,19 +19,20 @@ from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.constrained import Terms
 from dragoman.decoding.rules import BeginWith
 from dragoman.decoding.search import DecodingConfig, Hypothesis, default_max_lengths, search
-from dragoman.device import pick_device
+from dragoman.device import pick_device, side_by_side
 from dragoman.errors import DragomanError
 from dragoman.glossary import HELD, Glossary
 from dragoman.mbr import expected_utility
 from dragoman.models import ModelConfig, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
+from dragoman.nn.packed import pack
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
-BATCH_TOKENS = 1024
+BATCH_TOKENS = 2048
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
 
 STREAM_LINES = 2048
@@ -137,8 +138,11 @@ class Translator:
                 _require_same_tokenizer(run_dir, other)
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
+        model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
+        if chosen.type == "cpu":
+            pack(model)
         return cls(
-            model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval(),
+            model,
             tokenizers,
             decoding=config.parse(DecodingConfig, settings, "decoding settings"),
             normalize=corpus.normalize,
@@ -194,12 +198,21 @@ class Translator:
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
         # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
         counts = [sum(map(len, part.terms)) for part in parts]
+        batches = []
         for count in sorted(set(counts)):
             chosen = [row for row in range(len(parts)) if counts[row] == count]
             for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
-                rows = [chosen[place] for place in places]
-                for row, found in zip(rows, self._search_batch([parts[row] for row in rows]), strict=True):
-                    results[row] = found
+                batches.append([chosen[place] for place in places])
+        batches.reverse()  # the longest sentences first, so that no thread is left with them at the end
+        was_training = self.model.training
+        self.model.eval()  # once for all of them: no search may put dropout back while another one is under way
+        try:
+            searched = side_by_side(lambda rows: self._search_batch([parts[row] for row in rows]), batches, self.device)
+        finally:
+            self.model.train(was_training)
+        for rows, of_batch in zip(batches, searched, strict=True):
+            for row, found in zip(rows, of_batch, strict=True):
+                results[row] = found
         return results
 
     def _search_batch(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:

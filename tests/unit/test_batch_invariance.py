@@ -10,6 +10,7 @@ from dragoman.data.batch import collate_src
 from dragoman.data.plan import BatchPlan
 from dragoman.decoding.search import DecodingConfig
 from dragoman.models import MODELS
+from dragoman.nn.packed import pack
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.translator import Translator, build_model
@@ -67,3 +68,24 @@ def test_padding_goes_no_further_than_the_longest_sentence_may_be() -> None:
     assert collate_src([[7] * 9], 8, longest=9)[0].size(1) == 10
     assert collate_src([[7] * 9], 8, longest=3)[0].size(1) == 10
     assert collate_src([[7] * 9], 8)[0].size(1) == 16
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_packed_and_on_several_threads(tokenizers: TokenizerPair, family: str) -> None:
+    """As a run is loaded: packed weights, batches side by side; and a sentence alone, on one thread."""
+    torch.manual_seed(1)
+    model = build_model(MODELS[family](**SIZES[family]), tokenizers).eval()
+    pack(model)
+    translator = Translator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.2, max_length_extra=12))
+    rng = random.Random(6)
+    sentences = [" ".join(rng.choices(WORDS, k=rng.choice(LENGTHS))) for _ in range(SENTENCES)]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        together = translator.n_best(sentences)
+        alone = [translator.n_best([sentence])[0] for sentence in sentences]
+        torch.set_num_threads(1)
+        assert translator.n_best(sentences) == together
+    finally:
+        torch.set_num_threads(before)
+    assert [i for i in range(SENTENCES) if alone[i] != together[i]] == []

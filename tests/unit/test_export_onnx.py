@@ -25,6 +25,7 @@ from dragoman.models.ensemble import Ensemble
 from dragoman.nn.attention import KeysValues
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
+from dragoman.nn.packed import pack
 from dragoman.nn.recurrent import CELLS
 from dragoman.nn.recurrent_attention import SCORES
 from dragoman.text.tokenizers import train_tokenizers
@@ -326,3 +327,12 @@ def test_the_model_itself_is_left_as_it_was(exported: Any) -> None:
     assert {type(module) for module in original.model.modules()} == {type(module) for module in fresh.model.modules()}
     for (name, ours), theirs in zip(original.model.named_parameters(), fresh.model.parameters(), strict=True):
         assert torch.equal(ours, theirs), name
+
+
+def test_a_run_as_it_is_loaded_can_be_exported(tmp_path: Path) -> None:
+    """Its weights are packed for the processor, which no graph can say."""
+    original = translator(*PLAIN)
+    expected = original.translate(LINES)
+    pack(original.model)
+    write(original, tmp_path, None)
+    assert load(tmp_path, original).translate(LINES) == expected

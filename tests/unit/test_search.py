@@ -11,7 +11,15 @@ from torch import Tensor
 
 from dragoman.config import parse, to_dict
 from dragoman.decoding import beam
-from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Slots, best_tokens, padded
+from dragoman.decoding.base import (
+    ROW_MULTIPLE,
+    ROWS_AT_ONCE,
+    DecodingConfig,
+    Slots,
+    best_tokens,
+    padded,
+    top_columns,
+)
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search
@@ -431,3 +439,24 @@ def test_a_prefix_is_that_of_its_own_sentence_in_any_batch(beam_size: int) -> No
     assert together[2][0].ids[:1] == [5]
     assert_same(together[1], search(model, *sources(1), config, max_lengths=lengths[:1])[0])
     assert_same(together[0], search(model, *sources(0), config, max_lengths=lengths[:1], rules=rules)[0])
+
+
+@pytest.mark.parametrize(("columns", "k"), [(8000, 8), (1201, 3), (64, 5), (130, 1), (4096, 32)])
+def test_the_largest_by_way_of_maxima_are_the_largest(columns: int, k: int) -> None:
+    values = torch.randn(9, columns, generator=torch.Generator().manual_seed(columns))
+    values[2], values[3, ::3] = -math.inf, -math.inf
+    found, places = top_columns(values, k)
+    expected = values.topk(k, dim=1).values
+    assert torch.equal(found.sort(dim=1, descending=True).values, expected)
+    assert torch.equal(values.gather(1, places), found)
+    assert all(len(set(row)) == k for row in places.tolist())
+
+
+def test_rows_looked_at_in_parts_are_those_looked_at_together() -> None:
+    logits = torch.randn(3 * ROWS_AT_ONCE + 5, 300, generator=torch.Generator().manual_seed(4))
+    log_probs, ids = best_tokens(logits, 4, banned=[0, 7])
+    for row in (0, ROWS_AT_ONCE, 3 * ROWS_AT_ONCE + 4):
+        alone = best_tokens(logits[row : row + 1], 4, banned=[0, 7])
+        assert torch.equal(alone[0][0], log_probs[row])
+        assert torch.equal(alone[1][0], ids[row])
+    assert not torch.isin(ids, torch.tensor([0, 7])).any()

@@ -62,7 +62,7 @@ def search(
     was_training = model.training
     model.eval()
     try:
-        state = model.start(model.encode(src[rows], src_mask[rows]))
+        state = model.start_search(model.encode(src[rows], src_mask[rows]))
         if num_slots < len(rows):
             state = state.reorder(torch.arange(num_slots, device=src.device))
         spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from dragoman.config import settings
 from dragoman.models.base import DecoderState, Seq2SeqModel
 from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.packed import PackedLinear
 from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
 from dragoman.nn.recurrent import GRULayer, LSTMLayer, RecurrentLayer, State
 
@@ -260,7 +261,7 @@ class LearnedOperators(LearnedPositions):
 class AttentionOperators(MultiHeadAttention):
     """The exporter takes the sizes that `unflatten` gives for those of the example, and whatever follows from them."""
 
-    def _split(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
         heads = int(x.size(2)) // self.d_head
         return x.view(x.size(0), x.size(1), heads, self.d_head).transpose(1, 2)  # (batch, heads, len, d_head)
 
@@ -337,6 +338,7 @@ class GRUOperators(GRULayer):
 
 OPERATORS: dict[type[nn.Module], type[nn.Module]] = {
     SinusoidalPositions: SinusoidalOperators,
+    PackedLinear: nn.Linear,
     LearnedPositions: LearnedOperators,
     MultiHeadAttention: AttentionOperators,
     nn.RMSNorm: RMSNormOperators,

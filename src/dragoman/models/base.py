@@ -63,6 +63,10 @@ class Seq2SeqModel(nn.Module, ABC):
     def start(self, memory: Any) -> DecoderState:
         """The state before the first token: one row for each sentence of `memory`."""
 
+    def start_search(self, memory: Any) -> DecoderState:
+        """The state that a search begins with: that of `start`, unless a family has one that is cheaper to reorder."""
+        return self.start(memory)
+
     @abstractmethod
     def step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:
         """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
-from dragoman.nn.attention import KeysValues, MultiHeadAttention
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
@@ -235,21 +235,20 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Float[Tensor, "rows new d_model"],
-        past: KeysValues,
+        past: Past,
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
         memory: KeysValues | None = None,
         memory_mask: Bool[Tensor, "sentences 1 1 src_len"] | None = None,
-    ) -> tuple[Float[Tensor, "rows new d_model"], KeysValues]:
+    ) -> tuple[Float[Tensor, "rows new d_model"], Past]:
         """`forward` for new positions after those of `past`: (their output, the past that they have joined).
 
         One new position sees everything and needs no `causal_mask`. `memory` is that of `project_memory`.
         """
-        start = past.length
 
         def attend_to_past(y: Tensor) -> Tensor:
             nonlocal past
-            past = past.followed_by(self.self_attention.project_keys_values(y, start))
-            return self.self_attention.attend(y, past, causal_mask, start)
+            attended, past = past.attended(self.self_attention, y, causal_mask)
+            return attended
 
         x = self.self_attention_residual(x, attend_to_past)
         if self.cross_attention is not None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.models.blocks import BlockConfig, DecoderLayer, PositionedEmbedding, init_linear, shrink_residuals
-from dragoman.nn.attention import KeysValues
+from dragoman.nn.attention import Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.masks import subsequent_mask
 
@@ -47,11 +47,11 @@ class LanguageModelConfig(BlockConfig):
 class LanguageModelState:
     """The caches, one for each layer."""
 
-    past: tuple[KeysValues, ...]
+    past: tuple[Past, ...]
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "LanguageModelState":
         """Row i of the result is row `rows[i]` of this state."""
-        return LanguageModelState(tuple(layer.select(rows) for layer in self.past))
+        return LanguageModelState(tuple(layer.reorder(rows, None) for layer in self.past))
 
 
 @final

@@ -1,7 +1,7 @@
 """The Transformer (Vaswani et al. 2017), assembled from `blocks`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast, final
 
 from jaxtyping import Bool, Float, Int
@@ -17,9 +17,10 @@ from dragoman.models.blocks import (
     PositionedEmbedding,
     init_linear,
 )
-from dragoman.nn.attention import KeysValues
+from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.shared_past import SharedPast
 
 
 @settings
@@ -77,7 +78,7 @@ class TransformerMemory:
 class TransformerState:
     """The decoder's caches, one for each layer. Rows of one sentence stand together, equally many for each."""
 
-    past: tuple[KeysValues, ...]
+    past: tuple[Past, ...]
     memory: tuple[KeysValues, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
 
@@ -87,8 +88,8 @@ class TransformerState:
         Keys and values of the memory are copied only when the set of sentences changes: a beam that reorders its
         hypotheses within sentences leaves them where they are.
         """
-        kept = kept_sentences(rows, self.past[0].key.size(0), self.memory_mask.size(0))
-        past = tuple(layer.select(rows) for layer in self.past)
+        kept = kept_sentences(rows, self.past[0].num_rows, self.memory_mask.size(0))
+        past = tuple(layer.reorder(rows, kept) for layer in self.past)
         if kept is None:
             return TransformerState(past, self.memory, self.memory_mask)
         memory = tuple(layer.select(kept) for layer in self.memory)
@@ -152,6 +153,12 @@ class Transformer(Seq2SeqModel):
             past=tuple(layer.self_attention.project_keys_values(nothing) for layer in layers),
             memory=tuple(layer.project_memory(memory.hidden) for layer in layers),
             memory_mask=key_mask(memory.mask),
+        )
+
+    def start_search(self, memory: TransformerMemory) -> TransformerState:
+        state = self.start(memory)
+        return replace(
+            state, past=tuple(SharedPast.empty(layer) for layer in state.past if isinstance(layer, KeysValues))
         )
 
     def step(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -50,9 +51,41 @@ def fused_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, enable_gqa=grouped)
 
 
+@runtime_checkable
+class Past(Protocol):
+    """What the rows of a decoder have written so far, as their self-attention sees it: a decoding cache."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def length(self) -> int:
+        """How many positions each row has."""
+        ...
+
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "Past":
+        """Row i of the result is row `rows[i]`; `kept`: the sentences that stay (`models.base.kept_sentences`)."""
+        ...
+
+    def attended(
+        self,
+        attention: "MultiHeadAttention",
+        x: Float[Tensor, "rows new d_model"],
+        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
+    ) -> tuple[Float[Tensor, "rows new d_model"], "Past"]:
+        """Self-attention from new positions to these and to themselves: (its output, the past that they have joined).
+
+        One new position sees everything and needs no `causal_mask`.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class KeysValues:
-    """What an attention has projected from the positions that it may look at: the decoding cache."""
+    """What an attention has projected from the positions that it may look at: the decoding cache of the textbook.
+
+    That of a search is `shared_past.SharedPast`.
+    """
 
     key: Float[Tensor, "rows num_kv_heads len d_head"]
     value: Float[Tensor, "rows num_kv_heads len d_head"]
@@ -62,11 +95,27 @@ class KeysValues:
         """How many positions."""
         return self.key.size(2)
 
+    @property
+    def num_rows(self) -> int:
+        return self.key.size(0)
+
     def followed_by(self, new: "KeysValues") -> "KeysValues":
         return KeysValues(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
 
     def select(self, rows: Int[Tensor, " new_rows"]) -> "KeysValues":
         return KeysValues(self.key.index_select(0, rows), self.value.index_select(0, rows))
+
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "KeysValues":
+        return self.select(rows)
+
+    def attended(
+        self,
+        attention: "MultiHeadAttention",
+        x: Float[Tensor, "rows new d_model"],
+        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
+    ) -> tuple[Float[Tensor, "rows new d_model"], "KeysValues"]:
+        grown = self.followed_by(attention.project_keys_values(x, self.length))
+        return attention.attend(x, grown, causal_mask, self.length), grown
 
 
 class MultiHeadAttention(nn.Module):
@@ -115,8 +164,8 @@ class MultiHeadAttention(nn.Module):
 
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
-        key = self.positions.rotate(self._split(self.key_proj(memory)), start)
-        value = self._split(self.value_proj(memory))
+        key = self.positions.rotate(self.split_heads(self.key_proj(memory)), start)
+        value = self.split_heads(self.value_proj(memory))
         if not torch.is_grad_enabled():
             # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another
             # layout differently, and would copy a cache into this one at every step.
@@ -136,7 +185,7 @@ class MultiHeadAttention(nn.Module):
         `maps`, when given, gets the attention weights of every head appended, (batch, num_heads, query_len, key_len):
         row = query, column = key, each row sums to 1. Only the textbook's attention holds them, so that one is taken.
         """
-        heads = self.positions.rotate(self._split(self.query_proj(query)), start)
+        heads = self.positions.rotate(self.split_heads(self.query_proj(query)), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
         if maps is not None or self._prefers_textbook(heads):
@@ -148,7 +197,7 @@ class MultiHeadAttention(nn.Module):
             context = fused_attention(heads, memory.key, memory.value, mask, rate, bias)
         return self.output_proj(context.transpose(1, 2).flatten(2))  # (batch, query_len, d_model)
 
-    def _split(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
+    def split_heads(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)
 
     def _prefers_textbook(self, query: Tensor) -> bool:

@@ -48,12 +48,14 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", self._rows(length), persistent=False)
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        if start + length > len(self.table):
+        table = self.table
+        if start + length > len(table):
             # A table that grows during a search must serve the training after it, so it may not be marked as made
             # in inference mode.
             with torch.inference_mode(False):
-                self.table = self._rows(max(start + length, 2 * len(self.table))).to(self.table)
-        return self.table[start : start + length]
+                table = self._rows(max(start + length, 2 * len(table))).to(table)
+            self.table = table  # searches on other threads may put theirs there: each reads its own
+        return table[start : start + length]
 
     def _rows(self, length: int) -> Tensor:
         return sinusoidal_table(length, self.d_model, base=self.base, layout=self.layout)

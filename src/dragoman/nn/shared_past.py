@@ -1,0 +1,115 @@
+"""The decoding cache of a search: what the hypotheses of a sentence have written, kept once and never moved.
+
+`KeysValues` is the cache that a reader should see first: a row for each hypothesis, copied when hypotheses change
+places and again when it grows. Here all hypotheses of a sentence write into one table, each step into its next slots,
+and a mask says for each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention
+looks at more keys (those of the other hypotheses, masked), and is still far cheaper than the copies.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.nn.attention import KeysValues, MultiHeadAttention
+
+BLOCK = 8
+"""Steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
+
+
+@dataclass
+class Table:
+    """Keys and values of all hypotheses of each sentence, zero where nothing has been written."""
+
+    key: Float[Tensor, "sentences num_kv_heads slots d_head"]
+    value: Float[Tensor, "sentences num_kv_heads slots d_head"]
+    positions: Int[Tensor, " slots"]
+    """The position that each slot's token has in its hypothesis."""
+    written: int = 0
+    """Slots that hold something. A state that knows of fewer than this shares the table with one that went on."""
+
+    def select(self, sentences: Int[Tensor, " new_sentences"]) -> "Table":
+        key, value = self.key.index_select(0, sentences), self.value.index_select(0, sentences)
+        return Table(key, value, self.positions.clone(), self.written)
+
+    def with_room(self, used: int, new: int, block: int) -> "Table":
+        """This table, or a copy of its first `used` slots that has room for `new` more and is nobody else's."""
+        slots = self.key.size(2)
+        if used == self.written and used + new <= slots:
+            return self
+        more = 0 if used + new <= slots else block
+        key, value = (F.pad(kept[:, :, :used], (0, 0, 0, slots - used + more)) for kept in (self.key, self.value))
+        return Table(key, value, F.pad(self.positions[:used], (0, slots - used + more)), used)
+
+
+@dataclass(frozen=True)
+class SharedPast:
+    """The past of a self-attention: what `KeysValues` is for one row, for rows that share a table by sentence.
+
+    Rows of one sentence stand together, equally many for each. All rows are of the same length.
+    """
+
+    table: Table
+    seen: Bool[Tensor, "sentences rows_per_sentence slots"]
+    """True where a slot holds a token of the row's own hypothesis."""
+    used: int
+    """Slots of the table that this state knows of; others may have been written by states that came of it."""
+    length: int
+    """Positions of each row."""
+
+    @property
+    def num_rows(self) -> int:
+        return self.seen.size(0) * self.seen.size(1)
+
+    @classmethod
+    def empty(cls, nothing: KeysValues) -> "SharedPast":
+        """That of rows that have written nothing yet, one for each sentence; `nothing` tells sizes and device."""
+        positions = torch.zeros(0, dtype=torch.long, device=nothing.key.device)
+        seen = torch.zeros(nothing.key.size(0), 1, 0, dtype=torch.bool, device=nothing.key.device)
+        return cls(Table(nothing.key, nothing.value, positions), seen, used=0, length=0)
+
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "SharedPast":
+        """Row i of the result is row `rows[i]`. `kept`: the sentences that it has (`kept_sentences`), None for all."""
+        sentences = self.seen.size(0) if kept is None else kept.numel()
+        seen = self.seen.flatten(0, 1).index_select(0, rows).unflatten(0, (sentences, -1))
+        table = self.table if kept is None else self.table.select(kept)
+        return SharedPast(table, seen, self.used, self.length)
+
+    def attended(
+        self,
+        attention: MultiHeadAttention,
+        x: Float[Tensor, "rows 1 d_model"],
+        causal_mask: Bool[Tensor, "1 1 1 past_and_new"] | None = None,
+    ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedPast"]:
+        """As `KeysValues.attended`, for one new position a row, which sees all of its past."""
+        assert x.size(1) == 1, "a search goes on token by token"
+        grown = self._followed_by(attention.project_keys_values(x, self.length))
+        table, (sentences, beam, slots) = grown.table, grown.seen.shape
+        query = attention.positions.rotate(attention.split_heads(attention.query_proj(x)), self.length)
+        # Heads that share keys become queries of one head, beside the hypotheses, which share them too.
+        heads, groups = table.key.size(1), query.size(1) // table.key.size(1)
+        query = query.view(sentences, beam, heads, groups, -1).permute(0, 2, 3, 1, 4)
+        query = query.reshape(sentences, heads, groups * beam, -1) / math.sqrt(attention.d_head)
+        scores = (query @ table.key.transpose(-2, -1)).view(sentences, heads, groups, beam, slots)
+        bias = attention.positions.bias(self.length, 1, grown.length)
+        if bias is not None:
+            scores = scores + bias[0, :, 0, table.positions].to(scores.dtype).view(heads, groups, 1, slots)
+        scores = scores.masked_fill(~grown.seen[:, None, None], -math.inf)
+        context = scores.softmax(dim=-1).view(sentences, heads, groups * beam, slots) @ table.value
+        context = context.view(sentences, heads, groups, beam, -1).permute(0, 3, 1, 2, 4)
+        return attention.output_proj(context.reshape(x.shape)), grown
+
+    def _followed_by(self, new: KeysValues) -> "SharedPast":
+        sentences, beam = self.seen.shape[:2]
+        table = self.table.with_room(self.used, beam, BLOCK * beam)
+        ours = slice(self.used, self.used + beam)
+        for kept, added in ((table.key, new.key), (table.value, new.value)):
+            kept[:, :, ours] = added.view(sentences, beam, added.size(1), -1).transpose(1, 2)
+        table.positions[ours] = self.length
+        table.written = self.used + beam
+        seen = F.pad(self.seen, (0, table.key.size(2) - self.seen.size(2)))
+        seen[:, :, ours] = torch.eye(beam, dtype=torch.bool, device=seen.device)
+        return SharedPast(table, seen, table.written, self.length + 1)
