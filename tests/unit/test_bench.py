@@ -44,7 +44,7 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_operations_of_a_transformer_equal_those_worked_out_by_hand(precision: str) -> None:
-    """In bfloat16 the textbook's attention is taken on a CPU, in float32 the fused one: the same operations."""
+    """In bfloat16 another attention is taken on a CPU than in float32, and rows are filled up: the same operations."""
     batch, src_len, tgt_len, d_model, d_ff, vocab = 3, 7, 5, 16, 24, 29
     model = TransformerConfig(
         d_model=d_model, num_heads=2, d_ff=d_ff, num_encoder_layers=1, num_decoder_layers=1, dropout=0.0

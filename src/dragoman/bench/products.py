@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.bench.parts import synchronize
+from dragoman.nn.projection import exact_rows
 
 PRODUCTS: dict[Any, Callable[..., Tensor]] = {
     torch.ops.aten.mm: torch.mm,
@@ -70,20 +71,26 @@ def _operand(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtyp
 class Counted:
     """A context manager: what of the computation inside is matrix products, forward and backward.
 
-    Operations are counted from the shapes by `torch.utils.flop_counter`, a multiplication and an addition as two.
+    Operations are counted from the shapes by `torch.utils.flop_counter`, a multiplication and an addition as two. Rows
+    that are there only to make shapes alike (`nn.projection`) are left out.
     """
 
     def __init__(self) -> None:
         self.products: Counter[Product] = Counter()
         self.uncounted: set[str] = set()
         """Kernels that hold products which are in neither figure."""
-        self._flops, self._seen = FlopCounterMode(display=False, custom_mapping=ATTENTION_FLOPS), _Seen(self)
+        self._exact, self._flops, self._seen = (
+            exact_rows(),
+            FlopCounterMode(display=False, custom_mapping=ATTENTION_FLOPS),
+            _Seen(self),
+        )
 
     @property
     def flops(self) -> int:
         return int(self._flops.get_total_flops())
 
     def __enter__(self) -> "Counted":
+        self._exact.__enter__()
         self._flops.__enter__()
         self._seen.__enter__()
         return self
@@ -93,6 +100,7 @@ class Counted:
     ) -> None:
         self._seen.__exit__(exc_type, exc, trace)
         self._flops.__exit__(exc_type, exc, trace)
+        self._exact.__exit__(exc_type, exc, trace)
 
 
 class _Seen(TorchDispatchMode):
