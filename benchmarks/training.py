@@ -117,9 +117,8 @@ def main() -> None:
         )
         for name, model in (("Dragoman", trainer.model), ("torch.nn.Transformer", plain)):
             each = ", ".join(f"{rate:,.0f}" for rate in rates[name])
-            print(
-                f"{name}: {statistics.median(rates[name]):,.0f} tokens/s ({each}); {count_parameters(model):,} parameters"
-            )
+            rate, size = statistics.median(rates[name]), count_parameters(model)
+            print(f"{name}: {rate:,.0f} tokens/s ({each}); {size:,} parameters")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-SHORT = 64
+SHORT = 32
 """Queries and keys, at most: of longer sentences products take the time, and bfloat16 pays."""
 
 
