@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli_bench import bench
 from dragoman.cli_doctor import doctor
 from dragoman.cli_export import export
 from dragoman.cli_inspect import inspect_app
@@ -326,6 +327,7 @@ def evaluate(
 
 app.command()(export)
 app.command()(doctor)
+app.command()(bench)
 
 
 @app.command()

@@ -98,11 +98,20 @@ def test_given_the_same_mask_it_does_what_pytorchs_dropout_does() -> None:
     mask = expected.detach() != 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dragoman.nn.dropout.keep_mask", lambda shape, rate, device: (mask, round(rate * 256) / 256))
+        patch.setattr("dragoman.nn.dropout._decisions", lambda shape, rate, device: (mask * 255, round(rate * 256)))
         result = Dropout(0.25).train()(x)
         (result * weight).sum().backward()
     torch.testing.assert_close(result, expected)
     torch.testing.assert_close(x.grad, expected_gradient)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_factor_made_at_once_is_the_mask_times_its_scale(dtype: torch.dtype) -> None:
+    x = torch.randn(40, 25).to(dtype)
+    torch.manual_seed(8)
+    mask, exact = keep_mask(x.shape, 0.3, CPU)
+    torch.manual_seed(8)
+    assert torch.equal(byte_dropout(x, 0.3), x * (mask.to(dtype) * (1.0 / (1.0 - exact))))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

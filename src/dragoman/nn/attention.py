@@ -11,6 +11,8 @@ from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions import AttentionPositions
+from dragoman.nn.projection import project, trains_in_bfloat16
+from dragoman.nn.short_attention import SHORT, short_attention
 
 
 def textbook_attention(
@@ -160,6 +162,8 @@ class MultiHeadAttention(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """Attend from each query to the real positions of `memory` (which is `query` itself in self-attention)."""
+        if maps is None and self._is_short_training(query, memory):
+            return self._attend_short(query, memory, mask)
         return self.attend(query, self.project_keys_values(memory), mask, maps=maps)
 
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
@@ -196,6 +200,29 @@ class MultiHeadAttention(nn.Module):
             rate = self.dropout.rate if self.training else 0.0
             context = fused_attention(heads, memory.key, memory.value, mask, rate, bias)
         return self.output_proj(context.transpose(1, 2).flatten(2))  # (batch, query_len, d_model)
+
+    def _is_short_training(self, query: Tensor, memory: Tensor) -> bool:
+        return (
+            trains_in_bfloat16(query)
+            and max(query.size(1), memory.size(1)) <= SHORT
+            and self.key_proj.out_features == self.query_proj.out_features
+            and not (self.training and self.dropout.rate)
+        )
+
+    def _attend_short(
+        self,
+        query: Float[Tensor, "batch query_len d_model"],
+        memory: Float[Tensor, "batch key_len d_model"],
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+    ) -> Float[Tensor, "batch query_len d_model"]:
+        """`forward`, by the fast twins of its parts."""
+        if memory is query:
+            heads, key, value = project(query, self.query_proj, self.key_proj, self.value_proj)
+        else:
+            (heads,), (key, value) = project(query, self.query_proj), project(memory, self.key_proj, self.value_proj)
+        heads, key = (self.positions.rotate(self.split_heads(part), 0) for part in (heads, key))
+        bias = self.positions.bias(0, query.size(1), memory.size(1))
+        return project(short_attention(heads, key, self.split_heads(value), mask, bias), self.output_proj)[0]
 
     def split_heads(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)

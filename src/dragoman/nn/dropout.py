@@ -12,17 +12,25 @@ from torch.nn import functional as F
 
 def keep_mask(shape: torch.Size, rate: float, device: torch.device) -> tuple[Tensor, float]:
     """(bool mask of `shape`, True = keep; the exact rate used, a multiple of 1/256), from torch's global generator."""
-    dropped = round(rate * 256)
-    count = shape.numel()
-    words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device).random_(-(2**63), None)
-    return (words.view(torch.uint8)[:count] >= dropped).view(shape), dropped / 256
+    decisions, dropped = _decisions(shape, rate, device)
+    return decisions >= dropped, dropped / 256
 
 
 def byte_dropout(x: Tensor, rate: float) -> Tensor:
     """Zero elements with probability `rate` and scale the rest so that the expectation stays: the cheap twin of
     `F.dropout`."""
-    mask, exact = keep_mask(x.shape, rate, x.device)
-    return x * (mask.to(x.dtype) * (1.0 / (1.0 - exact)))
+    decisions, dropped = _decisions(x.shape, rate, x.device)
+    factor = torch.empty_like(decisions, dtype=x.dtype)
+    torch.ge(decisions, dropped, out=factor)  # `keep_mask`, without a walk that makes numbers of its answers
+    factor *= 256 / (256 - dropped)
+    return x * factor
+
+
+def _decisions(shape: torch.Size, rate: float, device: torch.device) -> tuple[Tensor, int]:
+    """(a random byte for each element, from which on it is kept)."""
+    count = shape.numel()
+    words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device).random_(-(2**63), None)
+    return words.view(torch.uint8)[:count].view(shape), round(rate * 256)
 
 
 class Dropout(nn.Module):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.projection import project
 
 
 class FeedForward(nn.Module):
@@ -21,7 +22,8 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        return self.contract(self.dropout(self.activation(self.expand(x))))
+        (hidden,) = project(x, self.expand)
+        return project(self.dropout(self.activation(hidden)), self.contract)[0]
 
 
 class SwiGLU(nn.Module):
@@ -39,7 +41,8 @@ class SwiGLU(nn.Module):
         self.contract = nn.Linear(d_ff, d_model, bias=False)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))
+        gate, hidden = project(x, self.gate, self.expand)
+        return project(self.dropout(F.silu(gate) * hidden), self.contract)[0]
 
 
 def _plain(activation: Callable[[], nn.Module]) -> Callable[[int, int, float], nn.Module]:

@@ -169,7 +169,7 @@ class Job(ABC):
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
         with RunLog(self.run_dir) as log:
-            trainer = self._trainer(log, fresh=path is None)
+            trainer = self.trainer(log, fresh=path is None)
             if path and self._is_done(path):
                 outcome = self._end_again(trainer, path)
             else:
@@ -260,7 +260,8 @@ class Job(ABC):
                 changed.setdefault(key, f"{key}: other content than the run was trained on")
         return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
 
-    def _trainer(self, log: RunLog, *, fresh: bool = True) -> Trainer:
+    def trainer(self, log: RunLog, *, fresh: bool = True) -> Trainer:
+        """After `prepare`: what trains the model on the task; with `fresh` from the weights of `init_from`, if any."""
         recipe = self.recipe
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
@@ -325,7 +326,7 @@ class Job(ABC):
             dragoman=__version__,
             torch=torch.__version__,
             python=platform.python_version(),
-            machine=_machine(trainer.device),
+            machine=machine_name(trainer.device),
             threads=torch.get_num_threads(),
             device=str(trainer.device),
             precision=trainer.precision,
@@ -397,7 +398,8 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
     )
 
 
-def _machine(device: torch.device) -> str:
+def machine_name(device: torch.device) -> str:
+    """What computes: the processor with its cores and system, or the GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = os.cpu_count()

@@ -176,6 +176,12 @@ class Trainer:
 
         Raises NotFinite, before anything is changed, where loss or gradient is no finite number.
         """
+        loss_sum, count, processed = self.gradients(step)
+        norm = self.update(step, loss_sum, count)
+        return loss_sum / count, norm, processed
+
+    def gradients(self, step: int) -> tuple[Tensor, int, int]:
+        """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum = torch.zeros((), device=self.device)
@@ -189,6 +195,10 @@ class Trainer:
             loss.backward()
             loss_sum += loss.detach()
             count, processed = count + tokens, processed + all_tokens
+        return loss_sum, count, processed
+
+    def update(self, step: int, loss_sum: Tensor, count: int) -> Tensor:
+        """Move weights and averages by what `gradients` left: the norm of the gradient. Raises NotFinite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
         torch._foreach_div_(gradients, count)
@@ -203,7 +213,7 @@ class Trainer:
             self.optimizer.step()
         if not self.standing_still:
             self.averager.update(self.model, step)
-        return loss_sum / count, norm, processed
+        return norm
 
     def _rate(self, step: int) -> float:
         if self.standing_still:

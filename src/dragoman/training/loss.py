@@ -17,6 +17,8 @@ from torch.nn import functional as F
 
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
+GPU_LOGITS_AT_ONCE = 2**27
+"""Elsewhere: as many as keep thousands of cores busy, in half a gigabyte."""
 
 
 def textbook_loss(
@@ -51,23 +53,24 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         needs_gradient = ctx.needs_input_grad[0]
         gradient = torch.empty_like(logits) if needs_gradient else None
         total = logits.new_zeros((), dtype=torch.float32)
-        rows_at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else len(logits)
+        rows_at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
         for start in range(0, len(logits), rows_at_once):
             rows = slice(start, start + rows_at_once)
             target, real = targets[rows, None], mask[rows, None].float()
-            # A copy, even of float32: the gradient is made in its place, and the caller's logits stay as they are.
-            scores = logits[rows].to(torch.float32, copy=needs_gradient)
-            log_normalizer = scores.logsumexp(dim=-1, keepdim=True)
-            losses = log_normalizer - (1.0 - label_smoothing) * scores.gather(1, target)
+            scores = logits[rows].float()
+            right, largest = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
+            probabilities = scores.softmax(dim=-1)  # one walk, where exponentials for sum and gradient would be two
+            # At the largest logit log p = logit - log Z, and p is no less than 1/V: so log Z is found without a sum.
+            log_normalizer = largest - probabilities.amax(dim=-1, keepdim=True).log()
+            losses = log_normalizer - (1.0 - label_smoothing) * right
             if label_smoothing:
                 losses -= label_smoothing * scores.mean(dim=-1, keepdim=True)
             total += (losses * real).sum()
             if gradient is not None:
-                chunk = scores.sub_(log_normalizer).exp_()
+                chunk = probabilities.mul_(real)
                 if label_smoothing:
-                    chunk -= label_smoothing / logits.size(1)
-                chunk.scatter_add_(1, target, torch.full_like(real, label_smoothing - 1.0))
-                torch.mul(chunk, real, out=chunk)
+                    chunk -= real * (label_smoothing / logits.size(1))
+                chunk.scatter_add_(1, target, real * (label_smoothing - 1.0))
                 gradient[rows] = chunk
         ctx.save_for_backward(gradient)
         return total

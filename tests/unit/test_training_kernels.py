@@ -1,0 +1,128 @@
+"""The fast projections and attention of training equal their readable twins, outputs and gradients."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.models import TransformerConfig
+from dragoman.models.transformer import Transformer
+from dragoman.nn.attention import MultiHeadAttention, textbook_attention
+from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.positions import AlibiPositions, RotaryPositions
+from dragoman.nn.projection import ROWS, project, trains_in_bfloat16
+from dragoman.nn.short_attention import short_attention
+
+ROUNDED = {"atol": 2e-2, "rtol": 2e-2}
+"""bfloat16 has 8 bits: the twins round at other places."""
+REAL = torch.tensor([[True] * 7, [True] * 4 + [False] * 3, [True] + [False] * 6])
+
+
+def autocast() -> torch.autocast:
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+@pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, 3 * ROWS + 5])
+@pytest.mark.parametrize(("widths", "bias"), [((24,), True), ((24,), False), ((16, 8, 8), True), ((8, 16), False)])
+def test_projections_equal_linear_layers_under_autocast(rows: int, widths: tuple[int, ...], bias: bool) -> None:
+    torch.manual_seed(0)
+    linears = [nn.Linear(12, width, bias=bias) for width in widths]
+    x = torch.randn(rows, 1, 12, requires_grad=True)
+    upstream = [torch.randn(rows, 1, width).bfloat16() for width in widths]
+    parameters = [parameter for linear in linears for parameter in linear.parameters()]
+    with autocast():
+        assert trains_in_bfloat16(x)
+        fast, plain = project(x, *linears), tuple(linear(x) for linear in linears)
+    for mine, other in zip(fast, plain, strict=True):
+        assert mine.dtype == other.dtype == torch.bfloat16
+        torch.testing.assert_close(mine, other, atol=1e-2, rtol=1e-2)
+    gradients = [torch.autograd.grad(outputs, (x, *parameters), upstream) for outputs in (fast, plain)]
+    for mine, other in zip(*gradients, strict=True):
+        assert mine.dtype == torch.float32
+        torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
+
+
+def test_without_autocast_or_gradients_projections_are_the_layers_themselves() -> None:
+    linears = [nn.Linear(12, 8), nn.Linear(12, 16)]
+    x = torch.randn(5, 12)
+    for mine, linear in zip(project(x, *linears), linears, strict=True):
+        assert torch.equal(mine, linear(x))
+    with autocast(), torch.no_grad():
+        assert not trains_in_bfloat16(x)
+        assert torch.equal(project(x, linears[0])[0], linears[0](x))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_short_attention_equals_the_textbook(causal: bool, with_bias: bool) -> None:
+    torch.manual_seed(0)
+    queries = 7 if causal else 5
+    heads = [torch.randn(3, 2, length, 8, requires_grad=True) for length in (queries, 7, 7)]
+    mask = subsequent_mask(7)[None, None] if causal else key_mask(REAL)
+    bias = AlibiPositions(2).bias(0, queries, 7) if with_bias else None
+    fast = short_attention(*heads, mask, bias)
+    plain = textbook_attention(*heads, mask, None, bias)[0].transpose(1, 2).flatten(2)
+    torch.testing.assert_close(fast, plain)
+    upstream = torch.randn_like(plain)
+    for mine, other in zip(
+        torch.autograd.grad(fast, heads, upstream), torch.autograd.grad(plain, heads, upstream), strict=True
+    ):
+        torch.testing.assert_close(mine, other)
+
+
+def test_short_attention_in_bfloat16_is_within_its_rounding() -> None:
+    torch.manual_seed(0)
+    heads = [torch.randn(2, 2, 5, 8).bfloat16().requires_grad_() for _ in range(3)]
+    with autocast():
+        fast = short_attention(*heads, None)
+    assert fast.dtype == torch.bfloat16
+    exact = textbook_attention(*(part.float() for part in heads), None)[0].transpose(1, 2).flatten(2)
+    torch.testing.assert_close(fast.float(), exact, **ROUNDED)
+    pairs = zip(*(torch.autograd.grad(out.float().square().sum(), heads) for out in (fast, exact)), strict=True)
+    for mine, other in pairs:
+        assert mine.dtype == torch.bfloat16
+        torch.testing.assert_close(mine, other, atol=5e-2, rtol=5e-2)
+
+
+@pytest.mark.parametrize("positions", [None, RotaryPositions(8), AlibiPositions(2)])
+@pytest.mark.parametrize("cross", [False, True])
+def test_multi_head_attention_is_the_same_by_either_way(positions: nn.Module | None, cross: bool) -> None:
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(16, 2, positions=None if cross else positions)
+    query = torch.randn(3, 5 if cross else 7, 16, requires_grad=True)
+    memory = torch.randn(3, 7, 16, requires_grad=True) if cross else query
+    inputs = (query, memory) if cross else (query,)
+    with autocast():
+        fast = attention(query, memory, key_mask(REAL))
+        plain = attention(query, memory, key_mask(REAL), maps=[])
+    torch.testing.assert_close(fast, plain, **ROUNDED)
+    upstream = torch.randn(fast.shape).bfloat16()
+    wanted = (*inputs, *attention.parameters())
+    for mine, other in zip(
+        torch.autograd.grad(fast, wanted, upstream), torch.autograd.grad(plain, wanted, upstream), strict=True
+    ):
+        torch.testing.assert_close(mine, other, atol=5e-2, rtol=5e-2)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])  # ReLU may turn on a last bit
+def test_a_whole_transformer_is_as_near_to_float32_as_under_plain_autocast(
+    activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model: Transformer = TransformerConfig(
+        d_model=16, num_heads=2, d_ff=32, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0, activation=activation
+    ).build(src_vocab_size=19, tgt_vocab_size=19, shared_vocab=True, pad_id=0)  # fmt: skip
+    src, tgt_in = torch.randint(4, 19, (3, 7)), torch.randint(4, 19, (3, 5))
+
+    def gradients(enabled: bool) -> Tensor:
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            logits = model(src, REAL, tgt_in)
+        logits.float().logsumexp(dim=-1).sum().backward()
+        return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
+
+    exact, fast = gradients(False), gradients(True)
+    for module in ("attention", "feedforward", "projection"):
+        monkeypatch.setattr(f"dragoman.nn.{module}.trains_in_bfloat16", lambda _: False, raising=False)
+    plain = gradients(True)
+    assert not torch.equal(fast, plain)
+    assert (fast - exact).norm() < 1.2 * (plain - exact).norm() < 0.05 * exact.norm()
