@@ -201,7 +201,7 @@ def test_a_run_that_was_never_validated_has_no_best_score(
         resume=lambda path: None,
         end=lambda: Outcome("max_steps", 5, 0, None, 1.0),
     )
-    monkeypatch.setattr(TranslationJob, "_trainer", lambda *_, **__: trainer)
+    monkeypatch.setattr(TranslationJob, "trainer", lambda *_, **__: trainer)
     monkeypatch.setattr(TranslationJob, "_is_done", lambda *_: True)
     monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")

@@ -86,6 +86,7 @@ def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
             max_tokens=min(recipe.corpus.max_tokens, training.batch_tokens - 1),
             batch_tokens=training.batch_tokens,
             micro_batches=training.micro_batches,
+            r_drop=training.r_drop,
             seed=recipe.seed,
         ),
         run_dir=Path(job.run_dir),
@@ -108,8 +109,10 @@ class RandomPairs:
         max_tokens: int,
         batch_tokens: int,
         micro_batches: int,
+        r_drop: float,
         seed: int,
     ) -> None:
+        self.r_drop = r_drop
         rng = np.random.default_rng(seed)
         src = np.exp(rng.normal(LOG_LENGTH, LOG_SPREAD, PAIRS))
         tgt = src * np.exp(rng.normal(0.0, LOG_RATIO_SPREAD, PAIRS))
