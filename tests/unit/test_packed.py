@@ -46,6 +46,17 @@ def test_a_packed_model_says_the_same(dtype: torch.dtype, close: float) -> None:
         assert torch.equal(copy.deepcopy(model)(ids), model(ids))
 
 
+def test_a_packed_model_that_changes_its_type_is_packed_anew() -> None:
+    torch.manual_seed(1)
+    model, ids = Small(), torch.randint(50, (3, 7))
+    pack(model)
+    model.to(torch.bfloat16)
+    with torch.inference_mode():
+        found = model(ids)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, model(ids).detach(), atol=5e-2, rtol=5e-2)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_row_is_the_same_whatever_stands_beside_it(dtype: torch.dtype) -> None:
     """To the last bit, from one row on: what the batching promise needs of a product."""

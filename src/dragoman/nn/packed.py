@@ -7,6 +7,7 @@ an AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights bef
 
 import copy
 import platform
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -19,18 +20,27 @@ from dragoman.nn.embeddings import OutputProjection
 class PackedLinear(nn.Linear):
     """`nn.Linear`, or an `OutputProjection`, with the same parameters and a packed copy of them.
 
-    The copy is made now: a weight that changes later is seen only where gradients are on, as there the parameters
-    themselves are used.
+    The copy is made now, and anew when the model changes its type or device: a weight that changes otherwise is seen
+    only where gradients are on, as there the parameters themselves are used.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
         self.weight, self.bias = cast(nn.Parameter, weight), cast(nn.Parameter, bias)
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        self._pack()
+
+    def _pack(self) -> None:
+        on_cpu = self.weight.device.type == "cpu"
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None) if on_cpu else None
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PackedLinear":
+        super()._apply(fn, recurse)
+        self._pack()
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
-        if torch.is_grad_enabled():
+        if self.packed is None or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
         return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], ""))
 
