@@ -48,7 +48,7 @@ def run_seed(recipe: Path, seed: int, run_dir: Path, changes: list[str]) -> dict
     about = {
         "date": f"{began:%Y-%m-%d %H:%M} UTC",
         "commit": commit,
-        "command": " ".join(["dragoman", *command]),
+        "command": " ".join(["dragoman", *command]).replace(f"{HERE}/", "speedrun/"),
         "seed": seed,
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in LIBRARIES}},
     }
