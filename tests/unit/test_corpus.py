@@ -72,7 +72,7 @@ def jsonl(path: Path) -> list[Pair]:
 )
 def test_lines_are_kept_as_they_are(write: Write, content: str, lines: list[str]) -> None:
     assert list(read_lines(write(content))) == lines
-    assert list(read_lines(write(gzip.compress(content.encode()), "text.gz"))) == lines
+    assert list(read_lines(write(gzip.compress(content.encode(, mtime=0)), "text.gz"))) == lines
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,7 +98,7 @@ def test_lines_come_back(lines: list[str]) -> None:
         (b"PK\x03\x04rest", r"text.de is a zip file"),
         (b"\xfd7zXZ\x00rest", r"text.de is a xz file"),
         (b"\x28\xb5\x2f\xfdrest", r"text.de is a zstd file"),
-        (gzip.compress(b"Hund\n"), r"text.de is gzip data: rename it to text.de.gz"),
+        (gzip.compress(b"Hund\n", mtime=0), r"text.de is gzip data: rename it to text.de.gz"),
     ],
 )
 def test_what_is_no_utf8_text_is_refused(write: Write, content: bytes, complaint: str) -> None:
