@@ -67,7 +67,7 @@ def test_20_batchings_of_1000_sentences(name: str, beam_size: int, tmp_path: Pat
     text = sentences()
     expected = translator.n_best(text)
     # A random model says little, but never with the same probability of two sentences.
-    assert len({item[0].text for item in expected}) > 100
+    assert len({item[0].text for item in expected}) > 50
     assert len({item[0].log_prob for item in expected}) > 850
     rng = random.Random(beam_size)
     same = 0
