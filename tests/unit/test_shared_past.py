@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.shared_past import BLOCK
+from dragoman.nn.attention import KeysValues
+from dragoman.nn.shared_past import BLOCK, MAX_SHARING, SharedPast
 
 VOCAB = 23
 SMALL = {"d_model": 16, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
@@ -26,7 +27,7 @@ def build(variant: dict[str, Any]) -> Transformer:
 def both_states(model: Transformer) -> tuple[Any, Any]:
     src = torch.randint(4, VOCAB, (3, 6), generator=torch.Generator().manual_seed(1))
     memory = model.encode(src, torch.ones(3, 6, dtype=torch.bool))
-    return model.start(memory), model.start_search(memory)
+    return model.start(memory), model.start_search(memory, rows_per_sentence=4)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -73,3 +74,11 @@ def test_reordering_within_sentences_moves_no_keys() -> None:
     assert moved.past[0].table is state.past[0].table
     assert moved.reorder(torch.tensor([1, 0, 3, 3, 4, 4])).past[1].table is state.past[1].table
     assert moved.reorder(torch.tensor([1, 0, 4, 4])).past[1].table is not state.past[1].table
+
+
+def test_a_wide_search_copies() -> None:
+    model = build(VARIANTS[0])
+    memory = model.encode(torch.tensor([[4, 5, 6]]), torch.ones(1, 3, dtype=torch.bool))
+    narrow, wide = (model.start_search(memory, rows) for rows in (MAX_SHARING, MAX_SHARING + 1))
+    assert all(isinstance(layer, SharedPast) for layer in narrow.past)
+    assert all(isinstance(layer, KeysValues) for layer in wide.past)

@@ -132,6 +132,12 @@ def beam_for(config: DecodingConfig, terms: Terms) -> int:
     return max(config.beam_size, 2 * (1 + sum(map(len, terms))))
 
 
+def rows_for(config: DecodingConfig, terms: Sequence[Terms]) -> int:
+    """Rows of the model's batch that each of these sentences has, as many as the widest beam of them needs."""
+    widest = max(beam_for(config, of_sentence) for of_sentence in terms)
+    return math.ceil(widest / ROW_MULTIPLE) * ROW_MULTIPLE
+
+
 class Sentence:
     """The search for one sentence: its hypotheses and its terms. Its rows in the model's batch are `alive`'s places."""
 
@@ -248,8 +254,7 @@ def constrained_search(
     ]
     for sentence in sentences:
         sentence.limit = min(sentence.limit, model.max_target_length or sentence.limit)
-    widest = max(sentence.width for sentence in sentences)
-    rows_per_slot = math.ceil(widest / ROW_MULTIPLE) * ROW_MULTIPLE
+    rows_per_slot = rows_for(config, terms)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
     slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare)
 

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.decoding.base import ROW_MULTIPLE, DecodingConfig, Hypothesis, Specials, padded
+from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
 from dragoman.decoding.beam import beam_search
-from dragoman.decoding.constrained import Terms, constrained_search
+from dragoman.decoding.constrained import Terms, constrained_search, rows_for
 from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.rules import Rule
@@ -57,12 +57,12 @@ def search(
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
-    rows_per_slot = ROW_MULTIPLE if terms is not None else config.num_candidates
+    rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
     num_slots = padded(batch, rows_per_slot)
     was_training = model.training
     model.eval()
     try:
-        state = model.start_search(model.encode(src[rows], src_mask[rows]))
+        state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot)
         if num_slots < len(rows):
             state = state.reorder(torch.arange(num_slots, device=src.device))
         spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)

@@ -49,8 +49,9 @@ class Ensemble(Seq2SeqModel):
     def start(self, memory: tuple[Any, ...]) -> EnsembleState:
         return EnsembleState(tuple(model.start(part) for model, part in zip(self._each(), memory, strict=True)))
 
-    def start_search(self, memory: tuple[Any, ...]) -> EnsembleState:
-        return EnsembleState(tuple(model.start_search(part) for model, part in zip(self._each(), memory, strict=True)))
+    def start_search(self, memory: tuple[Any, ...], rows_per_sentence: int) -> EnsembleState:
+        begun = (model.start_search(part, rows_per_sentence) for model, part in zip(self._each(), memory, strict=True))
+        return EnsembleState(tuple(begun))
 
     def step(
         self, prev: Int[Tensor, " rows"], state: EnsembleState

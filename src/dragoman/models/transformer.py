@@ -20,7 +20,7 @@ from dragoman.models.blocks import (
 from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.masks import key_mask, subsequent_mask
-from dragoman.nn.shared_past import SharedPast
+from dragoman.nn.shared_past import MAX_SHARING, SharedPast
 
 
 @settings
@@ -155,8 +155,10 @@ class Transformer(Seq2SeqModel):
             memory_mask=key_mask(memory.mask),
         )
 
-    def start_search(self, memory: TransformerMemory) -> TransformerState:
+    def start_search(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:
         state = self.start(memory)
+        if rows_per_sentence > MAX_SHARING:
+            return state
         return replace(
             state, past=tuple(SharedPast.empty(layer) for layer in state.past if isinstance(layer, KeysValues))
         )

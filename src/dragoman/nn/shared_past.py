@@ -3,8 +3,8 @@
 `KeysValues` is the cache that a reader should see first: a row for each hypothesis, copied when hypotheses change
 places and again when it grows. Here all hypotheses of a sentence write into one table, each step into its next slots,
 and a mask says for each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention
-looks at more keys (those of the other hypotheses, masked): with a beam of 5 that costs less than the copies in bfloat16
-and as much in float32; with one of 32 it costs more (docs/log.md).
+looks at more keys (those of the other hypotheses, masked): up to MAX_SHARING of them that costs less than the copies in
+bfloat16 and as much in float32 (docs/log.md).
 """
 
 import math
@@ -16,6 +16,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.nn.attention import KeysValues, MultiHeadAttention
+
+MAX_SHARING = 8
+"""Hypotheses of a sentence. With more of them it is cheaper to copy."""
 
 BLOCK = 8
 """Steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
