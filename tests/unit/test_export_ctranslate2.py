@@ -504,6 +504,22 @@ def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(list((run / "engines").iterdir())) == 2
 
 
+def test_an_engine_of_int8_weights_is_kept_beside_the_exact_one(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    engine(run, "ctranslate2", translator)
+    small = engine(run, "ctranslate2", translator, quantize="int8")
+    assert isinstance(small, target.CTranslate2Engine)
+    assert str(small.runtime.compute_type).startswith("int8")
+    assert len({path.name.rsplit("-", 1)[0] for path in (run / "engines").iterdir()}) == 2
+
+
+def test_int8_is_asked_of_the_engine_alone(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "translate", str(run), "--precision", "int8") == 2
+    assert "--engine ctranslate2 alone" in capsys.readouterr().err
+
+
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["dragoman", *arguments])
     with pytest.raises(SystemExit) as stopped:

@@ -95,11 +95,14 @@ def export(
                 path.rmdir()
 
 
-def engine(run: str | Path, name: str, translator: Translator, which: str = "best") -> Translator:
+def engine(
+    run: str | Path, name: str, translator: Translator, which: str = "best", quantize: str | None = None
+) -> Translator:
     """`translator`, the run's own, with the search of another runtime.
 
     The run is converted on first use and kept in RUN/engines, under a name that follows from the checkpoint, once it
-    has translated held-out text as the run does. Raises DragomanError as `export` does.
+    has translated held-out text as the run does; with `quantize` ("int8") as well as the run does. Raises DragomanError
+    as `export` does.
     """
     if name not in ENGINES:
         raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
@@ -110,11 +113,14 @@ def engine(run: str | Path, name: str, translator: Translator, which: str = "bes
         raise DragomanError(f"--glossary: {name} does not search for terms: translate without --engine {name}")
     if next(translator.model.parameters()).dtype != torch.float32:
         raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
-    folder = run_dir / "engines" / f"{name}-{_identity(checkpoint.select(run_dir, which))}"
+    kind = name if quantize is None else f"{name}-{quantize}"
+    folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
     if not folder.is_dir():
+        # Equality shows in a few sentences; what quantization costs in BLEU does not.
+        sentences = SENTENCES_OF_ENGINE if quantize is None else SENTENCES
         with locked(folder.parent):
             say(f"{folder}: converting this checkpoint, once")
-            export(run_dir, name, folder, which=which, sentences=SENTENCES_OF_ENGINE)
+            export(run_dir, name, folder, quantize=quantize, which=which, sentences=sentences)
     loaded: Translator = module.load(folder, translator)
     return loaded
 
