@@ -3,7 +3,8 @@
     python benchmarks/translation.py --run RUN --src test.en [--forced] [--beam-size 5] [--passes 3] ENGINE ...
 
 ENGINE is NAME or NAME:PRECISION: `dragoman` (PyTorch; float32, bfloat16), `engine` (our `--engine ctranslate2`),
-`direct` (CTranslate2 called directly; float32, int8, ...), `huggingface` (transformers' `generate` on our export;
+`direct` (CTranslate2 called directly; float32, int8, ...), `exact` (the same, asked for all hypotheses that our search
+would have looked at, so that the output is ours), `huggingface` (transformers' `generate` on our export;
 float32, bfloat16). Each pass of each engine is a process of its own, the engines alternating; what is timed is text
 to text, after one batch that does not count, without loading the model.
 
@@ -26,10 +27,12 @@ from typing import Any
 import torch
 
 from dragoman import export
+from dragoman.data.batch import WIDTH_MULTIPLE
+from dragoman.data.plan import BatchPlan
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.packed import pack
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from dragoman.translator import Translator, build_model
 
 FORCED_TOKENS = 20
@@ -78,6 +81,59 @@ def direct(options: argparse.Namespace, precision: str, folder: Path) -> Callabl
         return [tokenizer.tgt.decode([ids[piece] for piece in item.hypotheses[0]]) for item in found]
 
     ids = {piece: i for i, piece in enumerate(tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size)))}
+    return translate
+
+
+def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
+    """CTranslate2's `translate_batch` on batches of one width, on to the longest length that is allowed: nothing that
+    it has not looked at can score better. What one would write by hand for our output."""
+    import ctranslate2
+
+    translator = translator_of(options, "float32")
+    export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
+    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    tokenizer, decoding = translator.tokenizers, translator.decoding
+    pieces_of = tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size))
+    ids = {piece: i for i, piece in enumerate(pieces_of)}
+    banned = [PAD_ID, BOS_ID, UNK_ID]
+
+    def best(answer: Any, limit: int) -> list[int]:
+        scored = [
+            (log_prob / decoding.length_penalty.divisor(len(pieces)), [ids[piece] for piece in pieces])
+            for pieces, log_prob in zip(answer.hypotheses, answer.scores, strict=True)
+            if len(pieces) <= limit
+        ]
+        ended = [item for item in scored if item[1][-1] == EOS_ID and not set(banned) & set(item[1])]
+        return max(ended or scored)[1]
+
+    def translate(sentences: Sequence[str]) -> list[str]:
+        encoded = [tokenizer.src.encode(sentence) for sentence in sentences]
+        limits = [int(decoding.max_length_ratio * (len(row) + 1)) + decoding.max_length_extra for row in encoded]
+        jobs = []
+        for rows in BatchPlan.even_batches([len(row) for row in encoded], 1024, WIDTH_MULTIPLE):
+            longest = max(limits[row] for row in rows)
+            answers = runtime.translate_batch(
+                [tokenizer.src.pieces(encoded[row]) for row in rows],
+                asynchronous=True,
+                beam_size=decoding.beam_size,
+                num_hypotheses=decoding.beam_size * longest if decoding.beam_size > 1 else 1,
+                patience=longest,
+                length_penalty=1e-30,  # scores are bare log probabilities
+                end_token=[EOS_ID, *banned],
+                return_end_token=True,
+                max_input_length=0,
+                max_decoding_length=longest,
+                min_decoding_length=decoding.min_length,
+                return_scores=True,
+            )
+            jobs.append((rows, answers))
+        results = [""] * len(sentences)
+        for rows, answers in jobs:
+            for row, answer in zip(rows, answers, strict=True):
+                written = [i for i in best(answer.result(), limits[row]) if i != EOS_ID]
+                results[row] = tokenizer.tgt.decode(written)
+        return results
+
     return translate
 
 
@@ -181,6 +237,7 @@ ENGINES: dict[str, Callable[[argparse.Namespace, str, Path], Callable[[Sequence[
     "dragoman": dragoman,
     "engine": engine,
     "direct": direct,
+    "exact": exact,
     "huggingface": huggingface,
 }
 

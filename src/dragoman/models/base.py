@@ -64,8 +64,8 @@ class Seq2SeqModel(nn.Module, ABC):
         """The state before the first token: one row for each sentence of `memory`."""
 
     def start_search(self, memory: Any, rows_per_sentence: int) -> DecoderState:
-        """The state that a search with so many hypotheses a sentence begins with, one row for each sentence as yet: that
-        of `start`, unless a family has one that is cheaper to reorder."""
+        """The state that a search with so many hypotheses a sentence begins with, as yet one row for each sentence:
+        that of `start`, unless a family has one that is cheaper to reorder."""
         return self.start(memory)
 
     @abstractmethod
