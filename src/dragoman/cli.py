@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli_bench import bench
+from dragoman.cli_diversify import diversify
 from dragoman.cli_doctor import doctor
 from dragoman.cli_export import export
 from dragoman.cli_inspect import inspect_app
@@ -327,6 +328,7 @@ def evaluate(
 
 app.command()(export)
 app.command()(doctor)
+app.command()(diversify)
 app.command()(bench)
 
 

@@ -1,0 +1,134 @@
+"""More pairs out of a corpus: which are written, and that nothing half done is left."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import cli
+from dragoman import diversify as module
+from dragoman.diversify import diversify
+from dragoman.errors import DragomanError
+from dragoman.text.corpus import FilesSource
+
+
+class Stub:
+    """A translator that does `change` to each line."""
+
+    def __init__(self, change: Callable[[str], str], languages: tuple[str, str] = ("en", "de")) -> None:
+        self.change, self.languages = change, languages
+
+    def translate(self, lines: list[str]) -> list[str]:
+        return [self.change(line) for line in lines]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> FilesSource:
+    (tmp_path / "train.en").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (tmp_path / "train.de").write_text("eins\nzwei\ndrei\n", encoding="utf-8")
+    return FilesSource(src=str(tmp_path / "train.en"), tgt=str(tmp_path / "train.de"))
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stub]:
+    """Runs by name, in the place of run directories."""
+    found: dict[str, Stub] = {}
+
+    class Loaded:
+        @staticmethod
+        def load(run: Path, **options: Any) -> Stub:
+            return found[str(run)]
+
+    monkeypatch.setattr(module, "Translator", Loaded)
+    return found
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_each_translation_stands_beside_what_it_was_made_from(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    runs["f1"], runs["f2"] = Stub(lambda line: f"{line}-f"), Stub(lambda line: f"{line}-g")
+    runs["b"] = Stub(lambda line: f"{line}-b", ("de", "en"))
+    found = diversify(source, tmp_path / "out", forward=["f1", "f2"], backward=["b"])
+    assert lines(found.src) == ["one", "two", "three", *["one", "two", "three"] * 2, "eins-b", "zwei-b", "drei-b"]
+    assert lines(found.tgt) == [
+        *["eins", "zwei", "drei", "one-f", "two-f", "three-f", "one-g", "two-g", "three-g", "eins", "zwei", "drei"]
+    ]
+    assert (found.src.name, found.tgt.name) == ("train.en", "train.de")
+    assert (found.pairs, found.added) == (3, {"f1": 3, "f2": 3, "b": 3})
+
+
+def test_what_is_there_already_or_blank_is_not_added(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    runs["f1"] = Stub({"one": "eins", "two": "", "three": "drittens"}.__getitem__)
+    runs["f2"] = Stub({"one": "ein", "two": "zwei", "three": "drittens"}.__getitem__)
+    found = diversify(source, tmp_path / "out", forward=["f1", "f2"])
+    assert found.added == {"f1": 1, "f2": 1}
+    assert list(zip(lines(found.src), lines(found.tgt), strict=True))[3:] == [("three", "drittens"), ("one", "ein")]
+
+
+@pytest.mark.parametrize(
+    ("second", "told"), [(("de", "en"), "from de to en"), (("en", "fr"), "from en to fr")], ids=["turned", "other"]
+)
+def test_runs_between_other_languages_are_refused(
+    second: tuple[str, str], told: str, source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    runs["f1"], runs["f2"] = Stub(str.upper), Stub(str.upper, second)
+    with pytest.raises(DragomanError, match=f"f2: translates {told}"):
+        diversify(source, tmp_path / "out", forward=["f1", "f2"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_half_done_is_left(source: FilesSource, runs: dict[str, Stub], tmp_path: Path) -> None:
+    def broken(line: str) -> str:
+        raise KeyboardInterrupt
+
+    runs["f1"] = Stub(broken)
+    with pytest.raises(KeyboardInterrupt):
+        diversify(source, tmp_path / "new" / "out", forward=["f1"])
+    assert not (tmp_path / "new" / "out").exists()
+
+
+def test_a_folder_that_holds_something_stays_as_it_is(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    with pytest.raises(DragomanError, match="is there already"):
+        diversify(source, tmp_path, forward=["f1"])
+    with pytest.raises(DragomanError, match="--forward RUN"):
+        diversify(source, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.de", "train.en"]
+
+
+def test_two_files_of_one_name_get_two(runs: dict[str, Stub], tmp_path: Path) -> None:
+    paths = []
+    for language, text in (("en", "one\n"), ("de", "eins\n")):
+        folder = tmp_path / language
+        folder.mkdir()
+        (folder / "train.txt").write_text(text, encoding="utf-8")
+        paths.append(str(folder / "train.txt"))
+    runs["f1"] = Stub(str.upper)
+    found = diversify(FilesSource(src=paths[0], tgt=paths[1]), tmp_path / "out", forward=["f1"])
+    assert (found.src.name, found.tgt.name) == ("src-train.txt", "tgt-train.txt")
+
+
+def test_on_the_command_line(
+    source: FilesSource,
+    runs: dict[str, Stub],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs["f1"] = Stub(str.upper)
+    out = str(tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["dragoman", "diversify", source.src, source.tgt, "--forward", "f1", "-o", out])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    told = capsys.readouterr()
+    assert (stopped.value.code or 0, told.out) == (0, "")
+    assert "6 pairs: 3 of the corpus, 3 by f1" in told.err
