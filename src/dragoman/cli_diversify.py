@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli_options import BeamSize, Device, given, precision_given
+from dragoman.cli_options import BeamSize, Device, Precision, given, precision_given
 from dragoman.progress import say
 
 
@@ -20,9 +20,7 @@ def diversify(
         list[Path] | None, typer.Option(help="Run that translates the target side; repeat for more.")
     ] = None,
     beam_size: BeamSize = None,
-    precision: Annotated[
-        str, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs.")
-    ] = "float32",
+    precision: Precision = None,
     device: Device = "auto",
 ) -> None:
     """Add to a parallel corpus what your own runs make of each of its sides, to train a better model on all of it.

@@ -16,7 +16,10 @@ from typing import Any, Literal
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.corpus import FilesSource, read_pairs
-from dragoman.translator import STREAM_LINES, Translator, in_chunks
+from dragoman.translator import STREAM_LINES, Translator, in_chunks, read_run
+
+Side = Literal["src", "tgt"]
+"""Of a pair: the one that a model reads here."""
 
 
 @dataclass
@@ -55,8 +58,9 @@ def diversify(
         names = [f"src-{names[0]}", f"tgt-{names[1]}"]
     result = Diversified(out / names[0], out / names[1])
     result.pairs = sum(1 for _ in read_pairs(source))
-    runs: list[tuple[Literal["src", "tgt"], Path]] = [("src", Path(run)) for run in forward]
+    runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
     runs += [("tgt", Path(run)) for run in backward]
+    _require_same_languages(runs)
     made = not out.exists()
     try:
         with writing(out), ExitStack() as stack:
@@ -68,19 +72,8 @@ def diversify(
             for pair in read_pairs(source):
                 seen.add(_hash(pair.src, pair.tgt))
                 _write(files, pair.src, pair.tgt)
-            languages = None
             for number, (side, run) in enumerate(runs, start=1):
-                translator = Translator.load(run, **options)
-                if translator.languages is not None:
-                    reads, writes = translator.languages if side == "src" else reversed(translator.languages)
-                    languages = languages or (reads, writes)
-                    if languages != (reads, writes):
-                        raise DragomanError(
-                            f"{run}: translates from {translator.languages[0]} to {translator.languages[1]}; the pairs "
-                            f"are {languages[0]} and {languages[1]}: --forward runs read the source side, --backward "
-                            "runs the target side"
-                        )
-                added = 0
+                translator, added = Translator.load(run, **options), 0
                 with Progress(f"run {number} of {len(runs)}", result.pairs) as bar:
                     for src, tgt in _pairs_of(translator, source, side):
                         bar.advance()
@@ -98,7 +91,22 @@ def diversify(
     return result
 
 
-def _pairs_of(translator: Translator, source: FilesSource, side: Literal["src", "tgt"]) -> Iterator[tuple[str, str]]:
+def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
+    """Raises DragomanError unless all runs are between the same two languages, each from its own side."""
+    first: tuple[str, str] | None = None
+    for side, run in runs:
+        corpus = read_run(run, "translation").get("corpus", {})
+        reads, writes = str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))
+        pair = (reads, writes) if side == "src" else (writes, reads)
+        first = first or pair
+        if pair != first:
+            raise DragomanError(
+                f"{run}: translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: --forward "
+                "runs read the source side, --backward runs the target side"
+            )
+
+
+def _pairs_of(translator: Translator, source: FilesSource, side: Side) -> Iterator[tuple[str, str]]:
     """The pairs of a corpus, each with the other side than `side` as `translator` would write it."""
     for chunk in in_chunks((getattr(pair, side) for pair in read_pairs(source)), STREAM_LINES):
         for text, translation in zip(chunk, translator.translate(chunk), strict=True):
