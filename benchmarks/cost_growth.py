@@ -26,6 +26,7 @@ from dragoman import recipe as recipes
 from dragoman.bench import commit
 from dragoman.bench.batches import RandomPairs, subject
 from dragoman.data.plan import BatchPlan
+from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.nn.packed import pack
 from dragoman.recipe.job import machine_name
@@ -78,7 +79,7 @@ def trained(trainer: Trainer) -> float:
 def translated(model: Any, length: int, vocab_size: int) -> float:
     """Microseconds of greedy search for each token written, `length` of them for a source of as many."""
     torch.manual_seed(1)
-    src = torch.randint(len(SPECIALS), vocab_size, (TRANSLATED_TOKENS // length, length))
+    src = torch.randint(len(SPECIALS), vocab_size, (max(ROW_MULTIPLE, TRANSLATED_TOKENS // length), length))
     config = DecodingConfig(beam_size=1, min_length=length - 1, max_length_ratio=1.0, max_length_extra=0)
 
     def work(turn: int) -> int:

@@ -103,6 +103,8 @@ def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable
             for pieces, log_prob in zip(answer.hypotheses, answer.scores, strict=True)
             if len(pieces) <= limit
         ]
+        if not scored:  # greedy search that went on beyond what this sentence may have
+            return [ids[piece] for piece in answer.hypotheses[0]][:limit]
         ended = [item for item in scored if item[1][-1] == EOS_ID and not set(banned) & set(item[1])]
         return max(ended or scored)[1]
 

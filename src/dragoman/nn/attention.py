@@ -15,6 +15,10 @@ from dragoman.nn.projection import project, trains_in_bfloat16
 from dragoman.nn.short_attention import SHORT, short_attention
 
 
+LONG = 1024
+"""Keys from which on training in bfloat16 on a CPU takes the fused attention."""
+
+
 def textbook_attention(
     query: Float[Tensor, "batch num_heads query_len d_head"],
     key: Float[Tensor, "batch num_kv_heads key_len d_head"],
@@ -192,7 +196,7 @@ class MultiHeadAttention(nn.Module):
         heads = self.positions.rotate(self.split_heads(self.query_proj(query)), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
-        if maps is not None or self._prefers_textbook(heads):
+        if maps is not None or self._prefers_textbook(heads, memory.length):
             context, weights = textbook_attention(heads, memory.key, memory.value, mask, self.dropout, bias)
             if maps is not None:
                 maps.append(weights)
@@ -227,12 +231,13 @@ class MultiHeadAttention(nn.Module):
     def split_heads(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)
 
-    def _prefers_textbook(self, query: Tensor) -> bool:
+    def _prefers_textbook(self, query: Tensor, key_len: int) -> bool:
         if query.device.type != "cpu":
             return False
         if torch.is_grad_enabled():
-            # The fused kernel's bf16 backward on the CPU is several times slower for short sentences (docs/log.md).
-            return query.dtype == torch.bfloat16
+            # The fused kernel's bf16 backward on the CPU is several times slower, but for very long sentences, whose
+            # weights the textbook's would hold (docs/log.md).
+            return query.dtype == torch.bfloat16 and key_len < LONG
         # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so
         # on the rest of the batch; it is the slower one there anyway.
         return query.size(2) < 64
