@@ -130,7 +130,8 @@ def draw(found: dict[str, dict[int, Row]], path: Path) -> None:
     with matplotlib.rc_context(plots.STYLE):
         figure = Figure(figsize=(12.0, 3.4), layout="constrained")
         for axes, (kind, rows) in zip(figure.subplots(1, 3), found.items(), strict=True):
-            for name, color, marker in zip(next(iter(rows.values())), (plots.TRAIN, plots.VALID), "os", strict=True):
+            for name in next(iter(rows.values())):
+                color, marker = (plots.TRAIN, "o") if name == TRAIN else (plots.VALID, "s")
                 values = [row[name] for row in rows.values()]
                 axes.plot(list(rows), values, color=color, marker=marker, markersize=4, linewidth=1.3, label=name)
             axes.set_xscale("log", base=10 if kind == "corpus" else 2)
