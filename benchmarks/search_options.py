@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--ref", type=Path, required=True)
     parser.add_argument("--tokenize", default="auto")
     parser.add_argument("--lang", default="de")
+    parser.add_argument("--only", default="", help="rows whose name holds this")
     options = parser.parse_args()
     src, ref = list(read_lines(options.src)), list(read_lines(options.ref))
     one = Translator.load(options.run)
@@ -76,7 +77,7 @@ def main() -> None:
     print(f"{len(src):,} sentences, {len(wanted.targets):,} of them with a term")
     print("| search | BLEU | chrF | seconds | terms written |")
     print("|---|---|---|---|---|")
-    for name, translator in rows:
+    for name, translator in [row for row in rows if options.only in row[0]]:
         started = time.monotonic()
         found = translator.translate(src)
         seconds = time.monotonic() - started

@@ -82,4 +82,4 @@ def draw(logits: Float[Tensor, "rows vocab"], where: Float[Tensor, " rows"]) -> 
     tensor([0, 2, 2, 3])
     """
     sums = logits.softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
-    return (sums <= where[:, None] * sums[:, -1:]).sum(dim=-1)
+    return torch.searchsorted(sums, where[:, None] * sums[:, -1:], right=True)[:, 0]
