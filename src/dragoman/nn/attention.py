@@ -14,7 +14,6 @@ from dragoman.nn.positions import AttentionPositions
 from dragoman.nn.projection import project, trains_in_bfloat16
 from dragoman.nn.short_attention import SHORT, short_attention
 
-
 LONG = 1024
 """Keys from which on training in bfloat16 on a CPU takes the fused attention."""
 
