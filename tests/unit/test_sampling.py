@@ -272,3 +272,21 @@ def test_nothing_to_continue_and_a_model_that_diverged() -> None:
 def test_settings_without_meaning_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(DragomanError, match=next(iter(wrong))):
         parse(SamplingConfig, wrong)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.999])
+def test_a_nucleus_is_the_same_wherever_it_is_looked_for(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sharp rows, flat ones, ties at the edge and rows with -inf: among the likeliest eight, or among all."""
+    rng = torch.Generator().manual_seed(1)
+    sharp, flat = 4 * torch.randn(40, 50, generator=rng), 0.01 * torch.randn(40, 50, generator=rng)
+    tied = torch.randint(0, 4, (40, 50), generator=rng).float()
+    some = torch.randn(40, 50, generator=rng).masked_fill(torch.rand(40, 50, generator=rng) < 0.8, -math.inf)
+    some[:, 0] = 0.0
+    rows = torch.cat([sharp, flat, tied, some, torch.zeros(2, 50)]).double()
+    monkeypatch.setattr(draw_module, "LIKELIEST", 50)
+    expected = keep_top_p(rows, p)
+    monkeypatch.setattr(draw_module, "LIKELIEST", 8)
+    assert torch.equal(keep_top_p(rows, p), expected)
+    kept = (expected > -math.inf).sum(dim=1)
+    assert bool((kept < 8).any())
+    assert p < 0.5 or bool((kept > 8).any())

@@ -9,10 +9,15 @@ import math
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.config import Field, settings
+
+LIKELIEST = 256
+"""Tokens of a row among which a nucleus is looked for first."""
+MARGIN = 1e-9
+"""What the sum of probabilities may be off by, generously."""
 
 
 @settings
@@ -52,10 +57,28 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
     >>> keep_top_p(torch.tensor([[0.125, 0.5, 0.25, 0.125]]).log(), 0.75).exp()
     tensor([[0.0000, 0.5000, 0.2500, 0.0000]])
     """
-    ordered, ids = logits.sort(dim=-1, descending=True, stable=True)
-    probs = ordered.softmax(dim=-1, dtype=torch.float64)
-    outside = probs.cumsum(dim=-1) - probs >= p
-    return logits.masked_fill(torch.zeros_like(outside).scatter(1, ids, outside), -math.inf)
+    probs = logits.softmax(dim=-1, dtype=torch.float64)
+    inside = torch.zeros_like(logits, dtype=torch.bool)
+    wide = torch.ones(len(logits), dtype=torch.bool, device=logits.device)  # rows whose nucleus may have any size
+    if logits.size(1) > LIKELIEST:
+        # A nucleus is mostly small, and to sort a whole vocabulary takes most of the time that drawing takes.
+        top, ids = logits.topk(LIKELIEST, dim=-1)
+        above = top > top[:, -1:]  # all that are as likely as these are here
+        wide = probs.gather(1, ids).masked_fill(~above, 0.0).sum(dim=-1) < p + MARGIN
+        ids = ids.sort(dim=-1).values
+        inside.scatter_(1, ids, _in_nucleus(logits.gather(1, ids), probs.gather(1, ids), p))
+    if bool(wide.any()):
+        inside[wide] = _in_nucleus(logits[wide], probs[wide], p)
+    return logits.masked_fill(~inside, -math.inf)
+
+
+def _in_nucleus(
+    logits: Float[Tensor, "rows tokens"], probs: Float[Tensor, "rows tokens"], p: float
+) -> Bool[Tensor, "rows tokens"]:
+    """Which of these tokens, in the order of their ids, are in the nucleus. All that is likelier is among them."""
+    order = logits.sort(dim=-1, descending=True, stable=True).indices
+    ordered = probs.gather(1, order)
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, ordered.cumsum(dim=-1) - ordered < p)
 
 
 def filtered(logits: Float[Tensor, "rows vocab"], config: DrawConfig) -> Float[Tensor, "rows vocab"]:
