@@ -18,8 +18,9 @@ from dragoman.data.plan import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.constrained import Terms
 from dragoman.decoding.rules import BeginWith
-from dragoman.decoding.search import DecodingConfig, Hypothesis, default_max_lengths, search
-from dragoman.device import pick_device, side_by_side
+from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
+from dragoman.decoding.together import Search
+from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.glossary import HELD, Glossary
 from dragoman.mbr import expected_utility
@@ -204,24 +205,20 @@ class Translator:
             for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
         batches.reverse()  # the longest sentences first, so that no thread is left with them at the end
-        was_training = self.model.training
-        self.model.eval()  # once for all of them: no search may put dropout back while another one is under way
-        try:
-            searched = side_by_side(lambda rows: self._search_batch([parts[row] for row in rows]), batches, self.device)
-        finally:
-            self.model.train(was_training)
+        searches = [self._begin([parts[row] for row in rows]) for rows in batches]
+        searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
             for row, found in zip(rows, of_batch, strict=True):
                 results[row] = found
         return results
 
-    def _search_batch(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def _begin(self, parts: Sequence[Part]) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
         decoding = self.decoding
         if decoding.mbr != "none":
             decoding = replace(decoding, n_best=decoding.num_candidates)
-        return search(
+        return begin(
             self.model,
             src.to(self.device),
             src_mask.to(self.device),

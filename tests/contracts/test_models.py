@@ -79,6 +79,30 @@ def logits_of(model: Seq2SeqModel, batch: Batch) -> torch.Tensor:
     return model(batch.src, batch.src_mask, batch.tgt_in)
 
 
+@torch.inference_mode()
+def test_states_of_unlike_lengths_take_a_step_together(build: Any) -> None:
+    """As each would by itself: what was read, how much was written, how many rows there are may all differ."""
+    model, rng = build().eval(), torch.Generator().manual_seed(3)
+    states, prevs = [], []
+    for sentences, width, beam, steps in ((2, 8, 4, 0), (8, 16, 1, 3), (4, 5, 2, 11)):
+        src = torch.randint(4, VOCAB, (sentences, width), generator=rng)
+        src_mask = torch.arange(width) < torch.randint(1, width + 1, (sentences, 1), generator=rng)
+        state = model.start_search(model.encode(src, src_mask), beam)
+        state = state.reorder(torch.arange(sentences).repeat_interleave(beam))
+        for _ in range(steps):
+            _, state = model.step(torch.randint(4, VOCAB, (sentences * beam,), generator=rng), state)
+        states.append(state)
+        prevs.append(torch.randint(4, VOCAB, (sentences * beam,), generator=rng))
+    apart = [model.step(prev, state) for prev, state in zip(prevs, states, strict=True)]
+    for _ in range(2):
+        together = model.step_together(prevs, states)
+        for (expected, _), (found, _) in zip(apart, together, strict=True):
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        prevs = [found.argmax(dim=-1) for found, _ in together]
+        states = [state for _, state in together]
+        apart = [model.step(prev, state) for prev, (_, state) in zip(prevs, apart, strict=True)]
+
+
 def test_step_equals_decode_at_every_position(build: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
     with torch.no_grad():

@@ -114,11 +114,11 @@ def test_several_new_positions_at_once(cross_attention: bool, position: dict[str
     memory, mask = torch.randn(2, 5, 16), key_mask(torch.arange(5) < torch.tensor([[5], [3]]))
     causal, of_sentences = subsequent_mask(6)[None, None], [0, 0, 1, 1]
     wide = (memory[of_sentences], mask[of_sentences]) if cross_attention else ()
-    seen = {"memory": layer.project_memory(memory), "memory_mask": mask} if cross_attention else {}
+    memories = [(layer.project_memory(memory), mask)] if cross_attention else []
     at_once = layer(x, causal, *wide)
     nothing = layer.self_attention.project_keys_values(x[:, :0])
-    first, past = layer.step(x[:, :4], nothing, causal[:, :, :4, :4], **seen)
-    rest, past = layer.step(x[:, 4:], past, causal[:, :, 4:], **seen)
+    first, pasts = layer.step(x[:, :4], [nothing], causal[:, :, :4, :4], memories)
+    rest, [past] = layer.step(x[:, 4:], pasts, causal[:, :, 4:], memories)
     assert past.key.shape == (4, 2, 6, 4)
     torch.testing.assert_close(torch.cat([first, rest], dim=1), at_once, atol=1e-5, rtol=1e-5)
 

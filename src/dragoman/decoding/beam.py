@@ -59,7 +59,8 @@ from dragoman.decoding.base import (
     divisors,
 )
 from dragoman.decoding.rules import Rule
-from dragoman.models.base import DecoderState, Seq2SeqModel
+from dragoman.decoding.together import Search
+from dragoman.models.base import DecoderState
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,13 @@ class Finished:
 
 
 def beam_search(
-    model: Seq2SeqModel,
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
     spare: int = 0,
     rules: Sequence[Rule] = (),
-) -> list[list[Hypothesis]]:
+) -> Search:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `spare` rows hold none.
 
     A sentence with a finished hypothesis returns finished ones only, be they fewer than n_best; one that has none when
@@ -113,7 +113,7 @@ def beam_search(
     divisor = divisors(config.length_penalty, max_lengths, longest)
 
     for length in range(1, longest + 1):
-        logits, state = model.step(beams.prefixes[:, :, -1].flatten(), state)
+        logits, state = yield beams.prefixes[:, :, -1].flatten(), state
         # At most one continuation of a prefix ends in </s>, so beam + 1 of each are enough to go on with `beam`.
         banned, prefixes = banned_ids(config, specials, length), beams.prefixes.flatten(0, 1)
         log_probs, ids = best_tokens(logits, beam + 1, banned, rules, prefixes, slots.of_rows())

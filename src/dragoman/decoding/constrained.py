@@ -35,8 +35,9 @@ from dragoman.decoding.base import (
     check_finite,
 )
 from dragoman.decoding.rules import Rule, Step
+from dragoman.decoding.together import Search
 from dragoman.errors import DragomanError
-from dragoman.models.base import DecoderState, Seq2SeqModel
+from dragoman.models.base import DecoderState
 
 Terms = tuple[tuple[int, ...], ...]
 """What one translation must hold, each term at a place of its own; a term that stands twice must be held twice."""
@@ -228,7 +229,6 @@ class Sentence:
 
 
 def constrained_search(
-    model: Seq2SeqModel,
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
@@ -237,12 +237,13 @@ def constrained_search(
     rules: Sequence[Rule],
     terms: Sequence[Terms],
     glue: Bool[Tensor, " vocab"] | None = None,
-) -> list[list[Hypothesis]]:
+    max_target_length: int | None = None,
+) -> Search:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; each holds all of its terms.
 
     `terms` has one entry for each sentence; the last `spare` rows of `state` hold no sentence. The width of a
     sentence's beam follows from its own terms (`beam_for`), and its `max_lengths` grow by the length of the terms.
-    `glue`: the tokens that would go on with a word; none of them follows a term.
+    `glue`: the tokens that would go on with a word; none of them follows a term. `max_target_length`: the model's.
 
     Raises DragomanError when the model's logits are not numbers, or a rule or the model's longest target leave no room
     for a term.
@@ -253,7 +254,7 @@ def constrained_search(
         for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - spare], strict=True)
     ]
     for sentence in sentences:
-        sentence.limit = min(sentence.limit, model.max_target_length or sentence.limit)
+        sentence.limit = min(sentence.limit, max_target_length or sentence.limit)
     rows_per_slot = rows_for(config, terms)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
     slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare)
@@ -264,7 +265,7 @@ def constrained_search(
             if number >= 0:
                 ids = torch.tensor([prefix.ids for prefix in sentences[number].alive], device=device)
                 prefixes[slot, : len(ids)] = ids
-        logits, state = model.step(prefixes[:, :, -1].flatten(), state)
+        logits, state = yield prefixes[:, :, -1].flatten(), state
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         for rule in rules:
             rule(Step(log_probs, prefixes.flatten(0, 1), slots.of_rows()))

@@ -17,18 +17,18 @@ from dragoman.decoding.base import (
     divisors,
 )
 from dragoman.decoding.rules import Rule
-from dragoman.models.base import DecoderState, Seq2SeqModel
+from dragoman.decoding.together import Search
+from dragoman.models.base import DecoderState
 
 
 def greedy_search(
-    model: Seq2SeqModel,
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
     specials: Specials,
     spare: int = 0,
     rules: Sequence[Rule] = (),
-) -> list[list[Hypothesis]]:
+) -> Search:
     """One hypothesis for each sentence, one row of `state`: finished by `</s>`, or cut at its `max_lengths`.
 
     The last `spare` rows hold no sentence.
@@ -44,7 +44,7 @@ def greedy_search(
     log_probs = torch.zeros(batch, device=device)
 
     for length in range(1, longest + 1):
-        logits, state = model.step(tokens[:, -1], state)
+        logits, state = yield tokens[:, -1], state
         banned = banned_ids(config, specials, length)
         step_log_probs, ids = best_tokens(logits, 1, banned, rules, tokens, slots.sentences)
         log_probs = log_probs + step_log_probs[:, 0]

@@ -25,11 +25,11 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.draw import draw, filtered, numbers
 from dragoman.decoding.rules import Rule, Step
-from dragoman.models.base import DecoderState, Seq2SeqModel
+from dragoman.decoding.together import Search
+from dragoman.models.base import DecoderState
 
 
 def sample_search(
-    model: Seq2SeqModel,
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
@@ -37,7 +37,7 @@ def sample_search(
     spare: int,
     rules: Sequence[Rule],
     sources: Sequence[Sequence[int]],
-) -> list[list[Hypothesis]]:
+) -> Search:
     """`config.sampling.samples` hypotheses for each sentence, in the order they were drawn; the same one may come
     several times.
 
@@ -62,7 +62,7 @@ def sample_search(
     results: list[list[Hypothesis]] = [[] for _ in sources]
 
     for length in range(1, longest + 1):
-        logits, state = model.step(tokens[:, :, -1].flatten(), state)
+        logits, state = yield tokens[:, :, -1].flatten(), state
         own = logits.log_softmax(dim=-1, dtype=torch.float32)
         allowed = own.clone()
         for rule in rules:

@@ -1,4 +1,4 @@
-"""Step 8: encode once and search. The one door to the searches; `search` is all that other code calls."""
+"""Step 8: encode once and search. The one door to the searches; `search` and `begin` are all that other code calls."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,15 +14,24 @@ from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.rules import Rule
 from dragoman.decoding.sampled import sample_search
+from dragoman.decoding.together import Search, search_together
 from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel
 
-__all__ = ["SPECIALS", "DecodingConfig", "Hypothesis", "Specials", "default_max_lengths", "search"]
+__all__ = [
+    "SPECIALS",
+    "DecodingConfig",
+    "Hypothesis",
+    "Specials",
+    "begin",
+    "default_max_lengths",
+    "search",
+    "search_together",
+]
 
 SPECIALS = Specials()
 
 
-@torch.inference_mode()
 def search(
     model: Seq2SeqModel,
     src: Int[Tensor, "batch src_len"],
@@ -47,6 +56,26 @@ def search(
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.
     """
+    begun = begin(
+        model, src, src_mask, config, max_lengths=max_lengths, specials=specials, rules=rules, terms=terms, glue=glue
+    )
+    [found] = search_together(model, [begun], src.device)
+    return found
+
+
+def begin(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    config: DecodingConfig,
+    *,
+    max_lengths: Int[Tensor, " batch"] | None = None,
+    specials: Specials = SPECIALS,
+    rules: Sequence[Rule] = (),
+    terms: Sequence[Terms] | None = None,
+    glue: Bool[Tensor, " vocab"] | None = None,
+) -> Search:
+    """The search that `search` makes, for `search_together`. It reads its source when its turn comes."""
     batch = src.size(0)
     if batch == 0:
         return []
@@ -59,29 +88,24 @@ def search(
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
     num_slots = padded(batch, rows_per_slot)
-    was_training = model.training
-    model.eval()
-    try:
-        state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot)
-        if num_slots < len(rows):
-            state = state.reorder(torch.arange(num_slots, device=src.device))
-        spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
-        begun = (model, state, wanted, limits, specials, spare, all_rules)
-        if config.sampling is not None:
-            if terms is not None:
-                raise DragomanError(
-                    "terms that a translation must hold are searched for, not drawn: leave the sampling"
-                )
-            found = sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)])
-        elif terms is not None:
-            found = constrained_search(*begun, terms, glue)
-        else:
-            found = greedy_search(*begun) if config.beam_size == 1 else beam_search(*begun)
-        if config.coverage_penalty:
-            found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, specials)
-        return found if config.sampling is not None else [of_sentence[: config.n_best] for of_sentence in found]
-    finally:
-        model.train(was_training)
+    state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot)
+    if num_slots < len(rows):
+        state = state.reorder(torch.arange(num_slots, device=src.device))
+    spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
+    begun = (state, wanted, limits, specials, spare, all_rules)
+    if config.sampling is not None:
+        if terms is not None:
+            raise DragomanError("terms that a translation must hold are searched for, not drawn: leave the sampling")
+        return (yield from sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)]))
+    if terms is not None:
+        found = yield from constrained_search(*begun, terms, glue, model.max_target_length)
+    elif config.beam_size == 1:
+        found = yield from greedy_search(*begun)
+    else:
+        found = yield from beam_search(*begun)
+    if config.coverage_penalty:
+        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, specials)
+    return [of_sentence[: config.n_best] for of_sentence in found]
 
 
 def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:

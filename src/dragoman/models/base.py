@@ -5,7 +5,7 @@ a model is of. `step` must equal `decode` position by position; `tests/contracts
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -71,6 +71,13 @@ class Seq2SeqModel(nn.Module, ABC):
     @abstractmethod
     def step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:
         """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""
+
+    def step_together(
+        self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[Any]
+    ) -> list[tuple[Float[Tensor, "_rows vocab"], Any]]:
+        """`step` for several states at once, which may have come to different lengths and read sources of different
+        widths: one after the other, unless a family has a cheaper way. The results are the same."""
+        return [self.step(prev, state) for prev, state in zip(prevs, states, strict=True)]
 
     def forward(
         self,

@@ -1,5 +1,6 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past, Projected
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
@@ -178,6 +179,10 @@ class PositionedEmbedding(nn.Module):
         return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))
 
 
+ProjectedMemory = tuple[KeysValues, Bool[Tensor, "_sentences 1 1 _src_len"]]
+"""What a decoder layer's steps attend to: the memory's keys and values, and which of its positions are real."""
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual connection."""
 
@@ -235,34 +240,53 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Float[Tensor, "rows new d_model"],
-        past: Past,
+        pasts: Sequence[Past],
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
-        memory: KeysValues | None = None,
-        memory_mask: Bool[Tensor, "sentences 1 1 src_len"] | None = None,
-    ) -> tuple[Float[Tensor, "rows new d_model"], Past]:
-        """`forward` for new positions after those of `past`: (their output, the past that they have joined).
+        memories: Sequence[ProjectedMemory] = (),
+    ) -> tuple[Float[Tensor, "rows new d_model"], list[Past]]:
+        """`forward` for new positions after those of `pasts`: (their output, the pasts that they have joined).
 
-        One new position sees everything and needs no `causal_mask`. `memory` is that of `project_memory`.
+        The rows of each past stand together, in the order of `pasts`. Each group of rows attends to its own past, as
+        long as that is, and to its own memory (`project_memory`); everything else is computed for all rows at once.
+        One new position sees everything and needs no `causal_mask`.
         """
+        groups = [past.num_rows for past in pasts]
+        grown: list[Past] = []
 
-        def attend_to_past(y: Tensor) -> Tensor:
-            nonlocal past
-            attended, past = past.attended(self.self_attention, y, causal_mask)
-            return attended
+        def attend_to_pasts(y: Tensor) -> Tensor:
+            parts = zip(*(apart(part, groups) for part in self.self_attention.projected(y)), strict=True)
+            contexts = []
+            for past, part in zip(pasts, parts, strict=True):
+                context, joined = past.attended(self.self_attention, Projected(*part), causal_mask)
+                contexts.append(context)
+                grown.append(joined)
+            return self.self_attention.output_proj(together(contexts))
 
-        x = self.self_attention_residual(x, attend_to_past)
+        x = self.self_attention_residual(x, attend_to_pasts)
         if self.cross_attention is not None:
-            assert memory is not None
-            cross, seen = self.cross_attention, memory
+            cross = self.cross_attention
 
-            def attend_to_memory(y: Tensor) -> Tensor:
-                # Rows of one sentence stand together, so its hypotheses become query positions of one attention over
-                # memory keys that are stored once per sentence.
-                grouped = y.view(seen.key.size(0), -1, y.size(-1))  # (sentences, rows per sentence, d_model)
-                return cross.attend(grouped, seen, memory_mask).view_as(y)
+            def attend_to_memories(y: Tensor) -> Tensor:
+                contexts = []
+                for query, (memory, mask) in zip(apart(cross.query_proj(y), groups), memories, strict=True):
+                    # Rows of one sentence stand together, so its hypotheses become query positions of one attention
+                    # over memory keys that are stored once per sentence.
+                    grouped = query.view(memory.key.size(0), -1, query.size(-1))  # (sentences, rows each, d_model)
+                    contexts.append(cross.context(grouped, memory, mask).view_as(query))
+                return cross.output_proj(together(contexts))
 
-            x = self.cross_attention_residual(x, attend_to_memory)
-        return self.feed_forward_residual(x, self.feed_forward), past
+            x = self.cross_attention_residual(x, attend_to_memories)
+        return self.feed_forward_residual(x, self.feed_forward), grown
+
+
+def apart(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
+    """The rows of each group, which stand together."""
+    return [x] if len(groups) == 1 else x.split(groups)
+
+
+def together(parts: list[Tensor]) -> Tensor:
+    """The rows of all groups."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def init_linear(model: nn.Module) -> None:

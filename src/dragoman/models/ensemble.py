@@ -56,8 +56,18 @@ class Ensemble(Seq2SeqModel):
     def step(
         self, prev: Int[Tensor, " rows"], state: EnsembleState
     ) -> tuple[Float[Tensor, "rows vocab"], EnsembleState]:
-        found = [model.step(prev, part) for model, part in zip(self._each(), state.states, strict=True)]
-        return _mean([logits for logits, _ in found]), EnsembleState(tuple(part for _, part in found))
+        [found] = self.step_together([prev], [state])
+        return found
+
+    def step_together(
+        self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[EnsembleState]
+    ) -> list[tuple[Float[Tensor, "_rows vocab"], EnsembleState]]:
+        of_models = zip(*(state.states for state in states), strict=True)
+        found = [model.step_together(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
+        return [
+            (_mean([logits for logits, _ in of_state]), EnsembleState(tuple(part for _, part in of_state)))
+            for of_state in zip(*found, strict=True)
+        ]
 
     def attention_maps(
         self,

@@ -106,8 +106,8 @@ class LanguageModel(nn.Module):
         causal_mask = subsequent_mask(start + new, ids.device)[None, None, start:] if new > 1 else None
         grown = []
         for layer, past in zip(self._layers(), state.past, strict=True):
-            x, past = layer.step(x, past, causal_mask)
-            grown.append(past)
+            x, joined = layer.step(x, [past], causal_mask)
+            grown += joined
         return self.output(self.norm(x)), LanguageModelState(tuple(grown))
 
     def step(

@@ -1,6 +1,6 @@
 """The Transformer (Vaswani et al. 2017), assembled from `blocks`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast, final
 
@@ -15,7 +15,9 @@ from dragoman.models.blocks import (
     DecoderLayer,
     EncoderLayer,
     PositionedEmbedding,
+    apart,
     init_linear,
+    together,
 )
 from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
@@ -166,13 +168,29 @@ class Transformer(Seq2SeqModel):
     def step(
         self, prev: Int[Tensor, " rows"], state: TransformerState
     ) -> tuple[Float[Tensor, "rows vocab"], TransformerState]:
-        x = self.tgt_embedding(prev[:, None], start=state.past[0].length)
+        [found] = self.step_together([prev], [state])
+        return found
+
+    def step_together(
+        self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[TransformerState]
+    ) -> list[tuple[Float[Tensor, "_rows vocab"], TransformerState]]:
+        """Each state attends to its own past and memory; all other layers see the rows of all at once."""
+        embedded = [
+            self.tgt_embedding(prev[:, None], start=state.past[0].length)
+            for prev, state in zip(prevs, states, strict=True)
+        ]
+        x = together(embedded)
         grown = []
-        for layer, past, memory in zip(self._decoder_layers(), state.past, state.memory, strict=True):
-            x, past = layer.step(x, past, memory=memory, memory_mask=state.memory_mask)
-            grown.append(past)
-        logits = self.output(self.decoder_norm(x))[:, 0]
-        return logits, TransformerState(tuple(grown), state.memory, state.memory_mask)
+        for i, layer in enumerate(self._decoder_layers()):
+            memories = [(state.memory[i], state.memory_mask) for state in states]
+            x, joined = layer.step(x, [state.past[i] for state in states], memories=memories)
+            grown.append(joined)
+        logits = apart(self.output(self.decoder_norm(x))[:, 0], [len(prev) for prev in prevs])
+        after = [
+            TransformerState(past, state.memory, state.memory_mask)
+            for past, state in zip(zip(*grown, strict=True), states, strict=True)
+        ]
+        return list(zip(logits, after, strict=True))
 
     def embeddings(self) -> dict[str, TokenEmbedding]:
         return {"src": self.src_embedding.tokens, "tgt": self.tgt_embedding.tokens}

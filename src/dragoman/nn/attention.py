@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -75,14 +75,22 @@ class Past(Protocol):
     def attended(
         self,
         attention: "MultiHeadAttention",
-        x: Float[Tensor, "rows new d_model"],
+        new: "Projected",
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows new d_model"], "Past"]:
-        """Self-attention from new positions to these and to themselves: (its output, the past that they have joined).
+        """What new positions find in these and in themselves: (their context, the past that they have joined).
 
         One new position sees everything and needs no `causal_mask`.
         """
         ...
+
+
+class Projected(NamedTuple):
+    """What the three projections of an attention make of some positions, before heads are told apart."""
+
+    query: Float[Tensor, "rows new d_model"]
+    key: Float[Tensor, "rows new width"]
+    value: Float[Tensor, "rows new width"]
 
 
 @dataclass(frozen=True)
@@ -116,11 +124,11 @@ class KeysValues:
     def attended(
         self,
         attention: "MultiHeadAttention",
-        x: Float[Tensor, "rows new d_model"],
+        new: Projected,
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows new d_model"], "KeysValues"]:
-        grown = self.followed_by(attention.project_keys_values(x, self.length))
-        return attention.attend(x, grown, causal_mask, self.length), grown
+        grown = self.followed_by(attention.keys_values(new.key, new.value, self.length))
+        return attention.context(new.query, grown, causal_mask, self.length), grown
 
 
 class MultiHeadAttention(nn.Module):
@@ -171,8 +179,13 @@ class MultiHeadAttention(nn.Module):
 
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
-        key = self.positions.rotate(self.split_heads(self.key_proj(memory)), start)
-        value = self.split_heads(self.value_proj(memory))
+        return self.keys_values(self.key_proj(memory), self.value_proj(memory), start)
+
+    def keys_values(
+        self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
+    ) -> KeysValues:
+        """Projected keys and values, head by head; `start`: the position of the first."""
+        key, value = self.positions.rotate(self.split_heads(key), start), self.split_heads(value)
         if not torch.is_grad_enabled():
             # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another
             # layout differently, and would copy a cache into this one at every step.
@@ -187,12 +200,25 @@ class MultiHeadAttention(nn.Module):
         start: int = 0,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
-        """`start`: the position of the first query; the keys begin at 0.
+        """`start` and `maps` as in `context`, of which this is the projection."""
+        return self.output_proj(self.context(self.query_proj(query), memory, mask, start, maps))
+
+    def context(
+        self,
+        query: Float[Tensor, "batch query_len d_model"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        start: int = 0,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch query_len d_model"]:
+        """What projected queries find in `memory`, heads side by side.
+
+        `start`: the position of the first query; the keys begin at 0.
 
         `maps`, when given, gets the attention weights of every head appended, (batch, num_heads, query_len, key_len):
         row = query, column = key, each row sums to 1. Only the textbook's attention holds them, so that one is taken.
         """
-        heads = self.positions.rotate(self.split_heads(self.query_proj(query)), start)
+        heads = self.positions.rotate(self.split_heads(query), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
         if maps is not None or self._prefers_textbook(heads, memory.length):
@@ -202,7 +228,11 @@ class MultiHeadAttention(nn.Module):
         else:
             rate = self.dropout.rate if self.training else 0.0
             context = fused_attention(heads, memory.key, memory.value, mask, rate, bias)
-        return self.output_proj(context.transpose(1, 2).flatten(2))  # (batch, query_len, d_model)
+        return context.transpose(1, 2).flatten(2)  # (batch, query_len, d_model)
+
+    def projected(self, x: Float[Tensor, "rows new d_model"]) -> Projected:
+        """Of positions that attend to themselves and to what was before them."""
+        return Projected(self.query_proj(x), self.key_proj(x), self.value_proj(x))
 
     def _is_short_training(self, query: Tensor, memory: Tensor) -> bool:
         return (

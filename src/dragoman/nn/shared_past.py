@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.nn.attention import KeysValues, MultiHeadAttention
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, Projected
 
 MAX_SHARING = 8
 """Hypotheses of a sentence. With more of them it is cheaper to copy."""
@@ -85,14 +85,14 @@ class SharedPast:
     def attended(
         self,
         attention: MultiHeadAttention,
-        x: Float[Tensor, "rows 1 d_model"],
+        new: Projected,
         causal_mask: Bool[Tensor, "1 1 1 past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedPast"]:
         """As `KeysValues.attended`, for one new position a row, which sees all of its past."""
-        assert x.size(1) == 1, "a search goes on token by token"
-        grown = self._followed_by(attention.project_keys_values(x, self.length))
+        assert new.query.size(1) == 1, "a search goes on token by token"
+        grown = self._followed_by(attention.keys_values(new.key, new.value, self.length))
         table, (sentences, beam, slots) = grown.table, grown.seen.shape
-        query = attention.positions.rotate(attention.split_heads(attention.query_proj(x)), self.length)
+        query = attention.positions.rotate(attention.split_heads(new.query), self.length)
         # Heads that share keys become queries of one head, beside the hypotheses, which share them too.
         heads, groups = table.key.size(1), query.size(1) // table.key.size(1)
         query = query.view(sentences, beam, heads, groups, -1).permute(0, 2, 3, 1, 4)
@@ -104,7 +104,7 @@ class SharedPast:
         scores = scores.masked_fill(~grown.seen[:, None, None], -math.inf)
         context = scores.softmax(dim=-1).view(sentences, heads, groups * beam, slots) @ table.value
         context = context.view(sentences, heads, groups, beam, -1).permute(0, 3, 1, 2, 4)
-        return attention.output_proj(context.reshape(x.shape)), grown
+        return context.reshape(new.query.shape), grown
 
     def _followed_by(self, new: KeysValues) -> "SharedPast":
         sentences, beam = self.seen.shape[:2]
