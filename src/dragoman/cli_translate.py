@@ -57,6 +57,14 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
+    ] = None,
+    rerank_weight: Annotated[
+        float | None,
+        typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="pytorch, or ctranslate2: the same translations, mostly faster; converts on first use.")
     ] = "pytorch",
@@ -81,6 +89,7 @@ def translate(
     from dragoman.alignment import align, pharaoh
     from dragoman.careful import CarefulTranslator
     from dragoman.glossary import Glossary
+    from dragoman.noisy_channel import WEIGHT, Channel, require_opposite
     from dragoman.progress import Progress
     from dragoman.text.lines import read_lines
     from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
@@ -88,6 +97,8 @@ def translate(
     quantize = "int8" if precision == "int8" else None
     if quantize and engine == "pytorch":
         raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
+    if rerank_weight is not None and rerank is None:
+        raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
     translator = Translator.load(
         check_run_dir(run),
         which=which,
@@ -105,6 +116,10 @@ def translate(
         if prefix:
             raise DragomanError(f"--prefix: not with --engine {engine}")
         translator = export.engine(run, engine, own, which, quantize)
+    if rerank:
+        back = Translator.load(check_run_dir(rerank), device=device, **precision_given(None if quantize else precision))
+        require_opposite(own, back, str(rerank))
+        translator = translator.reranked_by(Channel(back, WEIGHT if rerank_weight is None else rerank_weight))
     if prefix and (keep or guard):
         raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
     careful = CarefulTranslator(translator, keep=keep, guard=guard, fallback=own) if keep or guard else translator

@@ -53,6 +53,10 @@ class Translation:
     """What is visibly wrong with it (`guards.py`), where that was asked for."""
 
 
+Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
+"""Puts the translations of each source into another order."""
+
+
 class Part(NamedTuple):
     """What is searched at once: a sentence, or a part of one that is too long."""
 
@@ -96,6 +100,7 @@ class Translator:
         self.glossary = None if glossary is None else glossary.normalized(self.normalize)
         self.device = device or torch.device("cpu")
         self.languages = languages  # codes, from and to
+        self.reranker: Reranker | None = None
 
     @classmethod
     def load(
@@ -160,6 +165,17 @@ class Translator:
         other.decoding = replace(self.decoding, **changes)
         return other
 
+    def reranked_by(self, reranker: "Reranker") -> "Translator":
+        """This translator, of the same model, whose n best are the best by `reranker` of all that its search holds.
+
+        Raises DragomanError where settings rank them by another measure already.
+        """
+        if self.decoding.mbr != "none":
+            raise DragomanError("decoding.mbr ranks translations already: leave it, or the other ranking")
+        other = copy.copy(self)
+        other.reranker = reranker
+        return other
+
     def translate(self, sentences: Sequence[str]) -> list[str]:
         """The best translation of each sentence, in order; blank sentences stay blank.
 
@@ -183,6 +199,10 @@ class Translator:
         """
         if isinstance(sentences, str):
             raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
+        if self.reranker is not None:
+            wide = self.with_decoding(n_best=self.decoding.num_candidates)
+            wide.reranker = None
+            return [best[: self.decoding.n_best] for best in self.reranker(sentences, wide.n_best(sentences, prefixes))]
         begin = prefixes if prefixes is not None else [""] * len(sentences)
         parts = [
             self._parts(self.normalize(sentence), self.normalize(prefix))
