@@ -64,11 +64,14 @@ def cpu_capabilities() -> dict[str, Any]:
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
 
 
-def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device) -> list[Result]:
+def side_by_side(
+    work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device, stop: Callable[[], None] = lambda: None
+) -> list[Result]:
     """`[work(job) for job in jobs]`; on a CPU as many at a time as PyTorch has threads, each job on one thread.
 
     Small tensors gain little from several threads and wait for each other in every operation; whole jobs need not. And
     the last bits of a result cannot depend on how many threads there are. `work` has to be safe to call from several.
+    When a job fails, or Ctrl-C comes, those under way are waited for: `stop` is called first, to make them end soon.
     """
     threads = torch.get_num_threads()
     if device.type != "cpu" or threads == 1:
@@ -78,6 +81,9 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], device: tor
     )
     try:
         return list(pool.map(work, jobs))
+    except BaseException:
+        stop()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
         # What a worker sets is also what threads that PyTorch sees for the first time later would begin with.

@@ -10,6 +10,7 @@ from torch import Tensor
 from dragoman.decoding.base import SampledConfig
 from dragoman.decoding.search import DecodingConfig, begin, search, search_together
 from dragoman.decoding.together import ROOM, Search
+from dragoman.errors import DragomanError
 from dragoman.models import MODELS, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
 from dragoman.nn.packed import pack
@@ -105,3 +106,23 @@ def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.Monk
     assert begins[0] == 0 < begins[-1]
     assert min(sum(rows) for rows in steps[: begins[-1]]) >= ROOM
     assert max(len(rows) for rows in steps) > 2
+
+
+def test_an_error_is_not_kept_back_until_all_others_are_done() -> None:
+    """Neither is Ctrl-C, which takes the same way."""
+    torch.set_num_threads(2)
+    model, begun = random_model("recurrent"), []
+
+    def fails() -> Search:
+        raise DragomanError("no numbers")
+        yield
+
+    def counted(search: Search) -> Search:
+        begun.append(search)
+        return (yield from search)
+
+    src, mask = batches()[0]
+    others = [counted(begin(model, src, mask, DecodingConfig(beam_size=20))) for _ in range(200)]
+    with pytest.raises(DragomanError, match="no numbers"):
+        search_together(model, [fails(), *others], CPU)
+    assert len(begun) < 20

@@ -7,6 +7,7 @@ their place, and the batch stays full. What a row's numbers are does not depend 
 rows looks at keys of its own (`DecoderLayer.step`), and the layers between treat each row alike.
 """
 
+import contextlib
 import queue
 from collections.abc import Generator, Sequence
 
@@ -42,10 +43,16 @@ def search_together(
     was_training = model.training
     model.eval()
     try:
-        side_by_side(lambda _: _work_off(model, waiting, results), searches, device)
+        side_by_side(lambda _: _work_off(model, waiting, results), searches, device, stop=lambda: _emptied(waiting))
     finally:
         model.train(was_training)
     return results
+
+
+def _emptied(waiting: "queue.SimpleQueue[tuple[int, Search]]") -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            waiting.get_nowait()
 
 
 @torch.inference_mode()
