@@ -94,6 +94,8 @@ def translate(
     from dragoman.text.lines import read_lines
     from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
 
+    if precision not in (None, "float32", "bfloat16", "int8"):
+        raise DragomanError(f"--precision {precision}: float32 or bfloat16, or int8 with --engine ctranslate2")
     quantize = "int8" if precision == "int8" else None
     if quantize and engine == "pytorch":
         raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
