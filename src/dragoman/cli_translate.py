@@ -111,6 +111,12 @@ def translate(
         changes=overrides or (),
         **decoding_changes(beam_size, length_penalty, n_best),
     )
+    channel = None
+    if rerank:
+        back = Translator.load(check_run_dir(rerank), device=device, **precision_given(None if quantize else precision))
+        require_opposite(translator, back, str(rerank))
+        channel = Channel(back, WEIGHT if rerank_weight is None else rerank_weight)
+        translator.reranked_by(channel)  # refused now, not when an engine has been made
     own = translator
     if engine != "pytorch":
         from dragoman import export
@@ -118,10 +124,8 @@ def translate(
         if prefix:
             raise DragomanError(f"--prefix: not with --engine {engine}")
         translator = export.engine(run, engine, own, which, quantize)
-    if rerank:
-        back = Translator.load(check_run_dir(rerank), device=device, **precision_given(None if quantize else precision))
-        require_opposite(own, back, str(rerank))
-        translator = translator.reranked_by(Channel(back, WEIGHT if rerank_weight is None else rerank_weight))
+    if channel is not None:
+        translator, own = translator.reranked_by(channel), own.reranked_by(channel)
     if prefix and (keep or guard):
         raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
     careful = CarefulTranslator(translator, keep=keep, guard=guard, fallback=own) if keep or guard else translator

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from dragoman.errors import DragomanError
 from dragoman.translator import Translation, Translator
 
+SOURCES_AT_ONCE = 256
+"""All translations of so many are scored together: enough for full batches, little to be held."""
 WEIGHT = 0.3
 """What was best on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (docs/log.md)."""
 
@@ -33,6 +35,13 @@ class Channel:
         Those of a source that the run back cannot judge, as one of the texts is blank or longer than what it reads or
         writes at once, stay as they are.
         """
+        ranked: list[list[Translation]] = []
+        for start in range(0, len(found), SOURCES_AT_ONCE):
+            end = start + SOURCES_AT_ONCE
+            ranked += self._ranked(sources[start:end], found[start:end])
+        return ranked
+
+    def _ranked(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         chosen = [row for row, items in enumerate(found) if self._can_judge(sources[row], items)]
         pairs = [(item.text, sources[row]) for row in chosen for item in found[row]]
         scored = iter(self.back.score(pairs))

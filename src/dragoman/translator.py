@@ -20,7 +20,7 @@ from dragoman.decoding.constrained import Terms
 from dragoman.decoding.rules import BeginWith
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.decoding.together import Search
-from dragoman.device import pick_device
+from dragoman.device import pick_device, side_by_side
 from dragoman.errors import DragomanError
 from dragoman.glossary import HELD, Glossary
 from dragoman.mbr import expected_utility
@@ -54,7 +54,7 @@ class Translation:
 
 
 Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
-"""Puts the translations of each source into another order."""
+"""Puts the translations of each source, all of them, into another order, with scores that say why."""
 
 
 class Part(NamedTuple):
@@ -168,10 +168,16 @@ class Translator:
     def reranked_by(self, reranker: "Reranker") -> "Translator":
         """This translator, of the same model, whose n best are the best by `reranker` of all that its search holds.
 
-        Raises DragomanError where settings rank them by another measure already.
+        Of a sentence that is translated in parts there is one translation, which nothing ranks.
+
+        Raises DragomanError where settings rank translations by another measure already, or a search holds but one.
         """
         if self.decoding.mbr != "none":
             raise DragomanError("decoding.mbr ranks translations already: leave it, or the other ranking")
+        if self.decoding.num_candidates == 1:
+            raise DragomanError("a search with one hypothesis leaves nothing to rank: raise the beam size")
+        if self.glossary is not None:
+            _ = self._glue  # kept by each translator; `n_best` makes one that is thrown away
         other = copy.copy(self)
         other.reranker = reranker
         return other
@@ -220,11 +226,11 @@ class Translator:
         # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
         counts = [sum(map(len, part.terms)) for part in parts]
         batches = []
-        for count in sorted(set(counts)):
+        for count in sorted(set(counts), reverse=True):
             chosen = [row for row in range(len(parts)) if counts[row] == count]
             for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
-        batches.reverse()  # the longest sentences first, so that no thread is left with them at the end
+        # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
         searches = [self._begin([parts[row] for row in rows]) for rows in batches]
         searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
@@ -262,7 +268,6 @@ class Translator:
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
         return best[: self.decoding.n_best]
 
-    @torch.inference_mode()
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
         """How probable the model finds given translations: of (source, translation) pairs, in order.
 
@@ -291,19 +296,22 @@ class Translator:
         # Of the same size in every batch, as in `_hypotheses`: pads go up to the next multiple of 8 on both sides, and
         # rows repeat the last one.
         widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in encoded]
-        for width in sorted(set(widths)):
+        batches = []
+        for width in sorted(set(widths), reverse=True):
             chosen = [row for row in range(len(pairs)) if widths[row] == width]
             size = max(1, BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)))
-            for start in range(0, len(chosen), size):
-                rows = chosen[start : start + size]
-                for row, values in zip(rows, self._log_probs([encoded[row] for row in rows]), strict=False):
-                    pieces = [*self.tokenizers.tgt.pieces(encoded[row][1]), SPECIALS[EOS_ID]]
-                    tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
-                    total = sum(value for _, value in tokens)
-                    divisor = self.decoding.length_penalty.divisor(len(tokens))
-                    results[row] = Scored(total / divisor, total, tokens)
+            batches += [chosen[start : start + size] for start in range(0, len(chosen), size)]
+        computed = side_by_side(lambda rows: self._log_probs([encoded[row] for row in rows]), batches, self.device)
+        for rows, of_batch in zip(batches, computed, strict=True):
+            for row, values in zip(rows, of_batch, strict=False):
+                pieces = [*self.tokenizers.tgt.pieces(encoded[row][1]), SPECIALS[EOS_ID]]
+                tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
+                total = sum(value for _, value in tokens)
+                divisor = self.decoding.length_penalty.divisor(len(tokens))
+                results[row] = Scored(total / divisor, total, tokens)
         return [result for result in results if result is not None]
 
+    @torch.inference_mode()
     def _log_probs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
         """Of each token of translations of one padded width, `</s>` and what stands at pads among them."""
         rows = [*pairs, *[pairs[-1]] * (-len(pairs) % ROW_MULTIPLE)]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from dragoman.careful import CarefulTranslator
 from dragoman.cli import app
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
@@ -109,7 +110,10 @@ def test_one_measure_at_a_time_and_the_right_languages(tokenizers: TokenizerPair
         (["--rerank", "back"], None),
         (["--rerank", "back", "--rerank-weight", "3"], None),
         (["--rerank", "forward"], "forward: translates from en to de; to rank translations, give one from de to en"),
+        (["--rerank", "back", "--rerank-weight", "3", "--guard"], None),
         (["--rerank-weight", "3"], "--rerank-weight: of what?"),
+        (["--rerank", "back", "--beam-size", "1"], "a search with one hypothesis leaves nothing to rank"),
+        (["--rerank", "back", "decoding.mbr=chrf"], "decoding.mbr ranks translations already"),
     ],
 )
 def test_from_the_command_line(
@@ -119,7 +123,12 @@ def test_from_the_command_line(
         "forward": translator(tokenizers, 1, languages=("en", "de")),
         "back": translator(tokenizers, 2, languages=("de", "en")),
     }
-    monkeypatch.setattr("dragoman.translator.Translator.load", lambda run, *_, **__: runs[str(run)])
+
+    def load(run: Path, beam_size: int = 4, changes: Sequence[str] = (), **_: Any) -> Translator:
+        mbr = "chrf" if changes else "none"
+        return runs[str(run)].with_decoding(beam_size=beam_size, mbr=mbr)
+
+    monkeypatch.setattr("dragoman.translator.Translator.load", load)
     monkeypatch.setattr("dragoman.translator.check_run_dir", Path)
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
@@ -129,7 +138,10 @@ def test_from_the_command_line(
         assert str(done.exception).startswith(said)
         return
     channel = Channel(runs["back"], 3.0 if "3" in options else 0.3)
-    expected = [found[0].text for found in runs["forward"].reranked_by(channel).n_best(SENTENCES)]
+    reranked: Any = runs["forward"].reranked_by(channel)
+    if "--guard" in options:
+        reranked = CarefulTranslator(reranked, keep=False)
+    expected = [found[0].text for found in reranked.n_best(SENTENCES)]
     assert done.exit_code == 0, done.exception
     assert out.read_text(encoding="utf-8").split("\n")[:-1] == expected
     assert (expected == runs["forward"].translate(SENTENCES)) is ("3" not in options)

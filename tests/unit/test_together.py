@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.base import SampledConfig
+from dragoman.decoding.rules import BeginWith
 from dragoman.decoding.search import DecodingConfig, begin, search, search_together
 from dragoman.decoding.together import ROOM, Search
 from dragoman.errors import DragomanError
@@ -78,6 +79,32 @@ def test_each_finds_what_it_finds_alone(family: str, config: DecodingConfig) -> 
     assert len({hypothesis.score for found in alone for [hypothesis, *_] in found}) > 50
 
 
+@pytest.mark.parametrize("beam_size", [2, 12])  # a shared table of keys, and rows that are copied
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"position": {"type": "rotary"}, "num_kv_heads": 2, "activation": "gelu"},
+        {"position": {"type": "alibi"}, "norm": "rms", "num_kv_heads": 1, "activation": "swiglu"},
+        {"position": {"type": "learned"}, "norm_placement": "post"},
+    ],
+    ids=lambda variant: variant["position"]["type"],
+)
+def test_in_bfloat16_with_rules_and_terms_too(variant: dict[str, Any], beam_size: int) -> None:
+    torch.manual_seed(4)
+    config = MODELS["transformer"](**SIZES["transformer"], **variant)
+    model = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0).to(torch.bfloat16)
+    decoding = DecodingConfig(beam_size=beam_size, no_repeat_ngram=2, **SHORT)
+    wanted: list[dict[str, Any]] = [
+        {"rules": [BeginWith({0: [7, 8], 3: [9]})]} if number % 2 else {"terms": [((5, 6),)] * len(src)}
+        for number, (src, _) in enumerate(batches())
+    ]
+    listed = [(*batch, more) for batch, more in zip(batches(), wanted, strict=True)]
+    alone = [search(model, src, mask, decoding, **more) for src, mask, more in listed]
+    begun = [begin(model, src, mask, decoding, **more) for src, mask, more in listed]
+    assert search_together(model, begun, CPU) == alone
+    assert len({hypothesis.score for found in alone for [hypothesis, *_] in found}) > 30
+
+
 def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step never has fewer rows than ROOM while a search waits, and one that is done gives its place to the next."""
     model, steps = random_model("transformer"), []  # the rows of each search that is under way, step by step
@@ -108,7 +135,8 @@ def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.Monk
     assert max(len(rows) for rows in steps) > 2
 
 
-def test_an_error_is_not_kept_back_until_all_others_are_done() -> None:
+@pytest.mark.parametrize("place", [0, 1, 9])
+def test_an_error_is_not_kept_back_until_all_others_are_done(place: int) -> None:
     """Neither is Ctrl-C, which takes the same way."""
     torch.set_num_threads(2)
     model, begun = random_model("recurrent"), []
@@ -123,6 +151,7 @@ def test_an_error_is_not_kept_back_until_all_others_are_done() -> None:
 
     src, mask = batches()[0]
     others = [counted(begin(model, src, mask, DecodingConfig(beam_size=20))) for _ in range(200)]
+    searches = [*others[:place], fails(), *others[place:]]
     with pytest.raises(DragomanError, match="no numbers"):
-        search_together(model, [fails(), *others], CPU)
-    assert len(begun) < 20
+        search_together(model, searches, CPU)
+    assert len(begun) < 40

@@ -1,4 +1,5 @@
-"""Step 8: encode once and search. The one door to the searches; `search` and `begin` are all that other code calls."""
+"""Step 8: encode once and search. The one door to the searches: `search` for one batch, `begin` and `search_together`
+for several."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +52,8 @@ def search(
     sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
     do not follow one. A beam of 1 is greedy search.
     With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for. Dropout is off
-    while it searches, whatever mode the model is in, and the mode is put back afterwards.
+    while it searches, whatever mode the model is in, and the mode is put back afterwards. On a CPU it takes one thread,
+    as a search that is one of several does.
 
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.

@@ -3,12 +3,12 @@
 A search does not call the model. It is a generator: it yields the last token of each of its rows and their state, is
 sent the logits and the new state, and in the end returns what it has found. So the rows of several searches can take a
 step of the model together, each at its own length: when the sentences of one are done, those of a waiting one take
-their place, and the batch stays full. What a row's numbers are does not depend on that, to the last bit: every group of
-rows looks at keys of its own (`DecoderLayer.step`), and the layers between treat each row alike.
+their place, and the batch stays full. What a row's numbers are does not depend on that, on a CPU to the last bit: every
+group of rows looks at keys of its own (`DecoderLayer.step`), and the layers between treat each row alike.
 """
 
-import contextlib
 import queue
+import threading
 from collections.abc import Generator, Sequence
 
 import torch
@@ -27,6 +27,8 @@ Search = Generator[Asked, Answer, list[list[Hypothesis]]]
 
 ROOM = 256
 """A waiting search begins when fewer rows than this are left of those that have begun (docs/log.md)."""
+AT_ONCE = 8
+"""So many searches are under way at most, on each thread: of long sentences a few rows take much memory."""
 
 
 def search_together(
@@ -40,19 +42,22 @@ def search_together(
     waiting: queue.SimpleQueue[tuple[int, Search]] = queue.SimpleQueue()
     for numbered in enumerate(searches):
         waiting.put(numbered)
+    stopped = threading.Event()
+
+    def work_off(_: Search) -> None:
+        try:
+            _work_off(model, waiting, results, stopped)
+        except BaseException:
+            stopped.set()  # the other threads need not go on
+            raise
+
     was_training = model.training
     model.eval()
     try:
-        side_by_side(lambda _: _work_off(model, waiting, results), searches, device, stop=lambda: _emptied(waiting))
+        side_by_side(work_off, searches, device, stop=stopped.set)
     finally:
         model.train(was_training)
     return results
-
-
-def _emptied(waiting: "queue.SimpleQueue[tuple[int, Search]]") -> None:
-    with contextlib.suppress(queue.Empty):
-        while True:
-            waiting.get_nowait()
 
 
 @torch.inference_mode()
@@ -60,33 +65,29 @@ def _work_off(
     model: Seq2SeqModel,
     waiting: "queue.SimpleQueue[tuple[int, Search]]",
     results: list[list[list[Hypothesis]]],
+    stopped: threading.Event,
 ) -> None:
     """Take searches from `waiting` until it is empty, and put what they return into `results`."""
-    going: list[tuple[int, Search, Asked]] = []
-    while True:
-        while sum(len(prev) for _, _, (prev, _) in going) < ROOM:
+    going: list[tuple[int, Search]] = []
+    asked: list[Asked] = []
+
+    def go_on(place: int, search: Search, answer: Answer | None) -> None:
+        try:
+            asked.append(search.send(answer) if answer is not None else next(search))
+            going.append((place, search))
+        except StopIteration as done:
+            results[place] = done.value
+
+    while not stopped.is_set():
+        while len(going) < AT_ONCE and sum(len(prev) for prev, _ in asked) < ROOM:
             try:
-                place, search = waiting.get_nowait()
+                go_on(*waiting.get_nowait(), None)
             except queue.Empty:
                 break
-            going += _advanced(place, search, None, results)
         if not going:
             return
-        asked = [asked for _, _, asked in going]
         answers = model.step_together([prev for prev, _ in asked], [state for _, state in asked])
-        going = [
-            entry
-            for (place, search, _), answer in zip(going, answers, strict=True)
-            for entry in _advanced(place, search, answer, results)
-        ]
-
-
-def _advanced(
-    place: int, search: Search, answer: Answer | None, results: list[list[list[Hypothesis]]]
-) -> list[tuple[int, Search, Asked]]:
-    """The search and what it asks for next; nothing when it is done, and then its result is in its place."""
-    try:
-        return [(place, search, search.send(answer) if answer is not None else next(search))]
-    except StopIteration as done:
-        results[place] = done.value
-        return []
+        # The states of before are not held while the searches reorder the new ones.
+        before, going, asked = going, [], []
+        for place, search in before:
+            go_on(place, search, answers.pop(0))

@@ -1,7 +1,8 @@
 """The one interface behind which every translation model stands.
 
-Search, scoring, training and export call `encode`, `decode`, `start`, `step` and `reorder` and never ask which family
-a model is of. `step` must equal `decode` position by position; `tests/contracts` says so for every family.
+Search, scoring, training and export call `encode`, `decode`, `start`, `step` (of several at once: `step_together`) and
+`reorder` and never ask which family a model is of. `step` must equal `decode` position by position; `tests/contracts`
+says so for every family.
 """
 
 from abc import ABC, abstractmethod

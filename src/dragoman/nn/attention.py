@@ -200,7 +200,7 @@ class MultiHeadAttention(nn.Module):
         start: int = 0,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
-        """`start` and `maps` as in `context`, of which this is the projection."""
+        """`context` of queries that are not projected yet, projected in turn; `start` and `maps` as there."""
         return self.output_proj(self.context(self.query_proj(query), memory, mask, start, maps))
 
     def context(
