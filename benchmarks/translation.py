@@ -32,7 +32,7 @@ from dragoman.data.plan import BatchPlan
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.packed import pack
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.translator import Translator, build_model
 
 FORCED_TOKENS = 20
@@ -43,11 +43,17 @@ HUGGINGFACE_BATCH = 64
 def translator_of(options: argparse.Namespace, precision: str) -> Translator:
     changes: dict[str, Any] = {"beam_size": options.beam_size}
     if options.forced:
-        changes |= {"min_length": FORCED_TOKENS, "max_length_ratio": 0.0, "max_length_extra": FORCED_TOKENS}
+        # As many steps as the others take: the last token may be a </s>, which random weights hardly ever write.
+        changes |= {"min_length": FORCED_TOKENS - 1, "max_length_ratio": 0.0, "max_length_extra": FORCED_TOKENS}
     translator = Translator.load(options.run, precision=precision, **changes)  # type: ignore[arg-type]
     if options.forced:
         torch.manual_seed(1)
         model = build_model(SHAPE, translator.tokenizers).eval()
+        # No special is ever among the best, as in a trained model: ours are banned from being written, with searches
+        # that go another way for it, and what the others do with them would not be the same work.
+        with torch.no_grad():
+            for module in (model.tgt_embedding.tokens.embedding, model.output):  # type: ignore[union-attr]
+                module.weight[: len(SPECIALS)] = 0.0  # type: ignore[index]
         translator.model = model.to(next(translator.model.parameters()).dtype)
         pack(translator.model)
     return translator

@@ -216,6 +216,18 @@ def test_ctranslate2_searches_where_no_banned_token_is_near(
     assert ct2.searched == len(LINES)
 
 
+def test_a_beam_is_not_looked_at_before_anything_may_end(
+    converted: Callable[..., CTranslate2Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ct2 = converted(never_banned(tiny(decoding={"min_length": 11, "max_length_ratio": 0.0, "max_length_extra": 12})))
+    looked_at = []
+    monkeypatch.setattr(ct2, "_submit", lambda *job, submit=ct2._submit: looked_at.append(job[2]) or submit(*job))
+    ct2.n_best(LINES)
+    assert set(looked_at) == {12}
+    assert ct2.with_decoding(min_length=0)._usual(13) == 7
+    assert ct2.with_decoding(min_length=20)._usual(13) == 13
+
+
 def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., CTranslate2Engine]) -> None:
     translator = tiny()
     with torch.no_grad():

@@ -35,7 +35,7 @@ QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 MIN_POSITIONS = 1024
 """Rows of a table that has no end with us, where the settings do not ask for more."""
 
-BATCH_TOKENS = 1024
+BATCH_TOKENS = 2048
 """Source positions of a batch, as in `translator`."""
 
 RAW_SCORES = 1e-30
@@ -43,7 +43,7 @@ RAW_SCORES = 1e-30
 CTranslate2 would stop at the first finished hypothesis."""
 
 FIRST_TRY = 0.5
-"""The part of the allowed length at which a beam is looked at first, to see whether anything can still change."""
+"""The part of the lengths allowed after which a beam is looked at first, to see whether anything can still change."""
 
 NEXT_TRY = 1.4
 """How many times as long the next look is; it begins anew."""
@@ -315,11 +315,14 @@ class CTranslate2Engine(Translator):
         check_decoding(self.decoding)
         device = "cuda" if self.device.type == "cuda" else "cpu"
         # On a CPU, workers of one thread each get more done together than one worker with all threads.
-        threads = {"inter_threads": torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+        threads = torch.get_num_threads()
+        workers = {"inter_threads": threads, "intra_threads": 1} if device == "cpu" else {}
         try:
-            self.runtime = library().Translator(str(folder), device=device, **threads)
+            self.runtime = library().Translator(str(folder), device=device, **workers)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
+        finally:
+            torch.set_num_threads(threads)  # they share OpenMP, whose count CTranslate2 sets for itself
         self.src_pieces, self.tgt_pieces = _pieces(self.tokenizers.src), _pieces(self.tokenizers.tgt)
         self.tgt_ids = {piece: index for index, piece in enumerate(self.tgt_pieces)}
         self.searched, self.searched_by_pytorch = 0, 0
@@ -432,7 +435,8 @@ class CTranslate2Engine(Translator):
 
     def _usual(self, limit: int) -> int:
         """The length that is tried first: greedy search stops by itself, beams of most sentences are settled by it."""
-        return limit if self.decoding.beam_size == 1 else math.ceil(FIRST_TRY * limit)
+        shortest = min(self.decoding.min_length, limit)  # nothing ends before
+        return limit if self.decoding.beam_size == 1 else shortest + math.ceil(FIRST_TRY * (limit - shortest))
 
     @staticmethod
     def _told(call: Any, *arguments: Any, **options: Any) -> Any:
