@@ -41,6 +41,9 @@ def translate(
     glossary: Annotated[
         Path | None, typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`.")
     ] = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="Words and phrases that no translation may hold: one a line.")
+    ] = None,
     prefix: Annotated[
         Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
     ] = None,
@@ -87,6 +90,7 @@ def translate(
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
     from dragoman.alignment import align, pharaoh
+    from dragoman.avoid import Avoid
     from dragoman.careful import CarefulTranslator
     from dragoman.glossary import Glossary
     from dragoman.noisy_channel import WEIGHT, Channel, require_opposite
@@ -107,6 +111,7 @@ def translate(
         device=device,
         ensemble=ensemble or (),
         glossary=None if glossary is None else Glossary.load(glossary),
+        avoid=None if avoid is None else Avoid.load(avoid),
         **precision_given(None if quantize else precision),
         changes=overrides or (),
         **decoding_changes(beam_size, length_penalty, n_best),

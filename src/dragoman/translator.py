@@ -13,11 +13,12 @@ import torch
 from torch.nn import functional
 
 from dragoman import checkpoint, config
+from dragoman.avoid import Avoid
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.constrained import Terms
-from dragoman.decoding.rules import BeginWith
+from dragoman.decoding.rules import Ban, BeginWith
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.decoding.together import Search
 from dragoman.device import pick_device, side_by_side
@@ -38,6 +39,9 @@ BATCH_TOKENS = 2048
 
 STREAM_LINES = 2048
 """Lines that `stream` reads ahead, to sort them by length."""
+
+SPELLINGS = 100
+"""A sentence is searched at most so often for a translation without a phrase that is to be avoided."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？])")
 
@@ -65,6 +69,8 @@ class Part(NamedTuple):
     """What its translation must hold."""
     prefix: list[int]
     """What its translation begins with."""
+    banned: tuple[tuple[int, ...], ...] = ()
+    """Sequences of tokens that its translation does not hold."""
 
 
 class Scored(NamedTuple):
@@ -91,6 +97,7 @@ class Translator:
         max_src_tokens: int = 256,
         join: str = " ",
         glossary: Glossary | None = None,
+        avoid: Avoid | None = None,
         device: torch.device | None = None,
         languages: tuple[str, str] | None = None,
     ) -> None:
@@ -98,6 +105,10 @@ class Translator:
         self.normalize = NORMALIZERS[normalize]
         self.max_src_tokens, self.join = max_src_tokens, join
         self.glossary = None if glossary is None else glossary.normalized(self.normalize)
+        self.avoid = None if avoid is None else avoid.normalized(self.normalize)
+        if self.glossary and self.avoid:
+            for term in self.glossary.targets.values():
+                self._require_free(f"term {term!r}", term)
         self.device = device or torch.device("cpu")
         self.languages = languages  # codes, from and to
         self.reranker: Reranker | None = None
@@ -111,6 +122,7 @@ class Translator:
         device: str = "auto",
         ensemble: Sequence[str | Path] = (),
         glossary: Glossary | None = None,
+        avoid: Avoid | None = None,
         precision: Literal["float32", "bfloat16"] = "float32",
         changes: Sequence[str] = (),
         **decoding: Any,
@@ -120,8 +132,9 @@ class Translator:
         `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
         changes that of the recipe's own length penalty. `ensemble`:
         further runs, of the same tokenizer, whose models (their `best`) translate together with this one. Translations
-        hold the target terms of the terms of `glossary` that stand in their source. In `precision` bfloat16 weights and
-        hidden states have half the bits: faster where the processor has such products; scores are a little rougher.
+        hold the target terms of the terms of `glossary` that stand in their source, and no phrase of `avoid`. In
+        `precision` bfloat16 weights and hidden states have half the bits: faster where the processor has such products;
+        scores are a little rougher.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
@@ -155,6 +168,7 @@ class Translator:
             max_src_tokens=corpus.max_tokens,
             join="" if written_without_spaces(corpus.tgt_lang) else " ",
             glossary=glossary,
+            avoid=avoid,
             device=chosen,
             languages=(corpus.src_lang, corpus.tgt_lang),
         )
@@ -214,9 +228,33 @@ class Translator:
             self._parts(self.normalize(sentence), self.normalize(prefix))
             for sentence, prefix in zip(sentences, begin, strict=True)
         ]
-        searched = self._hypotheses([part for of_sentence in parts for part in of_sentence])
+        searched = self._free_hypotheses([part for of_sentence in parts for part in of_sentence])
         found = map(self._ranked, searched)
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
+
+    def _free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        """What a search finds for each part, none of it with anything of `avoid`.
+
+        What holds nothing of it stays as it is; other parts are searched again without the tokens that spelled it, as
+        often as they find another spelling. Raises DragomanError for one that always does.
+        """
+        results = self._hypotheses(parts)
+        if self.avoid is None:
+            return results
+        searched = dict(enumerate(parts))
+        for _ in range(SPELLINGS):
+            again = {}
+            for row, part in searched.items():
+                spelled = {s for item in results[row] for s in self.avoid.spelled(item.ids, self.tokenizers.tgt.decode)}
+                if spelled:
+                    again[row] = part._replace(banned=(*part.banned, *sorted(spelled)))
+            if not again:
+                return results
+            for row, found in zip(again, self._hypotheses(list(again.values())), strict=True):
+                results[row] = found
+            searched = again
+        source = self.tokenizers.src.decode(next(iter(searched.values())).ids)
+        raise DragomanError(f"nothing is found for {source!r} without the phrases that are to be avoided")
 
     def _hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """What a search finds for each part. Another engine takes the place of this method alone."""
@@ -241,6 +279,7 @@ class Translator:
     def _begin(self, parts: Sequence[Part]) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
+        bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
         decoding = self.decoding
         if decoding.mbr != "none":
             decoding = replace(decoding, n_best=decoding.num_candidates)
@@ -249,7 +288,7 @@ class Translator:
             src.to(self.device),
             src_mask.to(self.device),
             decoding,
-            rules=[BeginWith(prefixes)] if prefixes else [],
+            rules=[*([BeginWith(prefixes)] if prefixes else []), *bans],
             max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
@@ -343,13 +382,18 @@ class Translator:
         return [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
 
     def _beginning(self, prefix: str) -> list[int]:
-        """Its tokens. Raises DragomanError for one that the tokenizer cannot write."""
+        """Its tokens. Raises DragomanError for one that the tokenizer cannot write or that is to be avoided."""
+        self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
             raise DragomanError(
                 f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as {written!r})"
             )
         return ids
+
+    def _require_free(self, what: str, text: str) -> None:
+        if self.avoid is not None and (held := self.avoid.held(text)):
+            raise DragomanError(f"{what}: it holds {held[0]!r}, which is to be avoided: choose one of both")
 
     def _terms(self, text: str) -> Terms:
         """The tokens of each term that the translation of a text must hold.

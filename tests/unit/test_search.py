@@ -382,6 +382,12 @@ ALLOWED: dict[str, tuple[dict[str, Any], list[Rule], Any]] = {
     "no bigram twice": ({"no_repeat_ngram": 2}, [], lambda ids: not repeats(ids, 2)),
     "no trigram twice": ({"no_repeat_ngram": 3}, [], lambda ids: not repeats(ids, 3)),
     "a token is banned": ({}, [Ban(((5,),))], lambda ids: 5 not in ids),
+    "a token is banned in this sentence": (
+        {},
+        [Ban(((5,), (6, 4)), sentence=0)],
+        lambda ids: not {5}.intersection(ids) and not contains(ids, (6, 4)),
+    ),
+    "tokens are banned in another sentence": ({}, [Ban(((5,), (6, 4)), sentence=1)], lambda ids: True),
     "sequences are banned": (
         {},
         [Ban(((5, 6), (4, 4, 5)))],

@@ -69,14 +69,17 @@ class Ban:
     """Sequences of tokens that may not be written."""
 
     sequences: tuple[tuple[int, ...], ...]
+    sentence: int | None = None
+    """The number of the sentence that they are banned in; None: in all."""
 
     def __call__(self, step: Step) -> None:
+        device = step.prefixes.device
+        chosen = torch.tensor([self.sentence in (None, sentence) for sentence in step.sentences], device=device)
         for *start, last in self.sequences:
-            if not start:
-                step.log_probs[:, last] = -math.inf
-            elif len(start) < step.prefixes.size(1):
-                wanted = torch.tensor(start, device=step.prefixes.device)
-                step.log_probs[(step.prefixes[:, -len(start) :] == wanted).all(dim=1), last] = -math.inf
+            if len(start) < step.prefixes.size(1):
+                written = step.prefixes[:, step.prefixes.size(1) - len(start) :]
+                begun = (written == torch.tensor(start, dtype=torch.long, device=device)).all(dim=1)
+                step.log_probs[chosen & begun, last] = -math.inf
 
 
 @dataclass(frozen=True)

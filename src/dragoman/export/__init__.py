@@ -111,6 +111,10 @@ def engine(
     module.check_decoding(translator.decoding)
     if translator.glossary is not None:
         raise DragomanError(f"--glossary: {name} does not search for terms: translate without --engine {name}")
+    if translator.avoid is not None:
+        raise DragomanError(
+            f"--avoid: {name} does not search again without a phrase: translate without --engine {name}"
+        )
     if next(translator.model.parameters()).dtype != torch.float32:
         raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
     kind = name if quantize is None else f"{name}-{quantize}"
