@@ -38,6 +38,9 @@ MIN_POSITIONS = 1024
 BATCH_TOKENS = 2048
 """Source positions of a batch, as in `translator`."""
 
+BATCH_SENTENCES = {"greedy": 128, "beam": 64}
+"""Its sentences at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
+
 RAW_SCORES = 1e-30
 """A length penalty by which a score is the bare log probability (a length to this power is 1 in float32). With 0 itself
 CTranslate2 would stop at the first finished hypothesis."""
@@ -348,9 +351,13 @@ class CTranslate2Engine(Translator):
         results: list[list[Hypothesis]] = [[] for _ in sentences]
         limits = self._limits([len(ids) + 1 for ids in sentences])
         undecided: list[int] = []
-        batches = BatchPlan.even_batches([len(ids) for ids in sentences], BATCH_TOKENS, WIDTH_MULTIPLE)
-        turn = [(list(rows), self._usual(max(limits[row] for row in rows))) for rows in batches]
+        turn = [
+            (rows, self._usual(max(limits[row] for row in rows)))
+            for rows in self._batches([len(ids) for ids in sentences])
+        ]
         while turn:
+            # The most work first, so that no worker is left with it at the end.
+            turn.sort(key=lambda job: -len(job[0]) * job[1])
             unfinished: dict[int, list[int]] = {}
             for rows, reached, answers in [(*job, self._submit(sentences, *job)) for job in turn]:
                 for row, answer in zip(rows, answers, strict=True):
@@ -367,15 +374,22 @@ class CTranslate2Engine(Translator):
             turn = [
                 ([left[place] for place in places], longer)
                 for longer, left in unfinished.items()
-                for places in BatchPlan.even_batches(
-                    [len(sentences[row]) for row in left], BATCH_TOKENS, WIDTH_MULTIPLE
-                )
+                for places in self._batches([len(sentences[row]) for row in left])
             ]
         self.searched += len(sentences)
         self.searched_by_pytorch += len(undecided)
         for row, hypotheses in zip(undecided, self._by_pytorch([sentences[row] for row in undecided]), strict=True):
             results[row] = hypotheses
         return results
+
+    def _batches(self, lengths: list[int]) -> list[list[int]]:
+        """The numbers of the sentences of each batch, all of one width."""
+        most = BATCH_SENTENCES["greedy" if self.decoding.beam_size == 1 else "beam"]
+        batches = []
+        for rows in BatchPlan.even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
+            parts = math.ceil(len(rows) / most)
+            batches += [list(rows[part::parts]) for part in range(parts)]
+        return batches
 
     def _submit(self, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
         """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""

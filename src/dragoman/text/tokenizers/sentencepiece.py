@@ -140,10 +140,10 @@ class SentencePieceTokenizer(Tokenizer):
         return RESAMPLERS[self.config.algorithm](pieces, self.config.sampling)
 
     def _checked(self, ids: Iterable[int]) -> list[int]:
-        checked = [int(index) for index in ids]
+        checked, size = [int(index) for index in ids], self.vocab_size
         for index in checked:
-            if not 0 <= index < self.vocab_size:
-                raise DragomanError(f"token id {index} is outside of the vocabulary of {self.vocab_size:,} pieces")
+            if not 0 <= index < size:
+                raise DragomanError(f"token id {index} is outside of the vocabulary of {size:,} pieces")
         return checked
 
     def _save_model(self, directory: Path) -> None:
