@@ -5,6 +5,7 @@ A sentence whose translation holds one is searched again without the tokens that
 same tokens begin is not written in it either; all other sentences stay as they are.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,12 @@ from dragoman.text.lines import read_lines
 class Avoid:
     """Phrases to be avoided.
 
-    >>> avoid = Avoid(Glossary({"dog": "dog"}))
+    >>> avoid = Avoid(("dog",))
     >>> avoid.held("A Dog and two dogs.")
     ['Dog']
     """
 
-    phrases: Glossary
-    """Each under its own name."""
+    phrases: tuple[str, ...]
 
     @classmethod
     def load(cls, path: Path) -> "Avoid":
@@ -32,32 +32,37 @@ class Avoid:
 
         Raises DragomanError where there are none, and, naming the line, for one with a tab: a glossary's.
         """
-        phrases: dict[str, str] = {}
+        phrases = []
         for number, line in enumerate(read_lines(path), start=1):
             phrase = line.strip()
             if not phrase or phrase.startswith("#"):
                 continue
             if "\t" in phrase:
                 raise DragomanError(f"{path}, line {number}: two columns: give one phrase a line, or use --glossary")
-            phrases[phrase] = phrase
+            phrases.append(phrase)
         if not phrases:
             raise DragomanError(f"{path}: no phrases in it: a line is a word or phrase to be avoided")
-        return cls(Glossary(phrases))
+        return cls(tuple(phrases))
 
     def normalized(self, normalize: Callable[[str], str]) -> "Avoid":
         """The phrases as texts that are normalised spell them."""
-        return Avoid(Glossary({normalize(phrase): normalize(phrase) for phrase in self.phrases.targets}))
+        return Avoid(tuple(map(normalize, self.phrases)))
 
     def held(self, text: str) -> list[str]:
         """What a text holds of them, as it spells it, from left to right."""
-        return [text[found.start : found.end] for found in self.phrases.find(text)]
+        return [text[found.start : found.end] for found in self._glossary.find(text)]
 
     def spelled(self, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[tuple[int, ...]]:
         """The tokens by which a translation spells each phrase that it holds: what must not be written again."""
         sequences = []
-        for found in self.phrases.find(decode(ids)):
+        for found in self._glossary.find(decode(ids)):
             end = next(end for end in range(1, len(ids) + 1) if len(decode(ids[:end])) >= found.end)
             # The fewest tokens that hold it; all of them, should a part be decoded to something else.
             start = next((start for start in reversed(range(end)) if self.held(decode(ids[start:end]))), 0)
             sequences.append(tuple(ids[start:end]))
         return sequences
+
+    @functools.cached_property
+    def _glossary(self) -> Glossary:
+        """It finds terms in texts; what they are to become is of no use here."""
+        return Glossary({phrase: phrase for phrase in self.phrases})

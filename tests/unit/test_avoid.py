@@ -25,7 +25,7 @@ SOURCES = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat .", " ".
 
 
 def avoiding(*phrases: str) -> Avoid:
-    return Avoid(Glossary({phrase: phrase for phrase in phrases}))
+    return Avoid(phrases)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from dragoman.nn.norms import OutputNorm, PostNorm, ResidualConnection
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
 from dragoman.text.tokenizers import save_tokenizers
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
-from dragoman.translator import Part, Translator
+from dragoman.translator import BATCH_TOKENS, Part, Translator
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 """What weights may be kept as. Without any they are the float32 numbers of the checkpoint."""
@@ -35,11 +35,8 @@ QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 MIN_POSITIONS = 1024
 """Rows of a table that has no end with us, where the settings do not ask for more."""
 
-BATCH_TOKENS = 2048
-"""Source positions of a batch, as in `translator`."""
-
 BATCH_SENTENCES = {"greedy": 128, "beam": 64}
-"""Its sentences at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
+"""Sentences of a batch at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
 
 RAW_SCORES = 1e-30
 """A length penalty by which a score is the bare log probability (a length to this power is 1 in float32). With 0 itself
