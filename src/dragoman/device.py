@@ -21,7 +21,7 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # it lies scattered where the next batch wants room. 32 places hold what the layers of a model share, and are as fast
 # (docs/log.md). Read when the first product is computed.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-    os.environ.setdefault(_cache, "32")
+    os.environ.setdefault(_cache, "128")
 
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 

@@ -137,6 +137,28 @@ def test_the_logits_that_it_is_given_stay_as_they_are(dtype: torch.dtype) -> Non
     assert torch.equal(logits.detach(), before)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_in_place_gives_the_same_and_takes_no_further_room(dtype: torch.dtype) -> None:
+    logits, targets, mask = case()
+    results = []
+    for in_place in (False, True):
+        given = logits.to(dtype).requires_grad_()
+        computed = given * 1.0  # what a model gives is no leaf either
+        loss = token_loss(computed, targets, mask, 0.1, in_place=in_place)
+        (gradient,) = torch.autograd.grad(loss, computed)
+        assert (gradient.data_ptr() == computed.data_ptr()) is in_place
+        results.append((loss.detach(), gradient))
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_in_place_without_a_gradient_leaves_the_logits_alone() -> None:
+    logits, targets, mask = case()
+    before = logits.clone()
+    with torch.no_grad():
+        token_loss(logits, targets, mask, in_place=True)
+    assert torch.equal(logits, before)
+
+
 def test_very_large_logits_do_not_overflow() -> None:
     logits = torch.tensor([[[1e4, -1e4, 0.0]]])
     value, gradient = value_and_gradient(logits, torch.tensor([[1]]), torch.ones(1, 1).bool(), 0.0)

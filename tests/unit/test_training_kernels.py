@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from dragoman.models import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention, textbook_attention
+from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import AlibiPositions, RotaryPositions
 from dragoman.nn.projection import ROWS, project, trains_in_bfloat16
@@ -39,6 +40,42 @@ def test_projections_equal_linear_layers_under_autocast(rows: int, widths: tuple
     for mine, other in zip(*gradients, strict=True):
         assert mine.dtype == torch.float32
         torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
+
+
+@pytest.mark.parametrize("rows", [1, ROWS, ROWS + 5])
+def test_the_feed_forward_network_equals_its_layers_under_autocast(rows: int) -> None:
+    torch.manual_seed(0)
+    network = FeedForward(12, 40, activation=nn.ReLU())
+    x = torch.randn(rows, 1, 12, requires_grad=True)
+    wanted = (x, *network.parameters())
+    upstream = torch.randn(rows, 1, 12).bfloat16()
+    with autocast():
+        fast = network(x)
+        plain = network.contract(network.activation(network.expand(x)))
+    assert "_FeedForward" in type(fast.grad_fn).__name__
+    torch.testing.assert_close(fast, plain, atol=1e-2, rtol=1e-2)
+    gradients = [torch.autograd.grad(outputs, wanted, upstream) for outputs in (fast, plain)]
+    for mine, other in zip(*gradients, strict=True):
+        assert mine.dtype == torch.float32
+        torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_rotary_positions_turn_by_the_same_angles_in_either_way(start: int) -> None:
+    torch.manual_seed(0)
+    rotary = RotaryPositions(8)
+    rows = torch.randn(3, 5, 16).bfloat16().requires_grad_()
+    heads = rows.unflatten(-1, (2, 8)).transpose(1, 2)  # as they come out of a projection
+    with autocast():
+        fast = rotary.rotate(heads, start)
+    plain = rotary.rotate(heads, start)
+    assert fast.dtype == plain.dtype == torch.bfloat16
+    upstream = torch.randn_like(plain)
+    for mine, other in (
+        (fast, plain),
+        *zip(torch.autograd.grad(fast, rows, upstream), torch.autograd.grad(plain, rows, upstream), strict=True),
+    ):
+        torch.testing.assert_close(mine, other, atol=2e-2, rtol=1e-2)
 
 
 def test_without_autocast_or_gradients_projections_are_the_layers_themselves() -> None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.projection import project
+from dragoman.nn.projection import feed_forward, project, trains_in_bfloat16
 
 
 class FeedForward(nn.Module):
@@ -22,6 +22,8 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+        if isinstance(self.activation, nn.ReLU) and not (self.training and self.dropout.rate) and trains_in_bfloat16(x):
+            return feed_forward(x, self.expand, self.contract)
         (hidden,) = project(x, self.expand)
         return project(self.dropout(self.activation(hidden)), self.contract)[0]
 

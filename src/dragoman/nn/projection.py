@@ -13,13 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.nn.packed import can_pack
+
 ROWS = 128
 """Rows of a product are filled up with zeros to a multiple of this, so that few shapes come about."""
 
 
 @contextmanager
 def exact_rows() -> Iterator[None]:
-    """Inside, rows are not filled up: for those who count operations."""
+    """Inside, rows are not filled up and products are PyTorch's own: for those who count operations."""
     global ROWS
     before, ROWS = ROWS, 1
     try:
@@ -48,22 +50,27 @@ def project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
     return projected
 
 
+def feed_forward(x: Tensor, expand: nn.Linear, contract: nn.Linear) -> Tensor:
+    """contract(relu(expand(x))), under `trains_in_bfloat16` alone; both have biases.
+
+    One function instead of three: what lies between the products stays filled up, and ReLU is taken in its place.
+    """
+    found: Tensor = _FeedForward.apply(x, expand.weight, expand.bias, contract.weight, contract.bias)
+    return found
+
+
 class _Projection(torch.autograd.Function):
     """Rows are all dimensions of `x` but the last; weights below each other are one matrix (widths, d_in)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, count: int, *parameters: Tensor | None) -> tuple[Tensor, ...]:
-        weights, biases = [weight for weight in parameters[:count] if weight is not None], parameters[count:]
-        widths = [len(weight) for weight in weights]
-        rows = _padded_rows([x.reshape(-1, x.size(-1))])
-        matrix = weights[0].new_empty(sum(widths), x.size(-1), dtype=torch.bfloat16)
-        for part, weight in zip(matrix.split(widths), weights, strict=True):
-            part.copy_(weight)
-        bias = None if biases[0] is None else torch.cat([b for b in biases if b is not None]).bfloat16()
+        weights = [weight for weight in parameters[:count] if weight is not None]
+        biases = [bias for bias in parameters[count:] if bias is not None]
+        rows, matrix = _padded_rows([x.reshape(-1, x.size(-1))]), _in_bfloat16(weights)
         ctx.save_for_backward(rows, matrix)
-        ctx.widths, ctx.x_shape, ctx.has_bias = widths, x.shape, bias is not None
-        projected = F.linear(rows, matrix, bias)[: x.numel() // x.size(-1)]
-        return tuple(part.view(*x.shape[:-1], -1) for part in projected.split(widths, dim=1))
+        ctx.widths, ctx.x_shape, ctx.has_bias = [len(weight) for weight in weights], x.shape, bool(biases)
+        projected = _linear(rows, matrix, _in_bfloat16(biases) if biases else None)[: x.numel() // x.size(-1)]
+        return tuple(part.view(*x.shape[:-1], -1) for part in projected.split(ctx.widths, dim=1))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -71,22 +78,57 @@ class _Projection(torch.autograd.Function):
         parts = [gradient.reshape(-1, gradient.size(-1)) for gradient in gradients]
         above = _padded_rows(parts)  # (rows, widths)
         to_x = (above @ matrix)[: len(parts[0])].view(ctx.x_shape)
-        to_weights = (above.T @ rows).float().split(ctx.widths)
-        to_biases: tuple[Tensor | None, ...] = (None,) * len(parts)
-        if ctx.has_bias:
-            to_biases = above.sum(dim=0).float().split(ctx.widths)  # added up in float32 as well, by the kernel
+        to_weights = _to_weight(above, rows).split(ctx.widths)
+        to_biases = _to_bias(above).split(ctx.widths) if ctx.has_bias else (None,) * len(parts)
         return to_x, None, *to_weights, *to_biases
+
+
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
+        rows = _padded_rows([x.reshape(-1, x.size(-1))])
+        expand, expand_bias, contract, contract_bias = (parameter.bfloat16() for parameter in parameters)
+        hidden = _linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
+        ctx.save_for_backward(rows, hidden, expand, contract)
+        return _linear(hidden, contract, contract_bias)[: x.numel() // x.size(-1)].view(x.shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        rows, hidden, expand, contract = ctx.saved_tensors
+        above = _padded_rows([gradient.reshape(-1, gradient.size(-1))])
+        to_hidden = above @ contract
+        torch.ops.aten.threshold_backward.grad_input(to_hidden, hidden, 0, grad_input=to_hidden)
+        to_x = (to_hidden @ expand)[: gradient.numel() // gradient.size(-1)].view(gradient.shape)
+        return to_x, _to_weight(to_hidden, rows), _to_bias(to_hidden), _to_weight(above, hidden), _to_bias(above)
+
+
+def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
+    """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
+    if ROWS > 1 and can_pack():
+        return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
+    product = F.linear(rows, matrix, bias)
+    return product.relu_() if activation == "relu" else product
+
+
+def _to_weight(above: Tensor, rows: Tensor) -> Tensor:
+    return (above.T @ rows).float()
+
+
+def _to_bias(above: Tensor) -> Tensor:
+    return above.sum(dim=0).float()  # added up in float32 as well, by the kernel
+
+
+def _in_bfloat16(parameters: list[Tensor]) -> Tensor:
+    """Below each other."""
+    return (parameters[0] if len(parameters) == 1 else torch.cat(parameters)).bfloat16()
 
 
 def _padded_rows(parts: list[Tensor]) -> Tensor:
     """Matrices of equally many rows side by side in bfloat16, and rows of zeros below them."""
     length = len(parts[0])
-    if len(parts) == 1 and length % ROWS == 0 and parts[0].dtype == torch.bfloat16:
-        return parts[0]
+    if len(parts) == 1 and length % ROWS == 0:
+        return parts[0].bfloat16()
     rows = parts[0].new_empty(length + -length % ROWS, sum(part.size(1) for part in parts), dtype=torch.bfloat16)
-    start = 0
-    for part in parts:
-        rows[:length, start : start + part.size(1)] = part
-        start += part.size(1)
+    torch.cat(parts, dim=1, out=rows[:length]) if len(parts) > 1 else rows[:length].copy_(parts[0])
     rows[length:].zero_()
     return rows

@@ -139,7 +139,8 @@ class LanguageModellingTask:
             passes = partial(model, batch.tgt_in)
             loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
             return loss, 2 * batch.num_tokens, batch.num_tokens
-        loss = token_loss(model(batch.tgt_in), batch.tgt_out, batch.tgt_mask, label_smoothing)
+        logits = model(batch.tgt_in)
+        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_tokens
 
     def largest(self, batch_tokens: int) -> Windows:

@@ -68,7 +68,7 @@ class TranslationTask:
             loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
             return loss, 2 * batch.num_tokens, processed
         logits = model(batch.src, batch.src_mask, batch.tgt_in)
-        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
+        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
         return loss, batch.num_tokens, processed
 
     def largest(self, batch_tokens: int) -> Batch:

@@ -201,13 +201,14 @@ class Trainer:
         """Move weights and averages by what `gradients` left: the norm of the gradient. Raises NotFinite."""
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
-        torch._foreach_div_(gradients, count)
-        norm = torch.nn.utils.get_total_norm(gradients)
+        norm = torch.nn.utils.get_total_norm(gradients) / count
         if found := not_finite(loss_sum, norm):
             self.optimizer.zero_grad(set_to_none=True)
             raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
+        scale = torch.ones_like(norm) / count
         if self.config.clip_norm:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.config.clip_norm, norm)
+            scale *= (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        torch._foreach_mul_(gradients, scale)  # divided and clipped in one walk
         optim.set_rate(self.optimizer, self._rate(step))
         with autocast(self.device, self.precision):  # an optimizer may have matrix products of its own
             self.optimizer.step()

@@ -33,10 +33,15 @@ def token_loss(
     tgt_out: Int[Tensor, "batch tgt_len"],
     tgt_mask: Bool[Tensor, "batch tgt_len"],
     label_smoothing: float = 0.0,
+    *,
+    in_place: bool = False,
 ) -> Float[Tensor, ""]:
-    """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count."""
+    """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count.
+
+    `in_place`: where there will be a gradient, it takes the place of the logits, which nobody may want to read again.
+    """
     loss: Tensor = _SmoothedCrossEntropy.apply(
-        logits.flatten(0, 1), tgt_out.flatten(), tgt_mask.flatten(), label_smoothing
+        logits.flatten(0, 1), tgt_out.flatten(), tgt_mask.flatten(), label_smoothing, in_place
     )
     return loss
 
@@ -49,17 +54,23 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, targets: Tensor, mask: Tensor, label_smoothing: float) -> Tensor:
-        needs_gradient = ctx.needs_input_grad[0]
-        gradient = torch.empty_like(logits) if needs_gradient else None
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, mask: Tensor, label_smoothing: float, in_place: bool
+    ) -> Tensor:
+        gradient = None
+        if ctx.needs_input_grad[0]:
+            gradient = logits.detach() if in_place else torch.empty_like(logits)
         total = logits.new_zeros((), dtype=torch.float32)
         rows_at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
+        # Made once: memory that is new has to be cleared by the system first, page by page.
+        room = logits.new_empty(2, min(rows_at_once, len(logits)), logits.size(1), dtype=torch.float32)
         for start in range(0, len(logits), rows_at_once):
             rows = slice(start, start + rows_at_once)
             target, real = targets[rows, None], mask[rows, None].float()
-            scores = logits[rows].float()
+            scores, probabilities = room[:, : len(target)]
+            scores.copy_(logits[rows])
             right, largest = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
-            probabilities = scores.softmax(dim=-1)  # one walk, where exponentials for sum and gradient would be two
+            torch.softmax(scores, dim=-1, out=probabilities)  # one walk; exponentials for sum and gradient would be two
             # At the largest logit log p = logit - log Z, and p is no less than 1/V: so log Z is found without a sum.
             log_normalizer = largest - probabilities.amax(dim=-1, keepdim=True).log()
             losses = log_normalizer - (1.0 - label_smoothing) * right
@@ -76,9 +87,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
-        return times(gradient, grad_output), None, None, None
+        return times(gradient, grad_output), None, None, None, None
 
 
 def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
