@@ -3,15 +3,16 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dragoman.models import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention, textbook_attention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import key_mask, subsequent_mask
-from dragoman.nn.positions import AlibiPositions, RotaryPositions
-from dragoman.nn.projection import ROWS, project, trains_in_bfloat16
-from dragoman.nn.short_attention import short_attention
+from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
+from dragoman.nn.projection import ROWS, from_rows, padded, project, trains_in_bfloat16
+from dragoman.nn.short_attention import Sizes, short_attention
 
 ROUNDED = {"atol": 2e-2, "rtol": 2e-2}
 """bfloat16 has 8 bits: the twins round at other places."""
@@ -52,7 +53,6 @@ def test_the_feed_forward_network_equals_its_layers_under_autocast(rows: int) ->
     with autocast():
         fast = network(x)
         plain = network.contract(network.activation(network.expand(x)))
-    assert "_FeedForward" in type(fast.grad_fn).__name__
     torch.testing.assert_close(fast, plain, atol=1e-2, rtol=1e-2)
     gradients = [torch.autograd.grad(outputs, wanted, upstream) for outputs in (fast, plain)]
     for mine, other in zip(*gradients, strict=True):
@@ -88,20 +88,35 @@ def test_without_autocast_or_gradients_projections_are_the_layers_themselves() -
         assert torch.equal(project(x, linears[0])[0], linears[0](x))
 
 
+def rows_of(*heads: Tensor) -> Tensor:
+    """(batch, num_heads, len, d_head) each -> the rows that a projection to all of them makes."""
+    side_by_side = torch.cat([part.transpose(1, 2).flatten(2).flatten(0, 1) for part in heads], dim=1)
+    return F.pad(side_by_side, (0, 0, 0, padded(len(side_by_side)) - len(side_by_side)))
+
+
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_short_attention_equals_the_textbook(causal: bool, with_bias: bool) -> None:
+@pytest.mark.parametrize("rotary", [False, True])
+def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bias: bool, rotary: bool) -> None:
     torch.manual_seed(0)
-    queries = 7 if causal else 5
-    heads = [torch.randn(3, 2, length, 8, requires_grad=True) for length in (queries, 7, 7)]
+    length = 7 if alone or causal or rotary else 5
+    sizes = Sizes(batch=3, query_len=length, key_len=7, num_heads=2)
+    q, k, v = (torch.randn(3, 2, n, 8, requires_grad=True) for n in (length, 7, 7))
     mask = subsequent_mask(7)[None, None] if causal else key_mask(REAL)
-    bias = AlibiPositions(2).bias(0, queries, 7) if with_bias else None
-    fast = short_attention(*heads, mask, bias)
-    plain = textbook_attention(*heads, mask, None, bias)[0].transpose(1, 2).flatten(2)
+    bias = AlibiPositions(2).bias(0, length, 7) if with_bias else None
+    positions = RotaryPositions(8) if rotary else AttentionPositions()
+    queries, memory = (rows_of(q, k, v), None) if alone else (rows_of(q), rows_of(k, v))
+    fast = short_attention(queries, memory, sizes, mask, bias, positions.turns(0, length))
+    turned = positions.rotate(q, 0), positions.rotate(k, 0)
+    plain = textbook_attention(*turned, v, mask, None, bias)[0].transpose(1, 2).flatten(2)
+    assert len(fast) == ROWS
+    assert not fast[3 * length :].any()
+    fast = from_rows(fast, (3, length))
     torch.testing.assert_close(fast, plain)
     upstream = torch.randn_like(plain)
     for mine, other in zip(
-        torch.autograd.grad(fast, heads, upstream), torch.autograd.grad(plain, heads, upstream), strict=True
+        torch.autograd.grad(fast, (q, k, v), upstream), torch.autograd.grad(plain, (q, k, v), upstream), strict=True
     ):
         torch.testing.assert_close(mine, other)
 
@@ -110,8 +125,9 @@ def test_short_attention_in_bfloat16_is_within_its_rounding() -> None:
     torch.manual_seed(0)
     heads = [torch.randn(2, 2, 5, 8).bfloat16().requires_grad_() for _ in range(3)]
     with autocast():
-        fast = short_attention(*heads, None)
+        fast = short_attention(rows_of(*heads), None, Sizes(2, 5, 5, 2), None)
     assert fast.dtype == torch.bfloat16
+    fast = from_rows(fast, (2, 5))
     exact = textbook_attention(*(part.float() for part in heads), None)[0].transpose(1, 2).flatten(2)
     torch.testing.assert_close(fast.float(), exact, **ROUNDED)
     pairs = zip(*(torch.autograd.grad(out.float().square().sum(), heads) for out in (fast, exact)), strict=True)

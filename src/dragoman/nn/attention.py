@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions import AttentionPositions
-from dragoman.nn.projection import project, trains_in_bfloat16
-from dragoman.nn.short_attention import SHORT, short_attention
+from dragoman.nn.projection import from_rows, project_rows, to_rows, trains_in_bfloat16
+from dragoman.nn.short_attention import SHORT, Sizes, short_attention
 
 LONG = 1024
 """Keys from which on training in bfloat16 on a CPU takes the fused attention."""
@@ -249,13 +249,17 @@ class MultiHeadAttention(nn.Module):
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """`forward`, by the fast twins of its parts."""
-        if memory is query:
-            heads, key, value = project(query, self.query_proj, self.key_proj, self.value_proj)
-        else:
-            (heads,), (key, value) = project(query, self.query_proj), project(memory, self.key_proj, self.value_proj)
-        heads, key = (self.positions.rotate(self.split_heads(part), 0) for part in (heads, key))
+        sizes = Sizes(query.size(0), query.size(1), memory.size(1), self.query_proj.out_features // self.d_head)
         bias = self.positions.bias(0, query.size(1), memory.size(1))
-        return project(short_attention(heads, key, self.split_heads(value), mask, bias), self.output_proj)[0]
+        turns = self.positions.turns(0, query.size(1))
+        rows = to_rows(query)
+        if memory is query:
+            together = project_rows(rows, self.query_proj, self.key_proj, self.value_proj)
+            context = short_attention(together, None, sizes, mask, bias, turns)
+        else:
+            keys_values = project_rows(to_rows(memory), self.key_proj, self.value_proj)
+            context = short_attention(project_rows(rows, self.query_proj), keys_values, sizes, mask, bias, turns)
+        return from_rows(project_rows(context, self.output_proj), query.shape[:-1])
 
     def split_heads(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)

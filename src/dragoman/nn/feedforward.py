@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.projection import feed_forward, project, trains_in_bfloat16
+from dragoman.nn.projection import feed_forward, from_rows, project, to_rows, trains_in_bfloat16
 
 
 class FeedForward(nn.Module):
@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
         if isinstance(self.activation, nn.ReLU) and not (self.training and self.dropout.rate) and trains_in_bfloat16(x):
-            return feed_forward(x, self.expand, self.contract)
+            return from_rows(feed_forward(to_rows(x), self.expand, self.contract), x.shape[:-1])
         (hidden,) = project(x, self.expand)
         return project(self.dropout(self.activation(hidden)), self.contract)[0]
 

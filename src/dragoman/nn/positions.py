@@ -7,10 +7,9 @@ themselves say nothing and stand in the place that a scheme leaves free.
 """
 
 import math
-from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
@@ -109,6 +108,10 @@ class AttentionPositions(nn.Module):
         """Queries or keys of the positions start, start + 1, ... as the scores shall see them."""
         return heads
 
+    def turns(self, start: int, length: int) -> Complex[Tensor, "length half_d_head"] | None:
+        """The complex numbers that `rotate` multiplies pairs of dimensions with; None where it leaves them alone."""
+        return None
+
     def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
         """What is added to the scores of queries start, start + 1, ... with keys 0, 1, ...; None for nothing."""
         return None
@@ -136,33 +139,26 @@ class RotaryPositions(AttentionPositions):
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
     ) -> Float[Tensor, "batch num_heads len d_head"]:
-        sin, cos = self.waves(start, heads.size(2)).chunk(2, dim=-1)  # (len, d_head / 2) each
         if trains_in_bfloat16(heads):
-            rotated: Tensor = _Rotation.apply(heads, torch.complex(cos, sin))
-            return rotated
+            return turned(heads, self.turns(start, heads.size(2)))
+        sin, cos = self.waves(start, heads.size(2)).chunk(2, dim=-1)  # (len, d_head / 2) each
         real, imaginary = heads.unflatten(-1, (-1, 2)).unbind(-1)  # (batch, num_heads, len, d_head / 2) each
-        turned = torch.stack([real * cos - imaginary * sin, real * sin + imaginary * cos], dim=-1)
-        return turned.flatten(-2).to(heads.dtype)
+        pairs = torch.stack([real * cos - imaginary * sin, real * sin + imaginary * cos], dim=-1)
+        return pairs.flatten(-2).to(heads.dtype)
+
+    def turns(self, start: int, length: int) -> Complex[Tensor, "length half_d_head"]:
+        sin, cos = self.waves(start, length).chunk(2, dim=-1)
+        return torch.complex(cos, sin)
 
 
-class _Rotation(torch.autograd.Function):
-    """The fast twin, in a product of complex numbers forward and one backward, where the way back turns back."""
-
-    @staticmethod
-    def forward(ctx: Any, heads: Tensor, turns: Tensor) -> Tensor:
-        ctx.save_for_backward(turns)
-        return _Rotation.turned(heads, turns)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (turns,) = ctx.saved_tensors
-        return _Rotation.turned(gradient, turns.conj()), None
-
-    @staticmethod
-    def turned(heads: Tensor, turns: Tensor) -> Tensor:
-        exact = heads.to(torch.float32, memory_format=torch.contiguous_format)
-        numbers = torch.view_as_complex(exact.unflatten(-1, (-1, 2)))  # (batch, num_heads, len, d_head / 2)
-        return torch.view_as_real(numbers * turns).flatten(-2).to(heads.dtype)
+def turned(
+    heads: Float[Tensor, "*heads len d_head"], turns: Complex[Tensor, "len half_d_head"]
+) -> Float[Tensor, "*heads len d_head"]:
+    """What `RotaryPositions.rotate` does, in one product of complex numbers: its fast twin."""
+    numbers = torch.view_as_complex(
+        heads.to(torch.float32, memory_format=torch.contiguous_format).unflatten(-1, (-1, 2))
+    )
+    return torch.view_as_real(numbers * turns).flatten(-2).to(heads.dtype)
 
 
 class AlibiPositions(AttentionPositions):

@@ -5,11 +5,13 @@ values) cast it once and are one product. And rows are counted in steps of `ROWS
 shape, which takes longer than such a product itself, and every batch brings another number of positions.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -44,62 +46,82 @@ def project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
     """Each of `linears` of `x`. All have a `weight` (width, d_in), and a `bias` or none."""
     if not trains_in_bfloat16(x):
         return tuple(linear(x) for linear in linears)
-    weights = [linear.weight for linear in linears]
-    biases = [getattr(linear, "bias", None) for linear in linears]
-    projected: tuple[Tensor, ...] = _Projection.apply(x, len(linears), *weights, *biases)
+    projected = from_rows(project_rows(to_rows(x), *linears), x.shape[:-1])
+    return projected.split([len(linear.weight) for linear in linears], dim=-1)  # type: ignore[arg-type]
+
+
+def to_rows(x: Float[Tensor, "... width"]) -> Float[Tensor, "rows width"]:
+    """In bfloat16, all dimensions but the last as one, and rows of zeros below."""
+    rows: Tensor = _Rows.apply(x)
+    return rows
+
+
+def from_rows(rows: Float[Tensor, "rows width"], shape: Sequence[int]) -> Float[Tensor, "... width"]:
+    """The way back, to dimensions of `shape` before the last."""
+    return rows[: math.prod(shape)].view(*shape, -1)
+
+
+def project_rows(rows: Float[Tensor, "rows d_in"], *linears: nn.Module) -> Float[Tensor, "rows widths"]:
+    """What `linears` make of `rows`, side by side, in one product."""
+    parameters = [linear.weight for linear in linears] + [getattr(linear, "bias", None) for linear in linears]
+    projected: Tensor = _Projection.apply(rows, *parameters)
     return projected
 
 
-def feed_forward(x: Tensor, expand: nn.Linear, contract: nn.Linear) -> Tensor:
-    """contract(relu(expand(x))), under `trains_in_bfloat16` alone; both have biases.
-
-    One function instead of three: what lies between the products stays filled up, and ReLU is taken in its place.
-    """
-    found: Tensor = _FeedForward.apply(x, expand.weight, expand.bias, contract.weight, contract.bias)
+def feed_forward(rows: Float[Tensor, "rows d_model"], expand: nn.Linear, contract: nn.Linear) -> Tensor:
+    """contract(relu(expand(rows))), where both have biases; ReLU is taken within the product and in its place."""
+    found: Tensor = _FeedForward.apply(rows, expand.weight, expand.bias, contract.weight, contract.bias)
     return found
 
 
+class _Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.x_shape, ctx.dtype, length = x.shape, x.dtype, x.numel() // x.size(-1)
+        rows = x.new_empty(padded(length), x.size(-1), dtype=torch.bfloat16)
+        rows[:length] = x.reshape(length, -1)
+        rows[length:] = 0.0
+        return rows
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return from_rows(gradient, ctx.x_shape[:-1]).to(ctx.dtype)
+
+
 class _Projection(torch.autograd.Function):
-    """Rows are all dimensions of `x` but the last; weights below each other are one matrix (widths, d_in)."""
+    """Weights below each other are one matrix (widths, d_in)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, count: int, *parameters: Tensor | None) -> tuple[Tensor, ...]:
-        weights = [weight for weight in parameters[:count] if weight is not None]
-        biases = [bias for bias in parameters[count:] if bias is not None]
-        rows, matrix = _padded_rows([x.reshape(-1, x.size(-1))]), _in_bfloat16(weights)
+    def forward(ctx: Any, rows: Tensor, *parameters: Tensor | None) -> Tensor:
+        weights = [weight for weight in parameters[: len(parameters) // 2] if weight is not None]
+        biases = [bias for bias in parameters[len(weights) :] if bias is not None]
+        matrix = _in_bfloat16(weights)
         ctx.save_for_backward(rows, matrix)
-        ctx.widths, ctx.x_shape, ctx.has_bias = [len(weight) for weight in weights], x.shape, bool(biases)
-        projected = _linear(rows, matrix, _in_bfloat16(biases) if biases else None)[: x.numel() // x.size(-1)]
-        return tuple(part.view(*x.shape[:-1], -1) for part in projected.split(ctx.widths, dim=1))
+        ctx.widths, ctx.has_bias = [len(weight) for weight in weights], bool(biases)
+        return _linear(rows, matrix, _in_bfloat16(biases) if biases else None)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         rows, matrix = ctx.saved_tensors
-        parts = [gradient.reshape(-1, gradient.size(-1)) for gradient in gradients]
-        above = _padded_rows(parts)  # (rows, widths)
-        to_x = (above @ matrix)[: len(parts[0])].view(ctx.x_shape)
-        to_weights = _to_weight(above, rows).split(ctx.widths)
-        to_biases = _to_bias(above).split(ctx.widths) if ctx.has_bias else (None,) * len(parts)
-        return to_x, None, *to_weights, *to_biases
+        to_biases = _to_bias(above).split(ctx.widths) if ctx.has_bias else (None,) * len(ctx.widths)
+        return above @ matrix, *_to_weight(above, rows).split(ctx.widths), *to_biases
 
 
 class _FeedForward(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
-        rows = _padded_rows([x.reshape(-1, x.size(-1))])
+    def forward(ctx: Any, rows: Tensor, *parameters: Tensor) -> Tensor:
         expand, expand_bias, contract, contract_bias = (parameter.bfloat16() for parameter in parameters)
         hidden = _linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
         ctx.save_for_backward(rows, hidden, expand, contract)
-        return _linear(hidden, contract, contract_bias)[: x.numel() // x.size(-1)].view(x.shape)
+        return _linear(hidden, contract, contract_bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, ...]:
         rows, hidden, expand, contract = ctx.saved_tensors
-        above = _padded_rows([gradient.reshape(-1, gradient.size(-1))])
         to_hidden = above @ contract
         torch.ops.aten.threshold_backward.grad_input(to_hidden, hidden, 0, grad_input=to_hidden)
-        to_x = (to_hidden @ expand)[: gradient.numel() // gradient.size(-1)].view(gradient.shape)
-        return to_x, _to_weight(to_hidden, rows), _to_bias(to_hidden), _to_weight(above, hidden), _to_bias(above)
+        to_expand, to_contract = _to_weight(to_hidden, rows), _to_weight(above, hidden)
+        return to_hidden @ expand, to_expand, _to_bias(to_hidden), to_contract, _to_bias(above)
 
 
 def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
@@ -123,12 +145,6 @@ def _in_bfloat16(parameters: list[Tensor]) -> Tensor:
     return (parameters[0] if len(parameters) == 1 else torch.cat(parameters)).bfloat16()
 
 
-def _padded_rows(parts: list[Tensor]) -> Tensor:
-    """Matrices of equally many rows side by side in bfloat16, and rows of zeros below them."""
-    length = len(parts[0])
-    if len(parts) == 1 and length % ROWS == 0:
-        return parts[0].bfloat16()
-    rows = parts[0].new_empty(length + -length % ROWS, sum(part.size(1) for part in parts), dtype=torch.bfloat16)
-    torch.cat(parts, dim=1, out=rows[:length]) if len(parts) > 1 else rows[:length].copy_(parts[0])
-    rows[length:].zero_()
-    return rows
+def padded(length: int) -> int:
+    """How many rows there are for so many real ones."""
+    return length + -length % ROWS
