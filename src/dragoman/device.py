@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # A bf16 matrix product on the CPU is compiled for its shape, 0.26 MB each, and kept in two caches of 1,024 places: one
 # of oneDNN and one of PyTorch around it. Every batch brings new shapes, so little is hit after its own step, and all of
-# it lies scattered where the next batch wants room. 32 places hold what the layers of a model share, and are as fast
-# (docs/log.md). Read when the first product is computed.
+# it lies scattered where the next batch wants room. 128 places hold the shapes of a step, some 40, and those of steps
+# not long ago (docs/log.md). Read when the first product is computed.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "128")
 
