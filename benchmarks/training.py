@@ -5,86 +5,35 @@
 The plain loop is what a page of a tutorial has: pre-norm, ReLU, tied embeddings, autocast to bfloat16 where the recipe
 trains so, PyTorch's cross-entropy and Adam, gradients clipped. Both take a few steps on the same batches, in turn;
 tokens are real source and target tokens, and optimizer and making of batches are inside. The rate is that of the median
-round. Peers that need an environment of their own are not here.
+round. Peers that need an environment of their own are in `peers/`.
 """
 
 import argparse
-import math
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from peers.plain import PlainTransformer, build_optimizer, take_step
+from torch import nn
 
 from dragoman import recipe as recipes
 from dragoman.bench import commit
 from dragoman.bench.batches import subject
-from dragoman.device import autocast
-from dragoman.models import TransformerConfig
 from dragoman.recipe.job import count_parameters, machine_name
 from dragoman.training.loop import Trainer
 
 
-class PlainTransformer(nn.Module):
-    """`torch.nn.Transformer` between tied embeddings."""
-
-    def __init__(self, config: TransformerConfig, vocab_size: int) -> None:
-        super().__init__()
-        d_model = config.d_model
-        self.scale, self.dropout = math.sqrt(d_model), nn.Dropout(config.dropout)
-        self.embedding = nn.Embedding(vocab_size, d_model, padding_idx=0)
-        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
-        self.transformer = nn.Transformer(
-            d_model,
-            config.num_heads,
-            config.num_encoder_layers,
-            config.num_decoder_layers,
-            config.d_ff,
-            config.dropout,
-            batch_first=True,
-            norm_first=True,
-        )
-        angles = torch.arange(512)[:, None] * torch.exp(torch.arange(0, d_model, 2) * -(math.log(1e4) / d_model))
-        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
-
-    def embed(self, ids: Tensor) -> Tensor:
-        return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.size(1)])
-
-    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        length = tgt_in.size(1)
-        hidden = self.transformer(
-            self.embed(src),
-            self.embed(tgt_in),
-            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
-            tgt_is_causal=True,
-            src_key_padding_mask=~src_mask,
-            memory_key_padding_mask=~src_mask,
-        )
-        return F.linear(hidden, self.embedding.weight)
-
-
 def plain_steps(trainer: Trainer, model: nn.Module) -> Callable[[int], int]:
     """A function that takes a step of the plain loop on the batches of a step, and says how many real tokens it had."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98))
-    smoothing = trainer.config.label_smoothing
+    optimizer, smoothing = build_optimizer(model), trainer.config.label_smoothing
     model.train()
 
     def step(number: int) -> int:
-        optimizer.zero_grad(set_to_none=True)
-        tokens = 0
-        for batch in trainer.task.batches(number):
-            with autocast(trainer.device, trainer.precision):
-                logits = model(batch.src, batch.src_mask, batch.tgt_in)
-            targets = batch.tgt_out.flatten()
-            loss = F.cross_entropy(logits.float().flatten(0, 1), targets, ignore_index=0, label_smoothing=smoothing)
-            loss.backward()
-            tokens += batch.num_tokens + batch.num_src_tokens
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        return tokens
+        batches = trainer.task.batches(number)
+        take_step(model, optimizer, batches, trainer.precision, smoothing)
+        return sum(batch.num_tokens + batch.num_src_tokens for batch in batches)
 
     return step
 
