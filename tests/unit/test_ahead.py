@@ -97,7 +97,9 @@ def tensors(batch: Movable) -> list[Tensor]:
 def test_every_kind_of_batch_is_pinned_and_moved_whole(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[Tensor] = []
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
-    found = BatchesAhead(lambda _: [batch], pin=True).of(1)[0]
+    ahead = BatchesAhead(lambda _: [batch], pin=True)
+    found = ahead.of(1)[0]
+    ahead.stop()
     assert type(found) is type(batch)
     assert len(tensors(batch)) == {Batch: 5, Windows: 3, LabelledBatch: 3}[type(batch)]
     assert [tensor.data_ptr() for tensor in pinned[: len(tensors(batch))]] == [t.data_ptr() for t in tensors(batch)]
