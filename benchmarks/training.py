@@ -1,11 +1,16 @@
 """Our training step and that of `torch.nn.Transformer` in a plain loop: the same batches, in turn, on this machine.
 
     python benchmarks/training.py recipes/multi30k-en-de-tok.yaml [section.key=value ...]
+    python benchmarks/training.py recipes/base-gpu.yaml --device cuda --compile
 
 The plain loop is what a page of a tutorial has: pre-norm, ReLU, tied embeddings, autocast to bfloat16 where the recipe
 trains so, PyTorch's cross-entropy and Adam, gradients clipped. Both take a few steps on the same batches, in turn;
 tokens are real source and target tokens, and optimizer and making of batches are inside. The rate is that of the median
 round. Peers that need an environment of their own are in `peers/`.
+
+`--compile`: ours with `training.compile=layers`, theirs with the same torch.compile on each of its layers, sizes left
+open; `--compile whole`: theirs as one piece, as a page of a tutorial has it. The first round, which does not count, is
+where it happens.
 """
 
 import argparse
@@ -21,6 +26,7 @@ from torch import nn
 from dragoman import recipe as recipes
 from dragoman.bench import commit
 from dragoman.bench.batches import subject
+from dragoman.bench.parts import synchronize
 from dragoman.recipe.job import count_parameters, machine_name
 from dragoman.training.loop import Trainer
 
@@ -31,7 +37,7 @@ def plain_steps(trainer: Trainer, model: nn.Module) -> Callable[[int], int]:
     model.train()
 
     def step(number: int) -> int:
-        batches = trainer.task.batches(number)
+        batches = [batch.to(trainer.device) for batch in trainer.task.batches(number)]
         take_step(model, optimizer, batches, trainer.precision, smoothing)
         return sum(batch.num_tokens + batch.num_src_tokens for batch in batches)
 
@@ -44,11 +50,20 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=4, help="of each in a round")
-    options = parser.parse_args()
-    recipe: Any = recipes.load(options.recipe, [*options.overrides, "device=cpu"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compile", nargs="?", const="layers", default="none", choices=("none", "layers", "whole"))
+    options = parser.parse_intermixed_args()
+    ours = "none" if options.compile == "none" else "layers"
+    changes = [f"device={options.device}", f"training.compile={ours}"]
+    recipe: Any = recipes.load(options.recipe, [*options.overrides, *changes])
     with subject(recipe) as found:
         trainer = found.trainer
-        plain = PlainTransformer(recipe.model, int(trainer.model.src_vocab_size))  # type: ignore[arg-type]
+        plain = PlainTransformer(recipe.model, int(trainer.model.src_vocab_size)).to(trainer.device)  # type: ignore[arg-type]
+        if options.compile == "layers":
+            for layer in (*plain.transformer.encoder.layers, *plain.transformer.decoder.layers):
+                layer.compile(dynamic=True)
+        elif options.compile == "whole":
+            plain.compile(dynamic=True)
         runners = {
             "Dragoman": lambda step: trainer.train_step(step)[2],
             "torch.nn.Transformer": plain_steps(trainer, plain),
@@ -56,13 +71,15 @@ def main() -> None:
         rates: dict[str, list[float]] = {name: [] for name in runners}
         for turn in range(options.rounds + 1):
             for name, run in runners.items():
+                synchronize(trainer.device)
                 start = time.perf_counter()
                 tokens = sum(run(1 + turn * options.steps + step) for step in range(options.steps))
+                synchronize(trainer.device)
                 if turn:  # the first round does not count
                     rates[name].append(tokens / (time.perf_counter() - start))
         print(
             f"{machine_name(trainer.device)}; {torch.get_num_threads()} threads; torch {torch.__version__}; "
-            f"{trainer.precision}; {found.batches}; commit {commit()}"
+            f"{trainer.precision}; compiled: {options.compile}; {found.batches}; commit {commit()}"
         )
         for name, model in (("Dragoman", trainer.model), ("torch.nn.Transformer", plain)):
             each = ", ".join(f"{rate:,.0f}" for rate in rates[name])

@@ -54,7 +54,7 @@ class PlainTransformer(nn.Module):
         hidden = self.transformer(
             self.embed(src),
             self.embed(tgt_in),
-            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
+            tgt_mask=torch.ones(length, length, dtype=torch.bool, device=src.device).triu(1),
             tgt_is_causal=True,
             src_key_padding_mask=~src_mask,
             memory_key_padding_mask=~src_mask,
@@ -88,7 +88,7 @@ def take_step(
     """One optimizer step of a model that makes logits of (src, src_mask, tgt_in)."""
     optimizer.zero_grad(set_to_none=True)
     for batch in batches:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with torch.autocast(batch.src.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             logits = model(batch.src, batch.src_mask, batch.tgt_in)
         targets = batch.tgt_out.flatten()
         loss = F.cross_entropy(

@@ -162,6 +162,7 @@ def _recipe_for_files(
 ) -> Any:
     from dragoman import config
     from dragoman.default_recipe import default_recipe
+    from dragoman.device import pick_device
     from dragoman.recipe import TranslationRun
 
     directory = _directory_for_files(src, tgt, run_dir)
@@ -171,9 +172,16 @@ def _recipe_for_files(
         raise DragomanError("give both --valid-src and --valid-tgt, or neither")
     languages = (of_file(src) or "src", of_file(tgt) or "tgt")
     valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
-    doctor = config.override({}, changes).get("corpus", {}).get("doctor", "refuse")
+    given = config.override({}, changes)
     data = default_recipe(
-        str(src), str(tgt), str(directory), valid=valid, languages=languages, doctor=doctor, init_from=init_from
+        str(src),
+        str(tgt),
+        str(directory),
+        valid=valid,
+        languages=languages,
+        doctor=given.get("corpus", {}).get("doctor", "refuse"),
+        init_from=init_from,
+        on_gpu=pick_device(str(given.get("device", "auto"))).type == "cuda",
     )
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 

@@ -21,6 +21,9 @@ from dragoman.translator import check_run_dir
 FINE_TUNING = 0.2
 """The share of the usual rate with which a model goes on that has been trained before."""
 
+GPU_BATCH_TOKENS = 25_000
+"""Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
+
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
 
@@ -60,8 +63,11 @@ def default_recipe(
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
     init_from: str | None = None,
+    on_gpu: bool = False,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
+
+    `on_gpu`: batches of the largest model are those for a GPU.
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
@@ -75,6 +81,7 @@ def default_recipe(
     else:
         train = (src, tgt)
     size = next(size for limit, size in SIZES if pairs < limit)
+    largest = size is SIZES[-1][1]
     recipe: dict[str, Any] = {
         "run_dir": run_dir,
         "corpus": {
@@ -96,7 +103,7 @@ def default_recipe(
         },
         "training": {
             "max_steps": size.max_steps,
-            "batch_tokens": size.batch_tokens,
+            "batch_tokens": GPU_BATCH_TOKENS if on_gpu and largest else size.batch_tokens,
             "validate_every": max(100, size.max_steps // 20),
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },

@@ -134,6 +134,17 @@ def test_the_sizes_are_those_for_the_number_of_pairs(
     assert recipe["training"]["max_steps"] == size.max_steps
 
 
+@pytest.mark.parametrize(("count", "batch_tokens"), [(1_000, 1024), (999_999, 4096), (1_000_000, 25_000)])
+def test_only_the_largest_model_has_other_batches_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, count: int, batch_tokens: int
+) -> None:
+    monkeypatch.setattr(module, "read_pairs", lambda source: range(count))
+    recipes = [default_recipe("a", "b", "run", valid=("c", "d"), on_gpu=on_gpu) for on_gpu in (False, True)]
+    assert recipes[1]["training"].pop("batch_tokens") == batch_tokens
+    recipes[0]["training"].pop("batch_tokens")
+    assert recipes[0] == recipes[1]
+
+
 @pytest.mark.parametrize(("limit", "size"), SIZES)
 def test_every_size_makes_settings_that_parse_and_heads_that_divide(
     monkeypatch: pytest.MonkeyPatch, limit: float, size: module.Size

@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ DEFAULTS = {
 def trainer() -> Iterator[Make]:
     with ExitStack() as logs:
 
-        def make(run_dir: Path, task: Regression, dropout: float = 0.5, **changes: Any) -> Trainer:
+        def make(run_dir: Path, task: Regression, dropout: float = 0.5, ahead: bool = False, **changes: Any) -> Trainer:
             torch.manual_seed(1)
             return Trainer(
                 parse(TrainingConfig, {**DEFAULTS, **changes}),
@@ -99,6 +100,7 @@ def trainer() -> Iterator[Make]:
                 precision="float32",
                 seed=3,
                 d_model=16,
+                batches_ahead=ahead,
             )
 
         yield make
@@ -447,6 +449,45 @@ def test_rolling_back_ends_where_it_does_not_help(trainer: Make, tmp_path: Path)
         trainer(tmp_path / "a", Spoilt({13: math.nan}), **settings).train()
     with pytest.raises(DragomanError, match=r"step 3: .*; no checkpoint to go back to"):
         trainer(tmp_path / "b", Spoilt({3: math.nan}), **settings).train()
+
+
+@pytest.mark.parametrize("settings", [{}, {"not_finite": {"type": "rollback"}}, {"not_finite": {"type": "skip"}}])
+def test_batches_made_ahead_change_nothing(trainer: Make, tmp_path: Path, settings: dict[str, Any]) -> None:
+    runs = {}
+    for ahead in (False, True):
+        run_dir = tmp_path / f"{ahead}"
+        spoilt = Spoilt({13: math.nan} if settings else {})
+        one = trainer(run_dir, spoilt, ahead=ahead, validate_every=5, log_every=1, **settings)
+        preflight(one)
+        if settings.get("not_finite", {}).get("type") == "rollback":
+            with pytest.raises(DragomanError, match="rolled back 3 times before"):
+                one.train()
+        else:
+            one.train()
+        runs[ahead] = saved(run_dir), logged(run_dir)
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+    assert runs[True] == runs[False]
+
+
+def test_an_error_in_a_batch_made_ahead_ends_the_training_at_its_step(trainer: Make, tmp_path: Path) -> None:
+    class Damaged(Regression):
+        def batches(self, step: int) -> list[Rows]:
+            if step == 14:
+                raise DragomanError("prepared/src.bin: damaged")
+            return super().batches(step)
+
+    one = trainer(tmp_path, Damaged(), ahead=True)
+    with pytest.raises(DragomanError, match="damaged"):
+        one.train()
+    assert one.step == 13
+    resumed = trainer(tmp_path, Regression(validations=1), ahead=True)
+    path = checkpoint.newest(tmp_path)
+    assert path is not None
+    resumed.resume(path)
+    assert resumed.train().step == 20
+    straight = trainer(tmp_path / "straight", Regression())
+    straight.train()
+    assert differences(everything(straight), everything(resumed)) == []
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -38,6 +38,8 @@ class Measured:
     dragoman: str
     commit: str
     precision: str
+    compiled: str
+    """What came of `training.compile`."""
     model: str
     parameters: int
     batches: str
@@ -75,8 +77,9 @@ class Measured:
     def line(self) -> str:
         """To be pasted into a report."""
         return (
-            f"{self.machine}; {self.threads} threads; torch {self.torch}; {self.precision}; {self.model}, "
-            f"{self.parameters / 1e6:.1f}M parameters, {self.batch_tokens:,} x {self.micro_batches} tokens a step; "
+            f"{self.machine}; {self.threads} threads; torch {self.torch}; {self.precision}; compiled: {self.compiled}; "
+            f"{self.model}, {self.parameters / 1e6:.1f}M parameters, "
+            f"{self.batch_tokens:,} x {self.micro_batches} tokens a step; "
             f"{self.tokens_per_s:,.0f} tokens/s; {100 * self.utilisation:.1f} % of "
             f"{self._peak / 1e9:,.0f} GFLOP/s; {self.step_by_products:.2f} x its products; commit {self.commit}"
         )
@@ -90,7 +93,8 @@ class Measured:
         peaks = ", ".join(f"{name} {peak / 1e9:,.0f}" for name, peak in self.peak_flops_per_s.items())
         uncounted = f"; not counted: {', '.join(self.uncounted)}" if self.uncounted else ""
         rows = {
-            "model": f"{self.model}, {self.parameters:,} parameters, {self.precision} on {self.device}",
+            "model": f"{self.model}, {self.parameters:,} parameters, {self.precision} on {self.device}, compiled: "
+            f"{self.compiled}",
             "batches": f"{self.batches}; {self.batch_tokens:,} tokens x {self.micro_batches}, {self.steps} steps",
             "tokens/s": f"{self.tokens_per_s:,.0f} real, {self.padded_tokens_per_s:,.0f} with pads (fill "
             f"{self.fill:.3f})",
@@ -135,7 +139,7 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
         say("once more, waiting for each part")
         _, _, watch = _timed_steps(trainer, timed, waiting=True)
     say("the same steps, counting")
-    positions = sum(_positions(batch) for step in timed for batch in trainer.task.batches(step))
+    positions = sum(_positions(batch) for step in timed for batch in trainer.batches(step))
     with Counted() as counted:
         for step in timed:
             trainer.gradients(step)
@@ -155,6 +159,7 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
         dragoman=__version__,
         commit=commit(),
         precision=trainer.precision,
+        compiled=trainer.compiled,
         model=recipe.model.type,
         parameters=count_parameters(trainer.model),
         batches=batches,

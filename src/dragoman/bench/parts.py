@@ -30,9 +30,9 @@ def synchronize(device: torch.device) -> None:
 class Stopwatch:
     """Seconds by part, of a part without those that run inside it.
 
-    `data`: making batches. `forward`: the model. `loss`: what follows on it until there is a number. `backward`: the
-    rest of `Trainer.gradients` (its clearing of old gradients and its seeds are a few microseconds). `optimizer`:
-    norm, clipping, update, average.
+    `data`: making batches, or waiting for those made ahead. `forward`: the model. `loss`: what follows on it until
+    there is a number. `backward`: the rest of `Trainer.gradients` (its clearing of old gradients and its seeds are
+    a few microseconds). `optimizer`: norm, clipping, update, average.
     """
 
     def __init__(self, trainer: Trainer, *, waiting: bool) -> None:
@@ -48,7 +48,7 @@ class Stopwatch:
             (trainer, "train_step", "other"),
             (trainer, "gradients", "backward"),
             (trainer, "update", "optimizer"),
-            (trainer.task, "batches", "data"),
+            (trainer, "batches", "data"),
             (trainer.task, "loss", "loss"),
             (trainer.model, "forward", "forward"),
         ):
@@ -92,10 +92,16 @@ INSIDE = {
 }
 ITSELF = {
     "copies and casts": re.compile(r"aten::(_to_copy|copy_|clone|cat|fill_|zero_|zeros|contiguous|stack)$"),
-    "other": re.compile(r"^(?!aten::)|aten::(empty|view|as_strided|transpose|t|expand|reshape|slice|select|unsqueeze)"),
+    "other": re.compile(
+        r"^(?!aten::|triton_)|aten::(empty|view|as_strided|transpose|t|expand|reshape|slice|select|unsqueeze)"
+    ),
 }
 GROUPS = ("matrix products", *INSIDE, "copies and casts", "elementwise", "other")
-"""Operations by what they are. `optimizer`: all of `Trainer.update`; `other`: Python and autograd between them."""
+"""Operations by what they are. `optimizer`: all of `Trainer.update`; `other`: Python and autograd between them.
+
+Kernels of compiled layers are told by the names that torch.compile gives them on a GPU, after what is fused in them;
+the first group that fits takes all. On a CPU they have none that the profiler sees and are in `other`.
+"""
 
 
 def group_of(event: FunctionEvent) -> str:

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.bench.parts import synchronize
 from dragoman.nn.projection import exact_rows
+from dragoman.training.compilation import uncompiled
 
 PRODUCTS: dict[Any, Callable[..., Tensor]] = {
     torch.ops.aten.mm: torch.mm,
@@ -72,14 +73,16 @@ class Counted:
     """A context manager: what of the computation inside is matrix products, forward and backward.
 
     Operations are counted from the shapes by `torch.utils.flop_counter`, a multiplication and an addition as two. Rows
-    that are there only to make shapes alike (`nn.projection`) are left out.
+    that are there only to make shapes alike (`nn.projection`) are left out. Compiled layers compute as they are written
+    meanwhile: the products are the same, and can be seen.
     """
 
     def __init__(self) -> None:
         self.products: Counter[Product] = Counter()
         self.uncounted: set[str] = set()
         """Kernels that hold products which are in neither figure."""
-        self._exact, self._flops, self._seen = (
+        self._uncompiled, self._exact, self._flops, self._seen = (
+            uncompiled(),
             exact_rows(),
             FlopCounterMode(display=False, custom_mapping=ATTENTION_FLOPS),
             _Seen(self),
@@ -90,6 +93,7 @@ class Counted:
         return int(self._flops.get_total_flops())
 
     def __enter__(self) -> "Counted":
+        self._uncompiled.__enter__()
         self._exact.__enter__()
         self._flops.__enter__()
         self._seen.__enter__()
@@ -101,6 +105,7 @@ class Counted:
         self._seen.__exit__(exc_type, exc, trace)
         self._flops.__exit__(exc_type, exc, trace)
         self._exact.__exit__(exc_type, exc, trace)
+        self._uncompiled.__exit__(exc_type, exc, trace)
 
 
 class _Seen(TorchDispatchMode):

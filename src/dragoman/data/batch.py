@@ -1,7 +1,7 @@
 """The batch: the one place that pads, shifts targets and makes padding masks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.data.movable import Movable
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
@@ -20,7 +21,7 @@ depend on its neighbours: a CPU may round a sum over the same numbers and more z
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(Movable):
     """Padded pairs, ready for a model.
 
     The decoder reads `tgt_in` and must say `tgt_out`: at each position, having seen <s> and the tokens before it, the
@@ -61,11 +62,6 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.src)
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """This batch with its tensors on `device`."""
-        names = ("src", "src_mask", "tgt_in", "tgt_out", "tgt_mask")
-        return replace(self, **{name: getattr(self, name).to(device, non_blocking=True) for name in names})
 
 
 def collate(pairs: Sequence[tuple[Ids, Ids]], rows: Ids | None = None) -> Batch:

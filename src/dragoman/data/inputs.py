@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from dragoman.data.augment import NUMBERS, AugmentConfig, augment
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.keyed import keyed_uniform
 from dragoman.data.labelled import CropConfig, LabelledCorpus
+from dragoman.data.movable import Movable
 from dragoman.errors import DragomanError
 from dragoman.text.images import read_idx
 from dragoman.text.lines import find, show
@@ -37,7 +38,7 @@ class Inputs(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledBatch:
+class LabelledBatch(Movable):
     """The arguments of a classifier's `forward`, and the number of the right label of each row."""
 
     inputs: tuple[Tensor, ...]
@@ -47,10 +48,6 @@ class LabelledBatch:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def to(self, device: torch.device | str) -> "LabelledBatch":
-        inputs = tuple(tensor.to(device, non_blocking=True) for tensor in self.inputs)
-        return replace(self, inputs=inputs, labels=self.labels.to(device, non_blocking=True))
 
 
 Resample = Callable[[list[int], random.Random], list[int]]

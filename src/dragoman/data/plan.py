@@ -100,7 +100,8 @@ class BatchPlan:
 
     def _plan(self, epoch: int) -> tuple[IntArray, IntArray]:
         """(rows, order of the batches) of an epoch; only the latest epoch asked for is kept."""
-        if self._epoch is None or self._epoch[0] != epoch:
+        kept = self._epoch  # another thread may put its own there: each reads what it has seen or made
+        if kept is None or kept[0] != epoch:
             rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)
             if self.shuffle:
                 # Raw words of a counter-based generator: numpy promises that these stay the same in every version,
@@ -111,8 +112,8 @@ class BatchPlan:
                 ties |= self._alike.astype(np.uint64) << np.uint64(32)
                 rows = rows[np.argsort(ties, kind="stable")]
             rows.flags.writeable = False
-            self._epoch = epoch, rows, order
-        return self._epoch[1:]
+            self._epoch = kept = epoch, rows, order
+        return kept[1:]
 
     @staticmethod
     def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[IntArray]:

@@ -4,7 +4,7 @@ As with sentence pairs (`plan.py`), which windows go together in which step is a
 """
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from dragoman.data.movable import Movable
 from dragoman.errors import DragomanError
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(Movable):
     """Rows of consecutive tokens: having read `tgt_in` up to a position, the model must say `tgt_out` there.
 
     There is nothing to pad; `tgt_mask` is True where a prediction counts. `num_tokens` counts those.
@@ -28,11 +29,6 @@ class Windows:
     tgt_out: Int[Tensor, "batch block_len"]
     tgt_mask: Bool[Tensor, "batch block_len"]
     num_tokens: int
-
-    def to(self, device: torch.device | str) -> "Windows":
-        """These windows with their tensors on `device`."""
-        names = ("tgt_in", "tgt_out", "tgt_mask")
-        return replace(self, **{name: getattr(self, name).to(device, non_blocking=True) for name in names})
 
 
 def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int = 0) -> Windows:
@@ -104,13 +100,14 @@ class WindowPlan:
 
     def _starts(self, epoch: int) -> IntArray:
         """The starts of an epoch's windows in their order; only the latest epoch asked for is kept."""
-        if self._epoch is None or self._epoch[0] != epoch:
+        kept = self._epoch  # as in `BatchPlan`: other threads may ask too
+        if kept is None or kept[0] != epoch:
             # Raw words of a counter-based generator: numpy promises that these stay the same in every version.
             noise = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
             offset = int(noise.random_raw()) % self.block_len
             order = np.argsort(noise.random_raw(self.num_windows), kind="stable")
-            self._epoch = epoch, offset + order * self.block_len
-        return self._epoch[1]
+            self._epoch = kept = epoch, offset + order * self.block_len
+        return kept[1]
 
 
 def covering(num_predictions: int, block_len: int, min_context: int) -> tuple[IntArray, IntArray]:

@@ -44,7 +44,8 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0.0:
             return x
-        if x.device.type == "cpu" and self.rate < 0.99:
+        # A compiler makes one loop of the draw and what stands around it, and cannot take words for bytes.
+        if x.device.type == "cpu" and self.rate < 0.99 and not torch.compiler.is_compiling():
             return byte_dropout(x, self.rate)
         return F.dropout(x, self.rate)
 

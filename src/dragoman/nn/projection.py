@@ -33,9 +33,13 @@ def exact_rows() -> Iterator[None]:
 
 
 def trains_in_bfloat16(x: Tensor) -> bool:
-    """Whether products of `x` are computed in bfloat16 on a CPU, and gradients will be asked for."""
+    """Whether products of `x` are computed in bfloat16 on a CPU, and gradients will be asked for.
+
+    Not so where a compiler reads along: it is given the plain layers, which it knows.
+    """
     return (
-        x.device.type == "cpu"
+        not torch.compiler.is_compiling()
+        and x.device.type == "cpu"
         and torch.is_grad_enabled()
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16

@@ -25,14 +25,15 @@ from dragoman.report import write_report
 from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.text.tokenizers.base import read_json
+from dragoman.training.compilation import pick_compilation
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.runlog import RunLog
 from dragoman.version import __version__
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
-              "training.keep_", "training.log_every", "training.samples", "training.not_finite", "decoding",
-              "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
+              "training.keep_", "training.log_every", "training.samples", "training.not_finite", "training.compile",
+              "decoding", "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
 IDENTITY = "identity.json"
@@ -46,6 +47,9 @@ WARM_UPS = 5
 
 ON_TIME = 0.97
 """The share of a time budget that is spent: nothing takes exactly as long as was measured."""
+
+COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
+"""How the plan says it."""
 
 TEST_SAMPLES = 8
 """Examples of each test set that the log and the report show."""
@@ -153,7 +157,9 @@ class Job(ABC):
         """
         model, training = self.build_untrained(), self.recipe.training
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
-        pick_precision(training.precision, pick_device(self.recipe.device), self.recipe.model.d_model)
+        device = pick_device(self.recipe.device)
+        pick_precision(training.precision, device, self.recipe.model.d_model)
+        pick_compilation(training.compile, device)
         return count_parameters(model)
 
     def run(self, seconds_left: float | None = None) -> Result:
@@ -330,6 +336,7 @@ class Job(ABC):
             threads=torch.get_num_threads(),
             device=str(trainer.device),
             precision=trainer.precision,
+            compiled=trainer.compiled,
             elapsed_s=trainer.elapsed_before,
         )
         log.event(
@@ -393,8 +400,9 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
     max_steps = trainer.config.max_steps
     return (
         f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
-        f"{trainer.precision}; about {clock(left)} ({1000 * took.seconds_per_step:,.0f} ms a step), "
-        f"{size_text(took.peak_bytes)} of memory, {size_text(took.disk_bytes)} on disk"
+        f"{trainer.precision}{COMPILED[trainer.compiled]}; about {clock(left)} "
+        f"({1000 * took.seconds_per_step:,.0f} ms a step), {size_text(took.peak_bytes)} of memory, "
+        f"{size_text(took.disk_bytes)} on disk"
     )
 
 

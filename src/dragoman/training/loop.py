@@ -25,7 +25,9 @@ from dragoman.device import PrecisionName, autocast, peak_bytes
 from dragoman.progress import Progress, say
 from dragoman.ranking import rank
 from dragoman.training import optim
+from dragoman.training.ahead import BatchesAhead
 from dragoman.training.averaging import AveragingConfig, EmaConfig, LastConfig, applied
+from dragoman.training.compilation import CompileName, compile_layers, uncompiled
 from dragoman.training.guard import (
     AbortConfig,
     GuardConfig,
@@ -59,6 +61,10 @@ class TrainingConfig:
     """Largest norm of the whole gradient; 0: no limit."""
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
     precision: PrecisionName = "auto"
+    compile: CompileName = "auto"
+    """`layers`: each kind of layer is compiled for all shapes by torch.compile; `graphs`: and recorded as CUDA graphs,
+    one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
+    NVIDIA GPU. Recurrent models are left as they are."""
     not_finite: GuardConfig = Field(default_factory=AbortConfig)
     """What to do when a loss or a gradient is no finite number."""
     validate_every: int = Field(default=500, ge=1)
@@ -103,7 +109,8 @@ class Task(Protocol):
         ...
 
     def batches(self, step: int) -> Sequence[Any]:
-        """The micro-batches of an optimizer step: a pure function of the seed and the step."""
+        """The micro-batches of an optimizer step: a pure function of the seed and the step, and safe to be called from
+        several threads (`training/ahead.py`). They are `data.movable.Movable`."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, label_smoothing: float) -> tuple[Tensor, int, int]:
@@ -152,12 +159,18 @@ class Trainer:
         precision: str,
         seed: int,
         d_model: int,
+        batches_ahead: bool | None = None,
     ) -> None:
+        """`batches_ahead`: make those of the next step on a thread during this one; None: where the device is no CPU,
+        whose cores have enough to do."""
         self.config, self.model, self.task = config, model.to(device), task
         self.run_dir, self.log, self.device, self.precision, self.seed = run_dir, log, device, precision, seed
         self.optimizer = config.optimizer.build(self.model)
         self.schedule = config.schedule.build(config.max_steps, d_model)
         self.averager = config.averaging.build(self.model, run_dir)
+        self.compiled = compile_layers(self.model, config.compile, device)
+        ahead = device.type != "cpu" if batches_ahead is None else batches_ahead
+        self.ahead = BatchesAhead(task.batches, pin=device.type == "cuda") if ahead else None
         self.step = 0
         self.best: dict[str, float] = {}
         self.best_step, self.bad_validations = 0, 0
@@ -177,32 +190,48 @@ class Trainer:
         Raises NotFinite, before anything is changed, where loss or gradient is no finite number.
         """
         loss_sum, count, processed = self.gradients(step)
-        norm = self.update(step, loss_sum, count)
-        return loss_sum / count, norm, processed
+        loss, norm = self.update(step, loss_sum, count)
+        return loss, norm, processed
+
+    def batches(self, step: int) -> Sequence[Any]:
+        """The micro-batches of a step."""
+        return self.task.batches(step) if self.ahead is None else self.ahead.of(step)
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
         """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
+        if self.compiled == "graphs":  # a graph writes into its own memory each time it runs: add up outside of that
+            for parameter in self.model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
         loss_sum = torch.zeros((), device=self.device)
         count = processed = 0
-        for number, batch in enumerate(self.task.batches(step)):
-            seed_for(self.seed, step, number)
-            with autocast(self.device, self.precision):
-                loss, tokens, all_tokens = self.task.loss(
-                    self.model, batch.to(self.device), self.config.label_smoothing
-                )
-            loss.backward()
-            loss_sum += loss.detach()
+        for number, batch in enumerate(self.batches(step)):
+            loss, tokens, all_tokens = self.backpropagate(step, number, batch)
+            loss_sum += loss
             count, processed = count + tokens, processed + all_tokens
         return loss_sum, count, processed
 
-    def update(self, step: int, loss_sum: Tensor, count: int) -> Tensor:
-        """Move weights and averages by what `gradients` left: the norm of the gradient. Raises NotFinite."""
+    def backpropagate(self, step: int, number: int, batch: Any) -> tuple[Tensor, int, int]:
+        """Forward and back through a micro-batch, whose gradients are added to those there are: `Task.loss` of it."""
+        if self.compiled == "graphs":
+            torch.compiler.cudagraph_mark_step_begin()
+        seed_for(self.seed, step, number)
+        with autocast(self.device, self.precision):
+            loss, tokens, all_tokens = self.task.loss(self.model, batch.to(self.device), self.config.label_smoothing)
+        loss.backward()
+        return loss.detach(), tokens, all_tokens
+
+    def update(self, step: int, loss_sum: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Move weights and averages by what `gradients` left: (mean loss, norm of the gradient), both on the CPU.
+
+        Raises NotFinite. To look at those two numbers is the one time in a step that the program waits for a GPU.
+        """
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
         norm = torch.nn.utils.get_total_norm(gradients) / count
-        if found := not_finite(loss_sum, norm):
+        loss, shown_norm = torch.stack([loss_sum / count, norm]).cpu().unbind()
+        if found := not_finite(loss, shown_norm):
             self.optimizer.zero_grad(set_to_none=True)
             raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
         scale = torch.ones_like(norm) / count
@@ -214,7 +243,7 @@ class Trainer:
             self.optimizer.step()
         if not self.standing_still:
             self.averager.update(self.model, step)
-        return norm
+        return loss, shown_norm
 
     def _rate(self, step: int) -> float:
         if self.standing_still:
@@ -226,12 +255,9 @@ class Trainer:
         """Which micro-batch of a step gives no finite numbers by itself, with the lines that it is made of."""
         batches = self.task.batches(step)
         for number, batch in enumerate(batches):
-            seed_for(self.seed, step, number)
-            with autocast(self.device, self.precision):
-                loss, _, _ = self.task.loss(self.model, batch.to(self.device), self.config.label_smoothing)
-            loss.backward()
+            loss, _, _ = self.backpropagate(step, number, batch)
             gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-            found = not_finite(loss.detach(), torch.nn.utils.get_total_norm(gradients))
+            found = not_finite(loss, torch.nn.utils.get_total_norm(gradients))
             self.optimizer.zero_grad(set_to_none=True)
             if found:
                 return f"micro-batch {number + 1} of {len(batches)}: {self.task.where(step, number)}"
@@ -245,6 +271,7 @@ class Trainer:
         self.window.start_clock()
         with (
             self._stop_on_signals(),
+            self._nothing_ahead_after(),
             Progress("training", self.config.max_steps, done=self.step, interval_s=15.0) as bar,
         ):
             while not self.why_done:
@@ -344,7 +371,7 @@ class Trainer:
         )
 
     def _validate(self, bar: Progress) -> Validation:
-        with applied(self.model, self.averager.average(self.model, self.step)):
+        with applied(self.model, self.averager.average(self.model, self.step)), uncompiled():
             result = self.task.validate(self.model)
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):
@@ -423,6 +450,14 @@ class Trainer:
         self.window.load_state_dict(state["window"])
         self.precision = state["precision"]
         self.elapsed_before, self.started = self.log.rewind(self.step), None
+
+    @contextmanager
+    def _nothing_ahead_after(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            if self.ahead is not None:
+                self.ahead.stop()
 
     # -- signals -------------------------------------------------------------------------------------------------
 

@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 from dragoman import checkpoint, storage
-from dragoman.device import autocast, available_bytes, peak_bytes, reset_peak
+from dragoman.device import available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import size_text
+from dragoman.training.compilation import uncompiled
 from dragoman.training.guard import NotFinite
-from dragoman.training.loop import Trainer, seed_for
+from dragoman.training.loop import Trainer
 
 TRIAL_STEPS = 12
 """On a CPU, memory goes on growing after the largest batch, by what tensors of other shapes leave between each other;
@@ -74,7 +75,8 @@ def preflight(trainer: Trainer) -> Estimate:
     reset_peak(trainer.device)
     _largest_batch(trainer)
     seconds_per_step = _steps(trainer)
-    seconds_per_validation = trainer.task.rehearse(trainer.model)
+    with uncompiled():
+        seconds_per_validation = trainer.task.rehearse(trainer.model)
     size, seconds_per_checkpoint = _checkpoint(trainer)
     peak = peak_bytes(trainer.device)
     trainer.optimizer.state.clear()
@@ -145,10 +147,7 @@ def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
 
 def _forward_backward(trainer: Trainer, batch: Any) -> None:
     trainer.model.train()
-    seed_for(trainer.seed, 0, 0)
-    with autocast(trainer.device, trainer.precision):
-        loss, _, _ = trainer.task.loss(trainer.model, batch.to(trainer.device), trainer.config.label_smoothing)
-    loss.backward()
+    trainer.backpropagate(0, 0, batch)
     trainer.optimizer.zero_grad(set_to_none=True)
 
 
@@ -160,7 +159,7 @@ def _steps(trainer: Trainer) -> float:
         for step in range(1, TRIAL_STEPS + 1):
             start = time.monotonic()
             with contextlib.suppress(NotFinite):  # which the training itself will meet, and do something about
-                trainer.train_step(step)  # it ends with a look at its loss, so that nothing is under way after it
+                trainer.train_step(step)  # it looks at its loss, so a GPU is at most an update behind
             times.append(time.monotonic() - start)
     finally:
         trainer.standing_still = False
