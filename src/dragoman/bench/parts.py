@@ -82,7 +82,9 @@ class Stopwatch:
         self._last = now
 
 
-PRODUCT = re.compile(r"aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)$", re.I)
+PRODUCT = re.compile(
+    r"(aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)|mkldnn::\w+)$", re.I
+)
 INSIDE = {
     "softmax and loss": re.compile(r"CrossEntropy|softmax|logsumexp|nll_loss", re.I),
     "norms": re.compile(r"(layer|rms)_?norm", re.I),

@@ -1,13 +1,15 @@
 """Linear projections in bfloat16 for training on a CPU: the fast twin of calling `nn.Linear` under autocast.
 
 What autocast does in three ways at once is done here once: several projections of the same input (queries, keys and
-values) cast it once and are one product. And rows are counted in steps of `ROWS`: oneDNN compiles a kernel for every
-shape, which takes longer than such a product itself, and every batch brings another number of positions.
+values) cast it once and are one product. And rows, all positions of a batch below each other, are counted in steps of
+`ROWS`: oneDNN compiles a kernel for every shape, which takes longer than such a product itself, and every batch brings
+another number of positions. `to_rows` makes them once, functions on rows follow on each other, `from_rows` leads back.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -130,10 +132,16 @@ class _FeedForward(torch.autograd.Function):
 
 def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
-    if ROWS > 1 and can_pack():
+    if ROWS > 1 and _takes_bias_along():
         return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
     product = F.linear(rows, matrix, bias)
     return product.relu_() if activation == "relu" else product
+
+
+@cache
+def _takes_bias_along() -> bool:
+    """Whether oneDNN has such a product in bfloat16 for this processor. Where not, PyTorch finds another way."""
+    return can_pack() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _to_weight(above: Tensor, rows: Tensor) -> Tensor:
