@@ -24,7 +24,7 @@ from dragoman.training.compilation import uncompiled
 from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer
 
-TRIAL_STEPS = 12
+TRIAL_STEPS = 24
 """On a CPU, memory goes on growing after the largest batch, by what tensors of other shapes leave between each other;
 after so many steps most of that has happened."""
 WARM_UP_STEPS = 2
