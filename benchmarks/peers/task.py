@@ -9,6 +9,8 @@ LEARNING_RATE, BETAS = 5e-4, (0.9, 0.98)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 PAD, UNK, BOS, EOS = SPECIALS
 SOURCE, TARGET = "en", "de"
+NEVER = 1_000_000
+"""Steps, or epochs, after which a toolkit may do what it shall not do while the clock runs."""
 
 PRECISIONS = {
     "dragoman": ("float32", "bfloat16"),

@@ -19,6 +19,7 @@ from task import (
     EOS,
     LABEL_SMOOTHING,
     LEARNING_RATE,
+    NEVER,
     SOURCE,
     TARGET,
     UNK,
@@ -26,7 +27,6 @@ from task import (
     parse_options,
 )
 
-NEVER = 1_000_000
 BLANK = "<blank>"
 """What eole calls a pad."""
 BUCKET = 30_000

@@ -14,6 +14,7 @@ from task import (
     EOS,
     LABEL_SMOOTHING,
     LEARNING_RATE,
+    NEVER,
     PAD,
     SOURCE,
     TARGET,
@@ -22,7 +23,6 @@ from task import (
     parse_options,
 )
 
-NEVER = 1_000_000
 SPECIAL_SYMBOLS = {
     "unk_token": UNK,
     "unk_id": 0,

@@ -8,9 +8,19 @@ from pathlib import Path
 from clock import StepClock
 from sockeye import train, training
 from sockeye.data_io import Batch
-from task import BETAS, CLIP_NORM, LABEL_SMOOTHING, LEARNING_RATE, SOURCE, SPECIALS, TARGET, Options, parse_options
+from task import (
+    BETAS,
+    CLIP_NORM,
+    LABEL_SMOOTHING,
+    LEARNING_RATE,
+    NEVER,
+    SOURCE,
+    SPECIALS,
+    TARGET,
+    Options,
+    parse_options,
+)
 
-NEVER = 1_000_000
 PAD_ID = 0
 
 

@@ -71,7 +71,8 @@ class _ShortAttention(torch.autograd.Function):
         if mask is not None:
             added = added + torch.zeros(mask.shape).masked_fill_(~mask, -math.inf)
         products = (q @ k.mT).unflatten(0, (-1, sizes.num_heads))  # (batch, num_heads, query_len, key_len)
-        scores = torch.add(added, products, alpha=1.0 / math.sqrt(q.size(-1)))
+        ctx.scale = 1.0 / math.sqrt(q.size(-1))
+        scores = torch.add(added, products, alpha=ctx.scale)
         scores -= scores.amax(dim=-1, keepdim=True)
         scores.exp_()
         scores /= scores.sum(dim=-1, keepdim=True)
@@ -88,7 +89,7 @@ class _ShortAttention(torch.autograd.Function):
         to_scores = (above @ v.mT).float()
         to_scores *= exact
         to_scores -= exact.mul_(to_scores.sum(dim=-1, keepdim=True))
-        to_scores = to_scores.mul_(1.0 / math.sqrt(q.size(-1))).to(q.dtype)
+        to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
         to_q, to_k, to_v = to_scores @ k, to_scores.mT @ q, weights.mT @ above
         if turns is not None:
             to_q, to_k = turned(to_q, turns.conj()), turned(to_k, turns.conj())
