@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import resource
 import sys
 from collections.abc import Callable, Sequence
@@ -62,6 +63,11 @@ def _cpu_has_bf16() -> bool:
 def cpu_capabilities() -> dict[str, Any]:
     """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
+
+
+def has_onednn() -> bool:
+    """Whether this build of PyTorch has oneDNN's own kernels for this processor."""
+    return platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()
 
 
 def side_by_side(

@@ -32,7 +32,7 @@ def test_ema_equals_a_loop_with_its_early_decay(tmp_path: Path) -> None:
     for step in range(1, 61):
         values = torch.randn(2, generator=generator)
         set_weights(model, values.tolist())
-        averager.update(model, step)
+        averager.update(step)
         decays.append(min(0.8, (1 + step) / (10 + step)))
         expected = decays[-1] * expected + (1 - decays[-1]) * values.double()
     average = averager.average(model, 9)
@@ -59,10 +59,10 @@ def test_ema_goes_on_from_what_a_checkpoint_holds(tmp_path: Path) -> None:
         if step == 5:
             saved = stopped.average(model, 9)
             assert saved is not None
-            stopped = EmaConfig(decay=0.9).build(model_of([7.0, 7.0]), tmp_path)
+            stopped = EmaConfig(decay=0.9).build(model, tmp_path)
             stopped.load(saved)
-        straight.update(model, step)
-        stopped.update(model, step)
+        straight.update(step)
+        stopped.update(step)
     first, second = straight.average(model, 9), stopped.average(model, 9)
     assert first is not None
     assert second is not None
@@ -117,7 +117,7 @@ def test_last_leaves_out_checkpoints_of_later_steps(tmp_path: Path) -> None:
 def test_none_keeps_no_average(tmp_path: Path) -> None:
     model = model_of([1.0])
     averager = NoAveragingConfig().build(model, tmp_path)
-    averager.update(model, 1)
+    averager.update(1)
     assert averager.average(model, 9) is None
     with applied(model, None):
         assert model.weight.item() == 1.0

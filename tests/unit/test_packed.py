@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.device import side_by_side
+from dragoman.device import has_onednn, side_by_side
 from dragoman.errors import DragomanError
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
-from dragoman.nn.packed import PackedLinear, can_pack, pack
+from dragoman.nn.packed import PackedLinear, pack
 
-pytestmark = pytest.mark.skipif(not can_pack(), reason="this build of PyTorch has no oneDNN for this processor")
+pytestmark = pytest.mark.skipif(not has_onednn(), reason="this build of PyTorch has no oneDNN for this processor")
 CPU = torch.device("cpu")
 
 

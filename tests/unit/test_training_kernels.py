@@ -11,8 +11,9 @@ from dragoman.nn.attention import MultiHeadAttention, textbook_attention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
-from dragoman.nn.projection import ROWS, from_rows, padded, project, trains_in_bfloat16
+from dragoman.nn.projection import ROWS, from_rows, padded, project, to_logits, trains_in_bfloat16
 from dragoman.nn.short_attention import Sizes, short_attention
+from dragoman.training.loss import token_loss
 
 ROUNDED = {"atol": 2e-2, "rtol": 2e-2}
 """bfloat16 has 8 bits: the twins round at other places."""
@@ -58,6 +59,45 @@ def test_the_feed_forward_network_equals_its_layers_under_autocast(rows: int) ->
     for mine, other in zip(*gradients, strict=True):
         assert mine.dtype == torch.float32
         torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
+
+
+@pytest.mark.parametrize("rows", [1, ROWS, ROWS + 5])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_logits_and_what_the_loss_sends_back_equal_those_of_a_linear_layer_under_autocast(
+    rows: int, in_place: bool
+) -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(rows, 1, 12, requires_grad=True), torch.randn(19, 12, requires_grad=True)
+    targets, real = torch.randint(0, 19, (rows, 1)), torch.rand(rows, 1) < 0.9
+    for _ in range(2):  # the second time in the memory of the first
+        with autocast():
+            fast, plain = to_logits(hidden, weight), F.linear(hidden, weight)
+        assert fast.dtype == plain.dtype == torch.bfloat16
+        assert torch.equal(fast, plain)
+        losses = token_loss(fast, targets, real, 0.1, in_place=in_place), token_loss(plain, targets, real, 0.1)
+        gradients = [torch.autograd.grad(loss, (hidden, weight)) for loss in losses]
+        del fast, losses
+        for mine, other in zip(*gradients, strict=True):
+            assert mine.dtype == torch.float32
+            torch.testing.assert_close(mine, other, atol=1e-2, rtol=1e-2)
+
+
+def test_memory_is_used_again_only_where_nobody_holds_it() -> None:
+    hidden, weight = torch.randn(2, 3, 12), torch.randn(19, 12, requires_grad=True)
+
+    def logits() -> Tensor:
+        with autocast():
+            return to_logits(hidden, weight)
+
+    first = logits()
+    place, second = first.data_ptr(), logits()
+    assert second.data_ptr() != place
+    part = first[0]
+    del first
+    third = logits()
+    assert third.data_ptr() not in (place, second.data_ptr())
+    del part
+    assert logits().data_ptr() == place
 
 
 @pytest.mark.parametrize("start", [0, 3])
@@ -174,7 +214,7 @@ def test_a_whole_transformer_is_as_near_to_float32_as_under_plain_autocast(
         return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
     exact, fast = gradients(False), gradients(True)
-    for module in ("attention", "feedforward", "projection"):
+    for module in ("attention", "feedforward", "projection", "embeddings"):
         monkeypatch.setattr(f"dragoman.nn.{module}.trains_in_bfloat16", lambda _: False, raising=False)
     plain = gradients(True)
     assert not torch.equal(fast, plain)

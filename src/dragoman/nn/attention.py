@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions import AttentionPositions
-from dragoman.nn.projection import from_rows, project_rows, to_rows, trains_in_bfloat16
+from dragoman.nn.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
 from dragoman.nn.short_attention import SHORT, Sizes, short_attention
 
 LONG = 1024
@@ -179,7 +179,8 @@ class MultiHeadAttention(nn.Module):
 
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
-        return self.keys_values(self.key_proj(memory), self.value_proj(memory), start)
+        key, value = project(memory, self.key_proj, self.value_proj)
+        return self.keys_values(key, value, start)
 
     def keys_values(
         self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
@@ -201,7 +202,8 @@ class MultiHeadAttention(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """`context` of queries that are not projected yet, projected in turn; `start` and `maps` as there."""
-        return self.output_proj(self.context(self.query_proj(query), memory, mask, start, maps))
+        (projected,) = project(query, self.query_proj)
+        return project(self.context(projected, memory, mask, start, maps), self.output_proj)[0]
 
     def context(
         self,

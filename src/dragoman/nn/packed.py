@@ -6,7 +6,6 @@ an AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights bef
 """
 
 import copy
-import platform
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.device import has_onednn
 from dragoman.nn.embeddings import OutputProjection
 
 
@@ -49,14 +49,9 @@ class PackedLinear(nn.Linear):
         return PackedLinear(copy.deepcopy(self.weight, memo), copy.deepcopy(self.bias, memo))
 
 
-def can_pack() -> bool:
-    """Whether this build of PyTorch has such kernels for this processor."""
-    return platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()
-
-
 def pack(model: nn.Module) -> None:
     """Put a `PackedLinear` in the place of every linear layer of a model on the CPU, where the build can do it."""
-    if not can_pack():
+    if not has_onednn():
         return
     for module in list(model.modules()):
         for name, child in module.named_children():

@@ -7,18 +7,22 @@ another number of positions. `to_rows` makes them once, functions on rows follow
 """
 
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.nn.packed import can_pack
+from dragoman.device import has_onednn
 
+Memory = npt.NDArray[np.int16]
 ROWS = 128
 """Rows of a product are filled up with zeros to a multiple of this, so that few shapes come about."""
 
@@ -80,6 +84,17 @@ def feed_forward(rows: Float[Tensor, "rows d_model"], expand: nn.Linear, contrac
     return found
 
 
+def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vocab d_model"]) -> Tensor:
+    """hidden @ weight.T, (*shape, vocab) in bfloat16, where the logits of a step before lay that nobody holds any more.
+
+    They are the largest tensor of a step. Memory that is new comes from the system page by page, which takes longer
+    than the product; and the rows that fill up are still there when the gradient comes back in the place of the logits
+    (`token_loss`, `in_place`).
+    """
+    logits: Tensor = _Logits.apply(to_rows(hidden), weight, hidden.shape[:-1])
+    return logits
+
+
 class _Rows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -130,6 +145,37 @@ class _FeedForward(torch.autograd.Function):
         return to_hidden @ expand, to_expand, _to_bias(to_hidden), to_contract, _to_bias(above)
 
 
+class _Logits(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
+        matrix = weight.bfloat16()
+        ctx.save_for_backward(rows, matrix)
+        ctx.logits = torch.mm(rows, matrix.T, out=_used_again(len(rows), len(matrix)))
+        return from_rows(ctx.logits, shape)
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        rows, matrix = ctx.saved_tensors
+        # Where the loss has put it in their place, it has the rows of zeros below that they were given.
+        above = ctx.logits if above.data_ptr() == ctx.logits.data_ptr() else to_rows(above)
+        return above @ matrix, _to_weight(above, rows), None
+
+
+_kept: list[tuple[Memory, weakref.ref[Memory]]] = []
+"""What `_used_again` has given, and a view of it that lives as long as the tensor that was made of that."""
+
+
+def _used_again(rows: int, width: int) -> Tensor:
+    """An empty (rows, width) in bfloat16, in memory that was given before where nobody holds that any more."""
+    size = rows * width
+    held = [(memory, view) for memory, view in _kept if view() is not None]
+    free = [(memory, view) for memory, view in _kept if view() is None and memory.size >= size]
+    memory = free.pop()[0] if free else np.empty(size, dtype=np.int16)
+    view = memory[:size]
+    _kept[:] = [*held, *free, (memory, weakref.ref(view))]
+    return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
+
+
 def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
     if ROWS > 1 and _takes_bias_along():
@@ -141,7 +187,7 @@ def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str =
 @cache
 def _takes_bias_along() -> bool:
     """Whether oneDNN has such a product in bfloat16 for this processor. Where not, PyTorch finds another way."""
-    return can_pack() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _to_weight(above: Tensor, rows: Tensor) -> Tensor:

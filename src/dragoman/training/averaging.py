@@ -52,8 +52,8 @@ class LastConfig:
 class Averager:
     """Keeps nothing: validation and translation use the weights themselves."""
 
-    def update(self, model: nn.Module, step: int) -> None:
-        """Called after every optimizer step."""
+    def update(self, step: int) -> None:
+        """Called after every optimizer step on the model that this was built for."""
 
     def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
         """The averaged weights of a step, to validate, save and translate with; None when there is no average."""
@@ -66,12 +66,12 @@ class Averager:
 class EmaAverager(Averager):
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.averages = {name: tensor.clone() for name, tensor in checkpoint.weights(model).items()}
+        self.current = checkpoint.weights(model)  # in the model's own memory
+        self.averages = {name: tensor.clone() for name, tensor in self.current.items()}
 
-    def update(self, model: nn.Module, step: int) -> None:
+    def update(self, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        current = checkpoint.weights(model)
-        torch._foreach_lerp_(list(self.averages.values()), [current[name] for name in self.averages], 1.0 - decay)
+        torch._foreach_lerp_(list(self.averages.values()), list(self.current.values()), 1.0 - decay)
 
     def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
         return self.averages

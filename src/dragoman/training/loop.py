@@ -164,6 +164,7 @@ class Trainer:
         """`batches_ahead`: make those of the next step on a thread during this one; None: where the device is no CPU,
         whose cores have enough to do."""
         self.config, self.model, self.task = config, model.to(device), task
+        self.parameters = list(self.model.parameters())  # once: to walk the modules costs a small model's step 2 %
         self.run_dir, self.log, self.device, self.precision, self.seed = run_dir, log, device, precision, seed
         self.optimizer = config.optimizer.build(self.model)
         self.schedule = config.schedule.build(config.max_steps, d_model)
@@ -199,10 +200,11 @@ class Trainer:
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
         """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
-        self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        if not self.model.training:
+            self.model.train()
+        self.forget_gradients()
         if self.compiled == "graphs":  # a graph writes into its own memory each time it runs: add up outside of that
-            for parameter in self.model.parameters():
+            for parameter in self.parameters:
                 parameter.grad = torch.zeros_like(parameter)
         loss_sum = torch.zeros((), device=self.device)
         count = processed = 0
@@ -222,17 +224,21 @@ class Trainer:
         loss.backward()
         return loss.detach(), tokens, all_tokens
 
+    def forget_gradients(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+
     def update(self, step: int, loss_sum: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Move weights and averages by what `gradients` left: (mean loss, norm of the gradient), both on the CPU.
 
         Raises NotFinite. To look at those two numbers is the one time in a step that the program waits for a GPU.
         """
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
         norm = torch.nn.utils.get_total_norm(gradients) / count
         loss, shown_norm = torch.stack([loss_sum / count, norm]).cpu().unbind()
         if found := not_finite(loss, shown_norm):
-            self.optimizer.zero_grad(set_to_none=True)
+            self.forget_gradients()
             raise NotFinite(f"step {step:,}: {found} ({self._culprit(step)})", step)
         scale = torch.ones_like(norm) / count
         if self.config.clip_norm:
@@ -242,7 +248,7 @@ class Trainer:
         with autocast(self.device, self.precision):  # an optimizer may have matrix products of its own
             self.optimizer.step()
         if not self.standing_still:
-            self.averager.update(self.model, step)
+            self.averager.update(step)
         return loss, shown_norm
 
     def _rate(self, step: int) -> float:
@@ -256,9 +262,9 @@ class Trainer:
         batches = self.task.batches(step)
         for number, batch in enumerate(batches):
             loss, _, _ = self.backpropagate(step, number, batch)
-            gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
             found = not_finite(loss, torch.nn.utils.get_total_norm(gradients))
-            self.optimizer.zero_grad(set_to_none=True)
+            self.forget_gradients()
             if found:
                 return f"micro-batch {number + 1} of {len(batches)}: {self.task.where(step, number)}"
         return f"the sum of its {len(batches)} micro-batches; none by itself"

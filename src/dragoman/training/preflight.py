@@ -127,7 +127,7 @@ def _tensors(batch: Any) -> list[torch.Tensor]:
 def _largest_that_fits(trainer: Trainer, budget: int) -> int:
     """By halving, on a device that says when its memory is full; 0 where nothing fits."""
     while budget := budget // 2:
-        trainer.optimizer.zero_grad(set_to_none=True)
+        trainer.forget_gradients()
         torch.cuda.empty_cache()
         try:
             _forward_backward(trainer, trainer.task.largest(budget))
@@ -148,7 +148,7 @@ def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
 def _forward_backward(trainer: Trainer, batch: Any) -> None:
     trainer.model.train()
     trainer.backpropagate(0, 0, batch)
-    trainer.optimizer.zero_grad(set_to_none=True)
+    trainer.forget_gradients()
 
 
 def _steps(trainer: Trainer) -> float:
@@ -163,7 +163,7 @@ def _steps(trainer: Trainer) -> float:
             times.append(time.monotonic() - start)
     finally:
         trainer.standing_still = False
-    trainer.optimizer.zero_grad(set_to_none=True)
+    trainer.forget_gradients()
     return statistics.fmean(times[WARM_UP_STEPS:])
 
 
