@@ -24,8 +24,8 @@ from dragoman.training.loss import token_loss
 from dragoman.training.r_drop import r_drop_loss
 from dragoman.translator import Translator
 
-REHEARSED = 100
-"""Validation pairs that are translated before training begins."""
+REHEARSED = 300
+"""Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
 
 
 class TranslationTask:
