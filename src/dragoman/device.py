@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-# A bf16 matrix product on the CPU is compiled for its shape, 0.26 MB each, and kept in two caches of 1,024 places: one
+# A bf16 matrix product on the CPU is compiled for its shape, up to 0.6 MB, and kept in two caches of 1,024 places: one
 # of oneDNN and one of PyTorch around it. Every batch brings new shapes, so little is hit after its own step, and all of
 # it lies scattered where the next batch wants room. 64 places hold the shapes of a step, some 40; more are little
 # faster and take memory that the pre-flight cannot foresee (docs/log.md). Read when the first product is computed.

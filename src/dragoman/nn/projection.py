@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from dragoman.device import has_onednn
 
-Memory = npt.NDArray[np.int16]
+Room = npt.NDArray[np.int16]
 ROWS = 128
 """Rows of a product are filled up with zeros to a multiple of this, so that few shapes come about."""
 
@@ -161,18 +161,18 @@ class _Logits(torch.autograd.Function):
         return above @ matrix, _to_weight(above, rows), None
 
 
-_kept: list[tuple[Memory, weakref.ref[Memory]]] = []
-"""What `_used_again` has given, and a view of it that lives as long as the tensor that was made of that."""
+_kept: list[tuple[Room, weakref.ref[Room]]] = []
+"""Room that `_used_again` has given, and a view of it that lives as long as the tensor that was made of that."""
 
 
 def _used_again(rows: int, width: int) -> Tensor:
-    """An empty (rows, width) in bfloat16, in memory that was given before where nobody holds that any more."""
+    """An empty (rows, width) in bfloat16, in room that was given before where nobody holds that any more."""
     size = rows * width
-    held = [(memory, view) for memory, view in _kept if view() is not None]
-    free = [(memory, view) for memory, view in _kept if view() is None and memory.size >= size]
-    memory = free.pop()[0] if free else np.empty(size, dtype=np.int16)
-    view = memory[:size]
-    _kept[:] = [*held, *free, (memory, weakref.ref(view))]
+    held = [(room, view) for room, view in _kept if view() is not None]
+    free = [(room, view) for room, view in _kept if view() is None and room.size >= size]
+    room = free.pop()[0] if free else np.empty(size, dtype=np.int16)
+    view = room[:size]
+    _kept[:] = [*held, *free, (room, weakref.ref(view))]
     return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
 
 

@@ -225,6 +225,7 @@ class Trainer:
         return loss.detach(), tokens, all_tokens
 
     def forget_gradients(self) -> None:
+        """`optimizer.zero_grad()`, without the half millisecond that it takes for a small model."""
         for parameter in self.parameters:
             parameter.grad = None
 
