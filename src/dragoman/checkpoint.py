@@ -184,6 +184,12 @@ def _inference_group(path: Path) -> str:
     return "averaged" if (path / "averaged.safetensors").exists() else "model"
 
 
+def inference_digest(path: Path) -> str:
+    """SHA-256 of the weights to translate with, as the manifest of a verified checkpoint has it."""
+    digest = _read_json(path / MANIFEST)["files"][f"{_inference_group(path)}.safetensors"]["sha256"]
+    return str(digest)
+
+
 def load_inference_weights(path: Path) -> dict[str, Tensor]:
     """The weights to translate with: the average where one was kept, otherwise the last."""
     return load_group(path, _inference_group(path))

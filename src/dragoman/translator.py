@@ -154,7 +154,7 @@ class Translator:
         model = _model(run_dir, which, tokenizers)
         if ensemble:
             for other in map(Path, ensemble):
-                _require_same_tokenizer(run_dir, other)
+                require_same_tokenizer(run_dir, other)
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
@@ -492,7 +492,7 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
     return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
 
 
-def _require_same_tokenizer(run_dir: Path, other: Path) -> None:
+def require_same_tokenizer(run_dir: Path, other: Path) -> None:
     """Raises DragomanError unless two runs have the same tokenizer, byte for byte."""
     read_run(other, "translation")
     first, second = (
@@ -505,8 +505,8 @@ def _require_same_tokenizer(run_dir: Path, other: Path) -> None:
     )
     if first != second:
         raise DragomanError(
-            f"{other}: its tokenizer is another one than that of {run_dir}: the models of an ensemble need one; train "
-            "them on the same corpus with the same `tokenizer:`"
+            f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: train "
+            f"them on the same corpus with the same `tokenizer:`, or with tokenizer={{type: reuse, run: {other}}}"
         )
 
 

@@ -17,6 +17,7 @@ from dragoman.models.lm import LanguageModelConfig
 from dragoman.tasks.classification import ClassificationTask
 from dragoman.tasks.language_modelling import LanguageModellingTask
 from dragoman.tasks.translation import TranslationTask
+from dragoman.training.distillation import Teachers
 from dragoman.training.loop import seed_for
 from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss
 from dragoman.training.r_drop import divergence, r_drop_loss, textbook_divergence
@@ -95,7 +96,7 @@ def test_every_task_takes_it_while_training_alone(kind: Any) -> None:
 
     def loss(r_drop: float) -> tuple[float, int, int]:
         seed_for(1, 1, 0)
-        total, count, processed = task.loss(SimpleNamespace(r_drop=r_drop), model, batch, 0.1)
+        total, count, processed = task.loss(SimpleNamespace(r_drop=r_drop, teachers=Teachers()), model, batch, 0.1)
         return total.item(), count, processed
 
     model.train()

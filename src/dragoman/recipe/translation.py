@@ -14,7 +14,7 @@ from dragoman.data.batch import collate
 from dragoman.data.plan import BatchPlan
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
-from dragoman.device import pick_device
+from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError
 from dragoman.evaluation import EvaluationConfig, Scores, evaluate, spread
@@ -45,10 +45,11 @@ from dragoman.text.tokenizers import (
     train_tokenizers,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.runlog import RunLog
-from dragoman.translator import Translator, build_model
+from dragoman.translator import Translator, build_model, check_run_dir, require_same_tokenizer
 
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
@@ -74,6 +75,7 @@ class TranslationRun(RunSettings):
     tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
     vectors: SideVectors = Field(default_factory=SideVectors)
     model: ModelConfig = Field(default_factory=TransformerConfig)
+    distillation: DistillationConfig = Field(default_factory=DistillationConfig)
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
 
@@ -81,6 +83,8 @@ class TranslationRun(RunSettings):
         for side in ("src", "tgt"):
             if getattr(self.vectors, side):
                 require_words(getattr(self.tokenizer, side, self.tokenizer))
+        if self.distillation.teachers and self.training.r_drop:
+            raise ValueError("distillation.teachers and training.r_drop are two losses: choose one of them")
 
 
 @dataclass(frozen=True)
@@ -171,8 +175,25 @@ class TranslationJob(Job):
             seed=recipe.seed,
             samples=training.samples,
             r_drop=training.r_drop,
+            teachers=self._teachers(),
             origin=" and ".join(map(show, files_of(recipe.corpus.train))) or f"the {recipe.corpus.train.type} corpus",
         )
+
+    def identity(self) -> dict[str, str]:
+        taught_by = [
+            checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
+            for run in self.recipe.distillation.teachers
+        ]
+        return {**super().identity(), **({"distillation.teachers": " ".join(taught_by)} if taught_by else {})}
+
+    def _teachers(self) -> Teachers:
+        recipe = self.recipe
+        runs, device = recipe.distillation.teachers, pick_device(recipe.device)
+        precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
+        for run in runs:
+            require_same_tokenizer(self.run_dir, Path(run))
+        models = [Translator.load(run, device=recipe.device, precision=precision).model for run in runs]
+        return Teachers(models, recipe.distillation.weight)
 
     def named_rows(self, run: str) -> dict[str, Rows]:
         own, theirs = self.prepared.tokenizers, load_tokenizers(other_directory(run, "tokenizer"))

@@ -18,6 +18,7 @@ from dragoman.evaluation import EvaluationConfig, evaluate, spread
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.training.distillation import Teachers
 from dragoman.training.guard import listed
 from dragoman.training.loop import Validation
 from dragoman.training.loss import token_loss
@@ -45,12 +46,13 @@ class TranslationTask:
         seed: int,
         samples: int,
         r_drop: float = 0.0,
+        teachers: Teachers | None = None,
         origin: str = "the training corpus",
     ) -> None:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.r_drop, self.origin = r_drop, origin
+        self.r_drop, self.teachers, self.origin = r_drop, teachers or Teachers(), origin
         """Where the lines are that `where` numbers."""
 
     def position(self, step: int) -> tuple[int, int]:
@@ -67,8 +69,17 @@ class TranslationTask:
             passes = partial(model, batch.src, batch.src_mask, batch.tgt_in)
             loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
             return loss, 2 * batch.num_tokens, processed
-        logits = model(batch.src, batch.src_mask, batch.tgt_in)
-        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
+        inputs = batch.src, batch.src_mask, batch.tgt_in
+        taught = self.teachers.logits(*inputs) if model.training else []
+        loss = token_loss(
+            model(*inputs),
+            batch.tgt_out,
+            batch.tgt_mask,
+            label_smoothing,
+            in_place=True,
+            teachers=taught,
+            weight=self.teachers.weight,
+        )
         return loss, batch.num_tokens, processed
 
     def largest(self, batch_tokens: int) -> Batch:

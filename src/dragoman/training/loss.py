@@ -6,8 +6,12 @@ The target distribution puts 1 - eps on the right token and spreads eps evenly o
     logsumexp(logits) - (1 - eps) * logits[target] - eps * mean(logits)
 
 and its gradient by the logits is softmax(logits) - eps / V, minus 1 - eps at the target.
+
+With teachers (`distillation.py`), whose distribution of the next token is t (the mean of theirs), the target
+distribution is (1 - weight) of that above and weight of t: softmax(logits) minus it is again the gradient.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -35,13 +39,22 @@ def token_loss(
     label_smoothing: float = 0.0,
     *,
     in_place: bool = False,
+    teachers: Sequence[Float[Tensor, "batch tgt_len vocab"]] = (),
+    weight: float = 0.0,
 ) -> Float[Tensor, ""]:
     """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count.
 
     `in_place`: where there will be a gradient, it takes the place of the logits, which nobody may want to read again.
+    `teachers`: the logits of other models for the same tokens, whose distribution is to count for `weight`.
     """
     loss: Tensor = _SmoothedCrossEntropy.apply(
-        logits.flatten(0, 1), tgt_out.flatten(), tgt_mask.flatten(), label_smoothing, in_place
+        logits.flatten(0, 1),
+        tgt_out.flatten(),
+        tgt_mask.flatten(),
+        label_smoothing,
+        in_place,
+        weight if teachers else 0.0,
+        *(teacher.flatten(0, 1) for teacher in teachers),
     )
     return loss
 
@@ -55,33 +68,48 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, targets: Tensor, mask: Tensor, label_smoothing: float, in_place: bool
+        ctx: Any,
+        logits: Tensor,
+        targets: Tensor,
+        mask: Tensor,
+        label_smoothing: float,
+        in_place: bool,
+        weight: float,
+        *teachers: Tensor,
     ) -> Tensor:
+        at_target, everywhere = (1.0 - weight) * (1.0 - label_smoothing), (1.0 - weight) * label_smoothing
         gradient = None
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
         total = logits.new_zeros((), dtype=torch.float32)
         rows_at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
         # Made once: memory that is new has to be cleared by the system first, page by page.
-        room = logits.new_empty(2, min(rows_at_once, len(logits)), logits.size(1), dtype=torch.float32)
+        room = logits.new_empty(
+            4 if teachers else 2, min(rows_at_once, len(logits)), logits.size(1), dtype=torch.float32
+        )
         for start in range(0, len(logits), rows_at_once):
             rows = slice(start, start + rows_at_once)
             target, real = targets[rows, None], mask[rows, None].float()
-            scores, probabilities = room[:, : len(target)]
+            scores, probabilities, *taught = room[:, : len(target)]
             scores.copy_(logits[rows])
             right, largest = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
             torch.softmax(scores, dim=-1, out=probabilities)  # one walk; exponentials for sum and gradient would be two
             # At the largest logit log p = logit - log Z, and p is no less than 1/V: so log Z is found without a sum.
             log_normalizer = largest - probabilities.amax(dim=-1, keepdim=True).log()
-            losses = log_normalizer - (1.0 - label_smoothing) * right
+            losses = log_normalizer - at_target * right
             if label_smoothing:
-                losses -= label_smoothing * scores.mean(dim=-1, keepdim=True)
+                losses -= everywhere * scores.mean(dim=-1, keepdim=True)
+            if teachers:
+                target_share = _mean_distribution([teacher[rows] for teacher in teachers], *taught).mul_(weight)
+                losses -= (target_share * scores).sum(dim=-1, keepdim=True)
             total += (losses * real).sum()
             if gradient is not None:
                 chunk = probabilities.mul_(real)
                 if label_smoothing:
-                    chunk -= real * (label_smoothing / logits.size(1))
-                chunk.scatter_add_(1, target, real * (label_smoothing - 1.0))
+                    chunk -= real * (everywhere / logits.size(1))
+                chunk.scatter_add_(1, target, real * -at_target)
+                if teachers:
+                    chunk.addcmul_(target_share, real, value=-1.0)
                 gradient[rows] = chunk
         ctx.save_for_backward(gradient)
         return total
@@ -89,7 +117,18 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
-        return times(gradient, grad_output), None, None, None, None
+        return times(gradient, grad_output), *(None for _ in ctx.needs_input_grad[1:])
+
+
+def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) -> Tensor:
+    """The mean of softmax(one) over `logits`, in `total`; `scores` is room as well."""
+    for number, one in enumerate(logits):
+        scores.copy_(one)
+        if number == 0:
+            torch.softmax(scores, dim=-1, out=total)
+        else:
+            total += scores.softmax(dim=-1)
+    return total.div_(len(logits))
 
 
 def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
