@@ -505,8 +505,8 @@ def require_same_tokenizer(run_dir: Path, other: Path) -> None:
     )
     if first != second:
         raise DragomanError(
-            f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: train "
-            f"them on the same corpus with the same `tokenizer:`, or with tokenizer={{type: reuse, run: {other}}}"
+            f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
+            "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
         )
 
 

@@ -140,7 +140,7 @@ def test_a_run_does_not_go_on_with_another_teacher(tmp_path: Path, teacher: Path
     data = settings(tmp_path, "student", f"distillation.teachers=[{teacher}]", "training.max_steps=3")
     run(data)
     run(settings(tmp_path, "teacher", "seed=2", "training.max_steps=6"))
-    with pytest.raises(DragomanError, match="distillation.teachers: other content than the run was trained on"):
+    with pytest.raises(DragomanError, match=r"distillation\.teachers: other content than the run was trained on"):
         run(config.override(data, ["training.max_steps=6"]))
 
 
