@@ -208,6 +208,7 @@ class TranslationJob(Job):
         vocabulary = f"{src_size:,} joint" if tokenizers.shared else f"{src_size:,} source, {tgt_size:,} target"
         steps_per_epoch = task.plan.steps_per_epoch()
         valid_read = self.prepared.valid_report.pairs_read
+        teachers = self.recipe.distillation.teachers
         lines = {
             "1 read pairs": f"{report.pairs_read:,} for training, {valid_read:,} for validation",
             "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
@@ -217,7 +218,8 @@ class TranslationJob(Job):
             "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, {steps_per_epoch:,} steps an "
             "epoch",
             "5 pad, shift, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
-            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters"
+            f"{f'; teachers: {len(teachers)}' if teachers else ''}",
             "8 search": f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
             "9 detokenize and score": f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
         }

@@ -29,7 +29,7 @@ class DistillationConfig:
 
 
 class Teachers:
-    """Trained models, `evaluating`, in the precision that they are to compute in; none, and nothing is distilled."""
+    """Trained models, in the precision that they compute in. Without any, nothing is distilled."""
 
     def __init__(self, models: Sequence[nn.Module] = (), weight: float = 0.0) -> None:
         self.models, self.weight = [model.eval().requires_grad_(False) for model in models], weight
