@@ -6,8 +6,9 @@ distributions, it is trained towards
 
     (1 - weight) * q + weight * t
 
-An ensemble is better than each of its models, and so many times as slow; this way one model comes closer to it. Every
-teacher costs each step a pass forward, about a third of the step of a model of its size.
+An ensemble is better than each of its models, and so many times as slow; this way one model comes closer to it (in its
+loss: what is gained in BLEU has to be tried, docs/log.md). Every teacher costs a pass forward and a softmax of its own,
+on a CPU about half of what a step of such a model takes.
 """
 
 from collections.abc import Sequence
