@@ -154,7 +154,7 @@ class Translator:
         model = _model(run_dir, which, tokenizers)
         if ensemble:
             for other in map(Path, ensemble):
-                require_same_tokenizer(run_dir, other)
+                require_alike(run_dir, other)
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
@@ -492,22 +492,27 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
     return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
 
 
-def require_same_tokenizer(run_dir: Path, other: Path) -> None:
-    """Raises DragomanError unless two runs have the same tokenizer, byte for byte."""
-    read_run(other, "translation")
-    first, second = (
-        {
-            path.relative_to(folder): path.read_bytes()
-            for path in folder.rglob("*")
-            if path.suffix in (".json", ".model")
-        }
-        for folder in (run_dir / "tokenizer", other / "tokenizer")
-    )
-    if first != second:
+def require_alike(run_dir: Path, other: Path) -> None:
+    """Raises DragomanError unless both runs translate between the same languages, and by the same tokenizer."""
+    (own, files), (theirs, other_files) = (_languages_and_tokenizer(run) for run in (run_dir, other))
+    if own != theirs:
+        raise DragomanError(
+            f"{other}: translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models "
+            "that work together must do the same"
+        )
+    if files != other_files:
         raise DragomanError(
             f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
             "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
         )
+
+
+def _languages_and_tokenizer(run_dir: Path) -> tuple[tuple[str, str], dict[Path, bytes]]:
+    corpus, folder = read_run(run_dir, "translation").get("corpus", {}), run_dir / "tokenizer"
+    files = {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.suffix in (".json", ".model")
+    }
+    return (str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))), files
 
 
 def check_run_dir(run: str | Path) -> Path:

@@ -148,6 +148,9 @@ def test_who_cannot_teach(tmp_path: Path, teacher: Path) -> None:
     other = run(settings(tmp_path, "other", "training.max_steps=3", english="uno due\ntre quattro\n"))
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one .* reuse"):
         run(settings(tmp_path, "student", f"distillation.teachers=[{other}]"))
+    back = run(settings(tmp_path, "back", "training.max_steps=3", "corpus.src_lang=en", "corpus.tgt_lang=de"))
+    with pytest.raises(DragomanError, match=r"back: translates from en to de, and .*student from de to en"):
+        run(settings(tmp_path, "student", f"distillation.teachers=[{back}]"))
     with pytest.raises(DragomanError, match="nowhere: not a run directory"):
         run(settings(tmp_path, "pupil", "distillation.teachers=[nowhere]"))
     with pytest.raises(DragomanError, match="choose one of them"):

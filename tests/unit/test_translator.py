@@ -1,6 +1,7 @@
 """Text in, text out, on a model that knows nothing: order, blanks, long lines, settings."""
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -127,6 +128,12 @@ def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> N
     assert twice.translate(LINES) == alone.translate(LINES)
     other = shutil.copytree(run, tmp_path / "other")
     assert Translator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
+    turned = shutil.copytree(run, tmp_path / "turned")
+    recipe = config.read_yaml(turned / "config.yaml")
+    recipe["corpus"]["src_lang"] = "xx"
+    (turned / "config.yaml").write_text(json.dumps(recipe))  # which is YAML, too
+    with pytest.raises(DragomanError, match=r"turned: translates from \w+ to \w+, and .* must do the same"):
+        Translator.load(run, device="cpu", ensemble=[turned])
     save_tokenizers(train_tokenizers(WordsConfig(), lambda: iter(LINES[:2]), lambda: iter(LINES)), other / "tokenizer")
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
         Translator.load(run, device="cpu", ensemble=[other])

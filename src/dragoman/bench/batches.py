@@ -18,6 +18,7 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.errors import DragomanError
 from dragoman.recipe.translation import TranslationJob
 from dragoman.tasks.translation import TranslationTask
+from dragoman.training.distillation import Teachers
 from dragoman.text.corpus import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loop import Trainer
@@ -112,7 +113,7 @@ class RandomPairs:
         r_drop: float,
         seed: int,
     ) -> None:
-        self.r_drop = r_drop
+        self.r_drop, self.teachers = r_drop, Teachers()  # runs that could teach know nothing of ids drawn at random
         rng = np.random.default_rng(seed)
         src = np.exp(rng.normal(LOG_LENGTH, LOG_SPREAD, PAIRS))
         tgt = src * np.exp(rng.normal(0.0, LOG_RATIO_SPREAD, PAIRS))

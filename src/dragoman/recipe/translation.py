@@ -49,7 +49,7 @@ from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.runlog import RunLog
-from dragoman.translator import Translator, build_model, check_run_dir, require_same_tokenizer
+from dragoman.translator import Translator, build_model, check_run_dir, require_alike
 
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
@@ -191,7 +191,7 @@ class TranslationJob(Job):
         runs, device = recipe.distillation.teachers, pick_device(recipe.device)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
         for run in runs:
-            require_same_tokenizer(self.run_dir, Path(run))
+            require_alike(self.run_dir, Path(run))
         models = [Translator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
 
