@@ -18,9 +18,9 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.errors import DragomanError
 from dragoman.recipe.translation import TranslationJob
 from dragoman.tasks.translation import TranslationTask
-from dragoman.training.distillation import Teachers
 from dragoman.text.corpus import files_of
 from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
 from dragoman.training.runlog import RunLog
 
