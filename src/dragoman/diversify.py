@@ -16,7 +16,7 @@ from typing import Any, Literal
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.corpus import FilesSource, read_pairs
-from dragoman.translator import STREAM_LINES, Translator, in_chunks, read_run
+from dragoman.translator import STREAM_LINES, Translator, in_chunks, languages_of
 
 Side = Literal["src", "tgt"]
 """Of a pair: the one that a model reads here."""
@@ -95,8 +95,7 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
     """Raises DragomanError unless all runs are between the same two languages, each from its own side."""
     first: tuple[str, str] | None = None
     for side, run in runs:
-        corpus = read_run(run, "translation").get("corpus", {})
-        reads, writes = str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))
+        reads, writes = languages_of(run)
         pair = (reads, writes) if side == "src" else (writes, reads)
         first = first or pair
         if pair != first:

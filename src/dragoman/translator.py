@@ -494,25 +494,29 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
 
 def require_alike(run_dir: Path, other: Path) -> None:
     """Raises DragomanError unless both runs translate between the same languages, and by the same tokenizer."""
-    (own, files), (theirs, other_files) = (_languages_and_tokenizer(run) for run in (run_dir, other))
+    own, theirs = languages_of(run_dir), languages_of(other)
     if own != theirs:
         raise DragomanError(
             f"{other}: translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models "
             "that work together must do the same"
         )
-    if files != other_files:
+    if _tokenizer_files(run_dir) != _tokenizer_files(other):
         raise DragomanError(
             f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
             "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
         )
 
 
-def _languages_and_tokenizer(run_dir: Path) -> tuple[tuple[str, str], dict[Path, bytes]]:
-    corpus, folder = read_run(run_dir, "translation").get("corpus", {}), run_dir / "tokenizer"
-    files = {
-        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.suffix in (".json", ".model")
-    }
-    return (str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))), files
+def languages_of(run: Path) -> tuple[str, str]:
+    """(from, to): what a run translates. Raises DragomanError where there is none."""
+    corpus = read_run(run, "translation").get("corpus", {})
+    return str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))
+
+
+def _tokenizer_files(run: Path) -> dict[Path, bytes]:
+    folder = run / "tokenizer"
+    files = (path for path in folder.rglob("*") if path.suffix in (".json", ".model"))
+    return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 def check_run_dir(run: str | Path) -> Path:
