@@ -41,11 +41,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stub]:
         def load(run: Path, **options: Any) -> Stub:
             return found[str(run)]
 
-    def read_run(run: Path, task: str) -> dict[str, Any]:
-        return {"corpus": dict(zip(("src_lang", "tgt_lang"), found[str(run)].languages, strict=True))}
-
     monkeypatch.setattr(module, "Translator", Loaded)
-    monkeypatch.setattr(module, "read_run", read_run)
+    monkeypatch.setattr(module, "languages_of", lambda run: found[str(run)].languages)
     return found
 
 
