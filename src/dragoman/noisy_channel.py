@@ -32,8 +32,8 @@ class Channel:
     def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations of each source, best first, with the sums above as their scores.
 
-        Those of a source that the run back cannot judge, as one of the texts is blank or longer than what it reads or
-        writes at once, stay as they are.
+        Those that the run back cannot judge, as they are blank or longer than what it reads at once, come last. Where
+        the source is blank or longer than what it writes, all stay as they are.
         """
         ranked: list[list[Translation]] = []
         for start in range(0, len(found), SOURCES_AT_ONCE):
@@ -42,21 +42,25 @@ class Channel:
         return ranked
 
     def _ranked(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        chosen = [row for row, items in enumerate(found) if self._can_judge(sources[row], items)]
-        pairs = [(item.text, sources[row]) for row in chosen for item in found[row]]
+        judged = [self._judged(src, items) for src, items in zip(sources, found, strict=True)]
+        pairs = [(item.text, src) for src, items in zip(sources, judged, strict=True) for item in items]
         scored = iter(self.back.score(pairs))
-        ranked = list(found)
-        for row in chosen:
-            seen = [(item, next(scored)) for item in found[row]]
+        ranked = []
+        for items, of_source in zip(found, judged, strict=True):
+            seen = [(item, next(scored)) for item in of_source]
             sums = [replace(item, score=item.score + self.weight * x.log_prob / len(x.tokens)) for item, x in seen]
-            ranked[row] = sorted(sums, key=lambda item: -item.score)  # stable: among equals the first model's order
+            others = [item for item in items if item not in of_source]
+            ranked.append([*sorted(sums, key=lambda item: -item.score), *others])  # stable: equals stay in their order
         return ranked
 
-    def _can_judge(self, source: str, items: Sequence[Translation]) -> bool:
+    def _judged(self, source: str, items: list[Translation]) -> list[Translation]:
+        """Those of the translations that the run back can judge."""
         back, longest = self.back, self.back.model.max_target_length
         written = len(back.tokenizers.tgt.encode(back.normalize(source)))
+        if not 0 < written < (longest or written + 1):
+            return []
         read = [len(back.tokenizers.src.encode(back.normalize(item.text))) for item in items]
-        return min(read) > 0 and max(read) <= back.max_src_tokens and 0 < written < (longest or written + 1)
+        return [item for item, length in zip(items, read, strict=True) if 0 < length <= back.max_src_tokens]
 
 
 def require_opposite(forward: Translator, back: Translator, name: str) -> None:

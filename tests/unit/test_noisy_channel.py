@@ -68,7 +68,7 @@ def test_without_weight_nothing_changes(tokenizers: TokenizerPair) -> None:
     assert reranked.n_best(SENTENCES) == forward.n_best(SENTENCES)
 
 
-def test_what_the_run_back_cannot_judge_stays(tokenizers: TokenizerPair) -> None:
+def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair) -> None:
     """A translation longer than what it reads at once; a blank one; a source longer than what it writes."""
 
     class Back:
@@ -84,11 +84,11 @@ def test_what_the_run_back_cannot_judge_stays(tokenizers: TokenizerPair) -> None
     one, two = Translation("w1 w2 w3", -1.0, -4.0), Translation("w1", -1.1, -2.0)
     long, blank = Translation("w1 w2 w3 w4", -1.2, -5.0), Translation("", -2.0, -2.0)
     sources = ["w1 w1", "w1 w1", "w1 w1", "w1 w1 w1 w1 w1", "w1 w1"]
-    found = Channel(back, 1.0)(sources, [[one, two], [one, two, long], [one, blank], [one, two], [one]])
+    found = Channel(back, 1.0)(sources, [[one, two], [long, one, two], [blank, one, two], [one, two], [one]])
     assert [[item.text for item in items] for items in found] == [
         ["w1", "w1 w2 w3"],
-        ["w1 w2 w3", "w1", "w1 w2 w3 w4"],
-        ["w1 w2 w3", ""],
+        ["w1", "w1 w2 w3", "w1 w2 w3 w4"],
+        ["w1", "w1 w2 w3", ""],
         ["w1 w2 w3", "w1"],
         ["w1 w2 w3"],
     ]
