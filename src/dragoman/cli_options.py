@@ -26,14 +26,6 @@ Precision = Annotated[
     str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
 ]
 Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
-Segmentations = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Ways to cut each source into tokens, read at once: better, for a run trained with tokenizer.sampling. "
-        "[default: 1]",
-    ),
-]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
 LengthPenalty = Annotated[
     float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")

@@ -16,7 +16,6 @@ from dragoman.cli_options import (
     Precision,
     Run,
     SearchChanges,
-    Segmentations,
     Which,
     decoding_changes,
     precision_given,
@@ -61,7 +60,6 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
-    segmentations: Segmentations = None,
     rerank: Annotated[
         Path | None,
         typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
@@ -112,7 +110,6 @@ def translate(
         which=which,
         device=device,
         ensemble=ensemble or (),
-        segmentations=segmentations or 1,
         glossary=None if glossary is None else Glossary.load(glossary),
         avoid=None if avoid is None else Avoid.load(avoid),
         **precision_given(None if quantize else precision),
@@ -131,8 +128,6 @@ def translate(
 
         if prefix:
             raise DragomanError(f"--prefix: not with --engine {engine}")
-        if segmentations and segmentations > 1:
-            raise DragomanError(f"--segmentations: not with --engine {engine}")
         translator = export.engine(run, engine, own, which, quantize)
     if channel is not None:
         translator, own = translator.reranked_by(channel), own.reranked_by(channel)
@@ -187,7 +182,6 @@ def score(
     tgt: Annotated[Path, typer.Option(help="Its translations: line n translates line n.")],
     length_penalty: LengthPenalty = None,
     ensemble: Ensemble = None,
-    segmentations: Segmentations = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
     precision: Precision = None,
     which: Which = "best",
@@ -206,7 +200,6 @@ def score(
         which=which,
         device=device,
         ensemble=ensemble or (),
-        segmentations=segmentations or 1,
         **precision_given(precision),
         **decoding_changes(None, length_penalty),
     )

@@ -28,7 +28,6 @@ from dragoman.mbr import expected_utility
 from dragoman.models import ModelConfig, Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
 from dragoman.nn.packed import pack
-from dragoman.resegmented import Resegmented
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
@@ -122,7 +121,6 @@ class Translator:
         which: str = "best",
         device: str = "auto",
         ensemble: Sequence[str | Path] = (),
-        segmentations: int = 1,
         glossary: Glossary | None = None,
         avoid: Avoid | None = None,
         precision: Literal["float32", "bfloat16"] = "float32",
@@ -133,9 +131,7 @@ class Translator:
 
         `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
         changes that of the recipe's own length penalty. `ensemble`:
-        further runs, of the same tokenizer, whose models (their `best`) translate together with this one.
-        `segmentations`: in so many ways each source is read at once, which a run can that was trained with
-        `tokenizer.sampling`. Translations
+        further runs, of the same tokenizer, whose models (their `best`) translate together with this one. Translations
         hold the target terms of the terms of `glossary` that stand in their source, and no phrase of `avoid`. In
         `precision` bfloat16 weights and hidden states have half the bits: faster where the processor has such products;
         scores are a little rougher.
@@ -160,13 +156,6 @@ class Translator:
             for other in map(Path, ensemble):
                 require_alike(run_dir, other)
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
-        if segmentations > 1:
-            if not tokenizers.src.sampling:
-                raise DragomanError(
-                    f"{run_dir}: its tokenizer knows one segmentation of a text: to translate by several, train with "
-                    "tokenizer.sampling (0.1, say)"
-                )
-            model = Resegmented(model, tokenizers.src.resample, segmentations, corpus.max_tokens)
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
         if chosen.type == "cpu":

@@ -14,7 +14,6 @@ from dragoman.errors import DragomanError
 from dragoman.models import TransformerConfig
 from dragoman.recipe import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
-from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translator, build_model, split_long
 
@@ -140,28 +139,6 @@ def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> N
         Translator.load(run, device="cpu", ensemble=[other])
     with pytest.raises(DragomanError, match="nowhere"):
         Translator.load(run, device="cpu", ensemble=[tmp_path / "nowhere"])
-
-
-def test_several_segmentations_need_a_tokenizer_that_draws_them(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match=r"run.*: its tokenizer knows one segmentation .* tokenizer\.sampling"):
-        Translator.load(run, device="cpu", segmentations=2)
-    drawing = shutil.copytree(run, tmp_path / "drawing")
-    pieces = SentencePieceConfig(vocab_size=40, sampling=0.5)
-    tokenizers = train_tokenizers(pieces, lambda: iter(LINES), lambda: iter(LINES))
-    save_tokenizers(tokenizers, drawing / "tokenizer")
-    torch.manual_seed(3)
-    model = build_model(TransformerConfig(**MODEL), tokenizers)
-    for parameter in model.parameters():  # so that what it reads shows in what it says
-        parameter.data.mul_(3.0)
-    checkpoint.save(drawing, 1, {"model": checkpoint.weights(model)}, {"step": 1, "score": 1.0})
-    alone = Translator.load(drawing, device="cpu", segmentations=1).n_best(LINES)
-    translator = Translator.load(drawing, device="cpu", segmentations=4)
-    together = translator.n_best(LINES)
-    assert [found[0].score for found in together] != [found[0].score for found in alone]
-    assert [translator.n_best([line])[0] for line in reversed(LINES)] == together[::-1]
-    assert Translator.load(drawing, device="cpu", segmentations=4).n_best(LINES) == together
-    pairs = [(line, found[0].text) for line, found in zip(LINES, together, strict=True)]
-    assert len(translator.score(pairs[:2])) == 2
 
 
 def test_no_text_comes_twice_among_the_n_best(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
