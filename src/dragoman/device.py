@@ -24,6 +24,9 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container sees its limits (cgroups v2)."""
+
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 
 
@@ -104,10 +107,15 @@ def available_bytes(device: torch.device) -> int | None:
     with contextlib.suppress(OSError, IndexError, ValueError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    with contextlib.suppress(OSError, ValueError):  # what a container may use (cgroups v2); "max" is no limit
-        group = Path("/sys/fs/cgroup")
-        limit, used = ((group / name).read_text(encoding="ascii") for name in ("memory.max", "memory.current"))
-        found.append(int(limit) - int(used))
+    with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+        limit, used, parts = (
+            (CGROUP / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current", "stat")
+        )
+        # Files that the system remembers count as used, though it forgets them as soon as memory is asked for.
+        files = [
+            int(line.split()[1]) for line in parts.splitlines() if line.startswith(("active_file ", "inactive_file "))
+        ]
+        found.append(int(limit) - int(used) + sum(files))
     return min(found, default=None)
 
 
