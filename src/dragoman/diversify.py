@@ -61,6 +61,8 @@ def diversify(
     runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
     runs += [("tgt", Path(run)) for run in backward]
     _require_same_languages(runs)
+    # All of them now: after hours of translating it is too late to find that the last one cannot be loaded.
+    translators = [Translator.load(run, **options) for _, run in runs]
     made = not out.exists()
     try:
         with writing(out), ExitStack() as stack:
@@ -72,8 +74,8 @@ def diversify(
             for pair in read_pairs(source):
                 seen.add(_hash(pair.src, pair.tgt))
                 _write(files, pair.src, pair.tgt)
-            for number, (side, run) in enumerate(runs, start=1):
-                translator, added = Translator.load(run, **options), 0
+            for number, ((side, run), translator) in enumerate(zip(runs, translators, strict=True), start=1):
+                added = 0
                 with Progress(f"run {number} of {len(runs)}", result.pairs) as bar:
                     for src, tgt in _pairs_of(translator, source, side):
                         bar.advance()

@@ -86,6 +86,24 @@ def test_runs_between_other_languages_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_every_run_is_loaded_before_the_first_one_translates(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    runs["f1"], runs["f2"] = Stub(lambda line: read.append(line) or line), Stub(str.upper)
+    load = module.Translator.load
+
+    def damaged(run: Path, **options: Any) -> Any:
+        if str(run) == "f2":
+            raise DragomanError("f2: no checkpoint verifies")
+        return load(run, **options)
+
+    monkeypatch.setattr(module.Translator, "load", damaged)
+    with pytest.raises(DragomanError, match="f2: no checkpoint"):
+        diversify(source, tmp_path / "out", forward=["f1", "f2"])
+    assert read == []
+
+
 def test_nothing_half_done_is_left(source: FilesSource, runs: dict[str, Stub], tmp_path: Path) -> None:
     def broken(line: str) -> str:
         raise KeyboardInterrupt
