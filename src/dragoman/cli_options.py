@@ -64,7 +64,10 @@ def decoding_changes(beam_size: int | None, length_penalty: float | None, n_best
 
 @contextlib.contextmanager
 def text_output(path: Path | None) -> Iterator[Any]:
-    """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete."""
+    """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete.
+
+    Where it does not get so far, what was written is kept beside it.
+    """
     if path is None:
         if sys.stdout is None:
             raise DragomanError("standard output is closed: name a file with -o")
@@ -95,4 +98,8 @@ def text_output(path: Path | None) -> Iterator[Any]:
     except OSError as error:
         raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        if partial.exists():
+            if partial.stat().st_size:
+                say(f"what was written until then is kept in {partial}")
+            else:
+                partial.unlink()

@@ -152,8 +152,8 @@ def translate(
                     write(_as_json(bar.done, src, found, links))
                 else:
                     write(_as_lines(bar.done, found, links, numbered=translator.decoding.n_best > 1))
-        if beginnings is not None and next(beginnings, None) is not None:
-            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
+    if beginnings is not None and next(beginnings, None) is not None:
+        raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
 
 
 def _as_json(line: int, src: str, found: "Sequence[Translation]", links: Sequence[str]) -> str:

@@ -19,6 +19,28 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
 
 
+def test_what_was_written_before_a_mistake_is_kept_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, kept = tmp_path / "out.txt", tmp_path / "out.txt.partial"
+
+    def write_one_line(path: Path) -> None:
+        with text_output(path) as write:
+            write("one\n")
+            raise DragomanError("line 2")
+
+    with pytest.raises(DragomanError, match="line 2"):
+        write_one_line(path)
+    assert kept.read_text(encoding="utf-8") == "one\n"
+    assert str(kept) in capsys.readouterr().err
+    with text_output(path) as write:
+        write("one\ntwo\n")
+    assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
+    with pytest.raises(DragomanError, match="line 1"), text_output(tmp_path / "none.txt"):
+        raise DragomanError("line 1")
+    assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
