@@ -32,7 +32,7 @@ from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
-from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
+from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS, read_json
 
 BATCH_TOKENS = 2048
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
@@ -513,10 +513,22 @@ def languages_of(run: Path) -> tuple[str, str]:
     return str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))
 
 
-def _tokenizer_files(run: Path) -> dict[Path, bytes]:
+LEARNING = ("sampling", "max_sentences", "vocab_size", "min_count", "character_coverage")
+"""Settings of tokenizers that say how they learn, and are trained with. How they encode lies in what they learnt."""
+
+
+def _tokenizer_files(run: Path) -> dict[Path, Any]:
+    """What decides how the tokenizers of a run encode, file by file."""
     folder = run / "tokenizer"
-    files = (path for path in folder.rglob("*") if path.suffix in (".json", ".model"))
-    return {path.relative_to(folder): path.read_bytes() for path in files}
+    found: dict[Path, Any] = {}
+    for path in folder.rglob("*"):
+        if path.name == "config.json":
+            found[path.relative_to(folder)] = {
+                name: value for name, value in read_json(path, dict).items() if name not in LEARNING
+            }
+        elif path.suffix in (".json", ".model"):
+            found[path.relative_to(folder)] = path.read_bytes()
+    return found
 
 
 def check_run_dir(run: str | Path) -> Path:

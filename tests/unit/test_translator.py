@@ -134,6 +134,12 @@ def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> N
     (turned / "config.yaml").write_text(json.dumps(recipe))  # which is YAML, too
     with pytest.raises(DragomanError, match=r"turned: translates from \w+ to \w+, and .* must do the same"):
         Translator.load(run, device="cpu", ensemble=[turned])
+    learning = other / "tokenizer/shared/config.json"  # how it was learnt makes no difference to what it does
+    learning.write_text(json.dumps(json.loads(learning.read_text()) | {"min_count": 7, "vocab_size": 99}))
+    assert Translator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
+    learning.write_text(json.dumps(json.loads(learning.read_text()) | {"lowercase": True}))
+    with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
+        Translator.load(run, device="cpu", ensemble=[other])
     save_tokenizers(train_tokenizers(WordsConfig(), lambda: iter(LINES[:2]), lambda: iter(LINES)), other / "tokenizer")
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
         Translator.load(run, device="cpu", ensemble=[other])
