@@ -3,6 +3,7 @@
 import select
 import sys
 from pathlib import Path
+from typing import Any
 
 from dragoman import recipe as recipes
 from dragoman.errors import DragomanError
@@ -17,14 +18,18 @@ PATIENCE_S = 20.0
 
 def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     """Train by RECIPE or another one, score, translate a typed sentence; returns the line that sums it up."""
-    recipe = recipes.load(recipe_path or RECIPE, overrides)
+    recipe: Any = recipes.load(recipe_path or RECIPE, overrides)
+    if recipe.task != "translation" or not recipe.corpus.test:
+        raise DragomanError(
+            f"{recipe_path}: the demo ends with a scored translation; give a recipe with a test set for one"
+        )
     result = recipes.run(recipe)
     if not result.tests:
         raise DragomanError("the demo was stopped before it was scored; run it again and it goes on")
     sentence = ask_for_sentence()
     translation = Translator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
     say(f"\n  {sentence}\n  -> {translation}\n")
-    scores = result.tests["test"]
+    scores = next(iter(result.tests.values()))
     return (
         f"demo: BLEU {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
         f"{result.outcome.elapsed_s:.0f} s, run {result.run_dir}, report {result.report}"
