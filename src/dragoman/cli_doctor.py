@@ -1,5 +1,6 @@
 """`dragoman doctor`: what is wrong with a corpus. The table goes to stdout, the verdict is the exit code."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,12 +43,15 @@ def doctor(
     from dragoman.text.languages import of_file
 
     identify = _identifier(language_id)
+    tests = _held_out(test_src or [], test_tgt or [])
     if tgt is None:
-        examinations = list(_of_recipe(src, identify))
+        if src_lang or tgt_lang:
+            raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
+        examinations = list(_of_recipe(src, tests, identify))
     else:
         source = FilesSource(src=src, tgt=tgt)
         languages = src_lang or of_file(src), tgt_lang or of_file(tgt)
-        examinations = [("", Examination(source, *languages, _held_out(test_src or [], test_tgt or []), identify))]
+        examinations = [("", Examination(source, *languages, tests, identify))]
     if fix_to is not None and len(examinations) > 1:
         raise DragomanError("--fix mends one corpus: give its two files instead of a recipe")
     diagnoses = {name: examination.run() for name, examination in examinations}
@@ -102,8 +106,8 @@ def _read(name: str, source: "Source") -> "HeldOut":
     return HeldOut(name, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
 
 
-def _of_recipe(path: str, identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
-    """The training corpus of a recipe for translation, against its other sets, and these by themselves."""
+def _of_recipe(path: str, tests: "list[HeldOut]", identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
+    """The training corpus of a recipe for translation, against `tests` and its other sets, and these by themselves."""
     from dragoman import recipe as recipes
     from dragoman.doctor import Examination
 
@@ -115,7 +119,10 @@ def _of_recipe(path: str, identify: "Identify | None") -> "Iterator[tuple[str, E
     corpus = recipe.corpus
     others = {"valid": corpus.valid, **corpus.test}
     languages = corpus.src_lang, corpus.tgt_lang
-    tests = [_read(name, source) for name, source in others.items()]
-    yield "train", Examination(corpus.train, *languages, tests, identify)
+    readable = []
+    for name, source in others.items():
+        with contextlib.suppress(DragomanError):  # its own examination says what is wrong with it
+            readable.append(_read(name, source))
+    yield "train", Examination(corpus.train, *languages, [*tests, *readable], identify)
     for name, source in others.items():
         yield name, Examination(source, *languages, (), identify)
