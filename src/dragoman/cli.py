@@ -126,13 +126,17 @@ def train(
             )
         owned: Any = contextlib.nullcontext()
     else:
-        owned = locked(_directory_for_files(src, tgt, run_dir))  # pairs are held out in there before the run begins
+        if src is None or tgt is None:
+            raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+        directory = _directory_for_files(src, tgt, changes)
+        owned = locked(directory)  # pairs are held out in there before the run begins
     with owned:
         if recipe is not None:
             settings = recipes.load(recipe, changes)
         else:
-            other = str(init_from) if init_from else None
-            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, run_dir, changes, other)
+            assert src is not None
+            assert tgt is not None
+            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes)
         left = None if seconds is None else seconds - (time.monotonic() - started)
         result = recipes.run(settings, left)
     outcome = result.outcome
@@ -144,44 +148,35 @@ def train(
     say(result.next_command)
 
 
-def _directory_for_files(src: Path | None, tgt: Path | None, run_dir: Path | None) -> Path:
-    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages."""
-    if src is None or tgt is None:
-        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
-    return run_dir or Path("runs") / f"{of_file(src) or 'src'}-{of_file(tgt) or 'tgt'}"
+def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
+    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages, unless a setting says it."""
+    from dragoman import config
+
+    named = Path("runs") / f"{of_file(src) or 'src'}-{of_file(tgt) or 'tgt'}"
+    return Path(str(config.override({}, changes).get("run_dir") or named))
 
 
 def _recipe_for_files(
-    src: Path | None,
-    tgt: Path | None,
-    valid_src: Path | None,
-    valid_tgt: Path | None,
-    run_dir: Path | None,
-    changes: list[str],
-    init_from: str | None,
+    src: Path, tgt: Path, valid_src: Path | None, valid_tgt: Path | None, directory: Path, changes: list[str]
 ) -> Any:
     from dragoman import config
     from dragoman.default_recipe import default_recipe
     from dragoman.device import pick_device
     from dragoman.recipe import TranslationRun
 
-    directory = _directory_for_files(src, tgt, run_dir)
-    assert src is not None
-    assert tgt is not None
     if (valid_src is None) != (valid_tgt is None):
         raise DragomanError("give both --valid-src and --valid-tgt, or neither")
-    languages = (of_file(src) or "src", of_file(tgt) or "tgt")
-    valid = (str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None
-    given = config.override({}, changes)
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
+    corpus, init_from = settings["corpus"], settings["init_from"]
     data = default_recipe(
         str(src),
         str(tgt),
         str(directory),
-        valid=valid,
-        languages=languages,
-        doctor=given.get("corpus", {}).get("doctor", "refuse"),
-        init_from=init_from,
-        on_gpu=pick_device(str(given.get("device", "auto"))).type == "cuda",
+        valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
+        languages=(of_file(src) or "src", of_file(tgt) or "tgt"),
+        doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
+        init_from=str(init_from) if init_from else None,
+        on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
