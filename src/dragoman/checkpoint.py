@@ -88,7 +88,8 @@ def _verify(path: Path) -> None:
         raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
     if manifest.get("step") != step_of(path):
         raise DragomanError(f"{path / MANIFEST}: is of step {manifest.get('step')}; the folder was renamed or mixed up")
-    unlisted = {entry.name for entry in path.iterdir()} - files.keys() - {MANIFEST}
+    visible = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}  # file managers leave others
+    unlisted = visible - files.keys() - {MANIFEST}
     if unlisted:
         raise DragomanError(f"{path / min(unlisted)}: not in the manifest; it was put there afterwards")
     for name, expected in files.items():
@@ -143,8 +144,20 @@ def select(run_dir: Path, which: str = "best") -> Path:
     else:
         raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")
     if path is None:
-        raise DragomanError(f"{run_dir}: holds no checkpoint that verifies; train it first")
+        raise DragomanError(
+            none_verifies(run_dir) if steps(run_dir) else f"{run_dir}: holds no checkpoint; train it first"
+        )
     return path
+
+
+def none_verifies(run_dir: Path) -> str:
+    """What to say of a run whose checkpoints are all damaged."""
+    complaints: list[str] = []
+    newest(run_dir, complaints.append)
+    return (
+        f"{checkpoints_dir(run_dir)}: no checkpoint verifies, the newest {complaints[0]}; mend that, or move the "
+        "folder away to train from the beginning"
+    )
 
 
 def load_state(path: Path) -> dict[str, Any]:

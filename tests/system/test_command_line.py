@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,9 +46,9 @@ def succeed(*arguments: object, cwd: Path, text: str = "") -> subprocess.Complet
     return done
 
 
-def refuse(*arguments: object, cwd: Path, text: str = "") -> str:
+def refuse(*arguments: object, cwd: Path) -> str:
     """The one line with which a command refuses: exit code 2, nothing on stdout, no traceback."""
-    done = dragoman(*arguments, cwd=cwd, text=text)
+    done = dragoman(*arguments, cwd=cwd)
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -234,6 +235,52 @@ def test_an_empty_file_is_translated_to_an_empty_file(run: Path) -> None:
     assert (run / "empty.out").read_bytes() == b""
 
 
+def test_a_prefix_too_many_is_told_and_nothing_is_lost(run: Path) -> None:
+    (run / "begin.en").write_text("the\na\n\n", encoding="utf-8")
+    (run / "two.de").write_text("Das Kind schläft.\nDas Kind schläft.\n", encoding="utf-8")
+    said = refuse("translate", "runs/mine", "-i", "two.de", "--prefix", "begin.en", "-o", "two.en", cwd=run)
+    assert "begin.en: more lines than the 2" in said
+    assert len((run / "two.en").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_two_files_go_where_run_dir_says(run: Path) -> None:
+    files = ["--src", "data/demo/train.de", "--tgt", "data/demo/train.en"]
+    succeed("train", *files, "run_dir=runs/said", *TINY, "training.max_steps=4", cwd=run)
+    assert (run / "runs/said/split/valid.src").is_file()
+    assert not (run / "runs/de-en").exists()
+
+
+def test_a_run_of_damaged_checkpoints_does_not_begin_anew(run: Path) -> None:
+    damaged = shutil.copytree(run / "runs/mine", run / "runs/damaged")
+    for path in (damaged / "checkpoints").glob("step-*"):
+        (path / "model.safetensors").write_bytes(b"")
+    before = (damaged / "metrics.jsonl").read_bytes()
+    files = ["--src", "data/demo/train.de", "--tgt", "data/demo/train.en"]
+    said = refuse("train", *files, "--run", "runs/damaged", *TINY, "training.max_steps=60", cwd=run)
+    assert "checkpoints: no checkpoint verifies" in said
+    assert "model.safetensors" in said
+    assert (damaged / "metrics.jsonl").read_bytes() == before
+    assert "no checkpoint verifies" in refuse("translate", "runs/damaged", cwd=run)
+
+
+def test_the_doctor_examines_all_of_a_recipe(run: Path) -> None:
+    recipe = (run / "runs/mine/config.yaml").read_text(encoding="utf-8")
+    (run / "odd.src").write_bytes("gut\nschön\n".encode("latin-1"))
+    (run / "odd.tgt").write_bytes(b"good\nnice\n")
+    odd = recipe.replace("valid.src", "../../../odd.src").replace("valid.tgt", "../../../odd.tgt")
+    (run / "odd.yaml").write_text(odd, encoding="utf-8")
+    done = dragoman("doctor", "odd.yaml", cwd=run)
+    assert done.returncode == 2
+    assert "odd.src" in done.stdout
+    (run / "whole.yaml").write_text(recipe, encoding="utf-8")
+    of_training = ["--test-src", "runs/mine/split/train.src", "--test-tgt", "runs/mine/split/train.tgt"]
+    findings = {
+        len(options): json.loads(dragoman("doctor", "whole.yaml", "--json", *options, cwd=run).stdout)["train"]
+        for options in ([], of_training)
+    }
+    assert len(findings[4]["findings"]) > len(findings[0]["findings"])
+
+
 def test_prepare_then_reuse(run: Path) -> None:
     assert "stored in" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
     assert "used what was stored" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
@@ -259,6 +306,9 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["data", "demo", "--pair", "de-xx"], "de-xx"),
         (["data", "multi30k", "--from", "nowhere"], "nowhere"),
         (["check", "mine.yaml", "model.d_model=30", "model.num_heads=4"], "multiple of model.num_heads"),
+        (["doctor", "mine.yaml", "--src-lang", "de"], "corpus.src_lang"),
+        (["doctor", "mine.yaml", "--test-src", "data/demo/test.de"], "give one for each"),
+        (["demo", "--recipe", "mine.yaml"], "give a recipe with a test set"),
         (["trane"], "trane"),
         (["train", "--no-such-option"], "--no-such-option"),
     ],

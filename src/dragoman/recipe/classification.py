@@ -28,6 +28,7 @@ from dragoman.recipe.job import (
     count_parameters,
     expected_vocabulary,
     kept_tokenizers,
+    refuse_search,
 )
 from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.classification import ClassificationTask, shown
@@ -183,9 +184,7 @@ class ClassifierJob(Job):
     def evaluate(
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> dict[str, ClassScores]:
-        if options:
-            given = "decoding.*" if "changes" in options else f"--{min(options).replace('_', '-')}"
-            raise DragomanError(f"{given}: a classifier is not scored by translating")
+        refuse_search(options, "a classifier")
         if files:
             tests = {name: self.files_split(src, ref) for name, (src, ref) in files.items()}
         else:

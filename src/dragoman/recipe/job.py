@@ -98,6 +98,14 @@ class Result:
     """What to do with the run."""
 
 
+def refuse_search(options: Mapping[str, Any], what: str) -> None:
+    """Raises DragomanError where one of the `evaluate` options that say how to translate was given."""
+    if options:
+        name = min(options)
+        named = {"changes": "decoding.*", "alpha": "--length-penalty"}.get(name, f"--{name.replace('_', '-')}")
+        raise DragomanError(f"{named}: {what} is not scored by translating")
+
+
 class Job(ABC):
     """A recipe being carried out. One class for each task; `recipe.JOBS` lists them."""
 
@@ -174,6 +182,8 @@ class Job(ABC):
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
+        if path is None and checkpoint.steps(self.run_dir):  # to begin anew would write over what may be mended
+            raise DragomanError(checkpoint.none_verifies(self.run_dir))
         with RunLog(self.run_dir) as log:
             trainer = self.trainer(log, fresh=path is None)
             if path and self._is_done(path):

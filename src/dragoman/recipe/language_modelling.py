@@ -28,6 +28,7 @@ from dragoman.recipe.job import (
     count_parameters,
     expected_vocabulary,
     kept_tokenizers,
+    refuse_search,
 )
 from dragoman.tasks.language_modelling import LanguageModellingTask, TextScores, samples, score
 from dragoman.text.corpus import fingerprint
@@ -209,9 +210,7 @@ class LanguageModellingJob(Job):
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> Mapping[str, TextScores]:
         min_context = options.pop("min_context", None)
-        if options:
-            given = "decoding.*" if "changes" in options else f"--{min(options).replace('_', '-')}"
-            raise DragomanError(f"{given}: a language model is not scored by translating")
+        refuse_search(options, "a language model")
         block_len = self.recipe.corpus.block_len
         if min_context is not None and not 1 <= min_context <= block_len:
             raise DragomanError(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
