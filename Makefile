@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# For example PIP_ARGS="--index-url ..." to choose another build of PyTorch.
+# For example PIP_ARGS="--extra-index-url ..." to choose another build of PyTorch.
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
