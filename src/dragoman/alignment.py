@@ -1,7 +1,7 @@
 """Which word of a translation comes from which word of its source, told from where the model looked."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -32,8 +32,8 @@ def links(
     attention = (
         cross_attention(translator.model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0].float().cpu().numpy()
     )
-    src_of = owners(tokenizers.src, ids[0], src, src_words)
-    tgt_of = owners(tokenizers.tgt, ids[1], tgt, tgt_words)
+    src_of = owners(tokenizers.src, src, src_words, translator.normalize)
+    tgt_of = owners(tokenizers.tgt, tgt, tgt_words, translator.normalize)
     return tgt_of.T @ attention[: len(ids[1]), : len(ids[0])] @ src_of
 
 
@@ -59,24 +59,29 @@ def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"{src}-{tgt}" for src, tgt in pairs)
 
 
-def owners(tokenizer: Tokenizer, ids: Sequence[int], text: str, words: Sequence[Word]) -> np.ndarray:
-    """Which word each token is a piece of, (tokens, words), as shares of the token's letters.
+def owners(tokenizer: Tokenizer, text: str, words: Sequence[Word], normalize: Callable[[str], str] = str) -> np.ndarray:
+    """Which word each token of a text is a piece of, (tokens, words), as shares of the token's letters.
 
-    Where a token ends in the text is told from what the tokens up to it spell: letters that are no spaces are counted,
-    as tokenizers deal with those in their own ways.
+    `normalize` is what comes before the tokenizer; words are places in the text as it was before.
     """
-    word_of = [-1] * sum(not letter.isspace() for letter in text)  # of each letter
-    letters_before = np.cumsum([0, *(not letter.isspace() for letter in text)])
-    for number, word in enumerate(words):
-        for place in range(letters_before[word.start], letters_before[word.end]):
-            word_of[place] = number
-    shares = np.zeros((len(ids), len(words)))
+    word_of: list[int] = []  # of each letter of the normalised text, -1 between words
     done = 0
-    for token in range(len(ids)):
-        spelt = tokenizer.decode(ids[: token + 1])
-        end = min(sum(not letter.isspace() for letter in spelt), len(word_of))
-        for place in range(done, end):
-            if word_of[place] >= 0:
-                shares[token, word_of[place]] += 1
-        done = max(done, end)
+    for number, word in enumerate(words):
+        word_of += [-1] * _letters(normalize(text[done : word.start]))
+        word_of += [number] * _letters(normalize(text[word.start : word.end]))
+        done = word.end
+    word_of += [-1] * _letters(normalize(text[done:]))
+    letters = tokenizer.letters(normalize(text))
+    shares = np.zeros((len(letters), len(words)))
+    done = 0
+    for token, count in enumerate(letters):
+        for owner in word_of[done : done + count]:
+            if owner >= 0:
+                shares[token, owner] += 1
+        done += count
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
+
+
+def _letters(text: str) -> int:
+    """Tokenizers deal with spaces in their own ways, so they are not counted."""
+    return sum(not letter.isspace() for letter in text)

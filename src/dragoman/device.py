@@ -7,6 +7,7 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -71,6 +72,12 @@ def cpu_capabilities() -> dict[str, Any]:
 def has_onednn() -> bool:
     """Whether this build of PyTorch has oneDNN's own kernels for this processor."""
     return platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()
+
+
+@cache
+def has_onednn_bf16() -> bool:
+    """Whether those multiply bfloat16 on this processor. Where not, PyTorch finds another way."""
+    return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def side_by_side(

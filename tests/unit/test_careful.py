@@ -1,6 +1,7 @@
 """Glossaries, placeholders and guards over a whole translator, and its alignments."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.glossary import Glossary
 from dragoman.models import TransformerConfig
-from dragoman.placeholders import survive, words
+from dragoman.placeholders import Word, survive, words
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.translator import Translation, Translator, build_model
 
@@ -243,13 +245,38 @@ def test_the_word_of_each_token(config: object) -> None:
     tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
     text = LINES[3]
     ids = tokenizer.encode(text)
-    found = owners(tokenizer, ids, text, words(text))
+    found = owners(tokenizer, text, words(text))
     spelt = [""] * len(words(text))
     for token, row in zip(ids, found, strict=True):
         if row.any():
             assert row.max() == 1.0
             spelt[int(row.argmax())] += tokenizer.decode([token]).strip()
     assert spelt == [text[word.start : word.end] for word in words(text)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WordsConfig(),
+        WhitespaceConfig(),
+        CharactersConfig(),
+        SentencePieceConfig(vocab_size=40),
+        SentencePieceConfig(vocab_size=300, byte_fallback=True),
+    ],
+    ids=["words", "whitespace", "characters", "bpe", "bytes"],
+)
+def test_the_word_of_each_token_beside_what_is_unknown_or_not_normalised(config: object) -> None:
+    tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
+    text = "the Žluťoučký kuň sees u\u0308ber the dog"  # the umlaut in two characters, and one letter for the tokenizer
+    spans, normalize = [Word(*match.span()) for match in re.finditer(r"\S+", text)], NORMALIZERS["nfc"]
+    ids, found = tokenizer.encode(normalize(text)), owners(tokenizer, text, spans, normalize)
+    pieces: list[list[int]] = [[] for _ in spans]
+    for token, row in zip(ids, found, strict=True):
+        if row.any():
+            assert row.max() == 1.0
+            pieces[int(row.argmax())].append(token)
+    assert all(pieces)
+    assert [tokenizer.decode(pieces[number]).strip() for number in (0, 3, 5, 6)] == ["the", "sees", "the", "dog"]
 
 
 def test_alignment(run: Path) -> None:  # noqa: F811

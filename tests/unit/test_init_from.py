@@ -112,13 +112,15 @@ def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
     assert torch.equal(head["head"].weight[0], before[0])
 
 
-def test_a_damaged_checkpoint_of_its_own_does_not_hide_the_other_run(tmp_path: Path, first: Path) -> None:
+def test_a_run_of_damaged_checkpoints_does_not_begin_with_the_other_run_again(tmp_path: Path, first: Path) -> None:
     data = config.override(settings(tmp_path, "second", *SECOND), [f"init_from={first}", "training.max_steps=3"])
     recipes.run(parse(TranslationRun, data))
     for path in checkpoint.steps(tmp_path / "second"):
         (path / "state.json").write_text("{}")
-    result = recipes.run(parse(TranslationRun, data))
-    assert result.outcome.step == 3
+    log = (tmp_path / "second/metrics.jsonl").read_bytes()
+    with pytest.raises(DragomanError, match=r"no checkpoint verifies.*state\.json"):
+        recipes.run(parse(TranslationRun, data))
+    assert (tmp_path / "second/metrics.jsonl").read_bytes() == log
 
 
 def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, first: Path) -> None:

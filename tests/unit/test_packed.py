@@ -46,6 +46,17 @@ def test_a_packed_model_says_the_same(dtype: torch.dtype, close: float) -> None:
         assert torch.equal(copy.deepcopy(model)(ids), model(ids))
 
 
+def test_bfloat16_is_not_packed_for_a_processor_that_does_not_multiply_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.nn.packed.has_onednn_bf16", lambda: False)
+    torch.manual_seed(1)
+    model, ids = Small(), torch.randint(50, (3, 7))
+    expected = copy.deepcopy(model).to(torch.bfloat16)(ids)
+    pack(model)
+    model.to(torch.bfloat16)
+    with torch.inference_mode():
+        assert torch.equal(model(ids), expected)
+
+
 def test_a_packed_model_that_changes_its_type_is_packed_anew() -> None:
     torch.manual_seed(1)
     model, ids = Small(), torch.randint(50, (3, 7))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.device import has_onednn
+from dragoman.device import has_onednn, has_onednn_bf16
 from dragoman.nn.embeddings import OutputProjection
 
 
@@ -31,8 +31,8 @@ class PackedLinear(nn.Linear):
         self._pack()
 
     def _pack(self) -> None:
-        on_cpu = self.weight.device.type == "cpu"
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None) if on_cpu else None
+        there = self.weight.device.type == "cpu" and (self.weight.dtype != torch.bfloat16 or has_onednn_bf16())
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None) if there else None
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PackedLinear":
         super()._apply(fn, recurse)

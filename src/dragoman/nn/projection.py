@@ -10,7 +10,6 @@ import math
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.device import has_onednn
+from dragoman.device import has_onednn_bf16
 
 Room = npt.NDArray[np.int16]
 ROWS = 128
@@ -178,16 +177,10 @@ def _used_again(rows: int, width: int) -> Tensor:
 
 def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
-    if ROWS > 1 and _takes_bias_along():
+    if ROWS > 1 and has_onednn_bf16():
         return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
     product = F.linear(rows, matrix, bias)
     return product.relu_() if activation == "relu" else product
-
-
-@cache
-def _takes_bias_along() -> bool:
-    """Whether oneDNN has such a product in bfloat16 for this processor. Where not, PyTorch finds another way."""
-    return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _to_weight(above: Tensor, rows: Tensor) -> Tensor:

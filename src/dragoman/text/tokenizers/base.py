@@ -59,6 +59,10 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids. Raises DragomanError for an id outside of the vocabulary."""
 
+    @abstractmethod
+    def letters(self, text: str) -> list[int]:
+        """How many characters of `text`, spaces not counted, each id of `encode(text)` stands for, unknown or not."""
+
     def encode_text(self, text: str) -> Iterator[int]:
         """The ids of a text of any number of lines: each line is `encode`d by itself, and each LF is `</s>`."""
         for number, line in enumerate(text.split("\n")):

@@ -33,5 +33,8 @@ class CharactersTokenizer(VocabularyTokenizer):
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.encode(character) for character in text.translate(_SWAP)]
 
+    def letters(self, text: str) -> list[int]:
+        return [int(not character.isspace()) for character in text]
+
     def decode(self, ids: Iterable[int]) -> str:
         return "".join(self.vocabulary.surfaces(ids)).translate(_SWAP)

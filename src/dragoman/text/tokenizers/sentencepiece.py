@@ -7,6 +7,7 @@ SentencePiece draws from a random generator that cannot be keyed, and a run must
 import functools
 import io
 import random
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -110,6 +111,15 @@ class SentencePieceTokenizer(Tokenizer):
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.EncodeAsIds(_plain(text))
         return ids
+
+    def letters(self, text: str) -> list[int]:
+        # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
+        pieces: list[str] = self._processor.EncodeAsPieces(_plain(text))
+        bytes_ = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
+        return [
+            int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, ""))
+            for piece, byte in zip(pieces, bytes_, strict=True)
+        ]
 
     def decode(self, ids: Iterable[int]) -> str:
         kept = [index for index in self._checked(ids) if index not in (PAD_ID, BOS_ID, EOS_ID)]

@@ -31,5 +31,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.encode(token) for token in text.split()]
 
+    def letters(self, text: str) -> list[int]:
+        return [len(token) for token in text.split()]
+
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self.vocabulary.surfaces(ids))

@@ -59,6 +59,9 @@ class WordsTokenizer(VocabularyTokenizer):
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.encode(token) for token in tokens_of(text, self.config)]
 
+    def letters(self, text: str) -> list[int]:
+        return [0 if token == SPACE else len(token.strip(JOINER)) for token in tokens_of(text, self.config)]
+
     def decode(self, ids: Iterable[int]) -> str:
         return join(self.vocabulary.surfaces(ids))
 
