@@ -448,6 +448,21 @@ def test_a_prefix_is_that_of_its_own_sentence_in_any_batch(beam_size: int) -> No
     assert_same(together[0], search(model, *sources(0), config, max_lengths=lengths[:1], rules=rules)[0])
 
 
+@pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": {"samples": 4}}], ids=str)
+def test_a_prefix_may_repeat_itself_and_what_follows_it_may_not(settings: dict[str, Any]) -> None:
+    model = random_model(7, vocab=7)
+    config = parse(DecodingConfig, {"no_repeat_ngram": 2, "length_penalty": {"type": "none"}, **settings})
+    prefix = [6, 6, 6, 4, 6]
+    model.table[:, :, 4] += 3.0  # what would come next
+    (found,) = search(model, *sources(0), config, max_lengths=torch.tensor([9]), rules=[BeginWith({0: prefix})])
+    for item in found:
+        assert item.ids[:5] == prefix
+        assert item.ids[5:6] not in ([6], [4])  # "6 6" and "6 4" stand there
+        assert not repeats(item.ids[4:], 2)
+        ended = [*item.ids, EOS] if len(item.ids) < 9 else item.ids
+        assert item.log_prob == pytest.approx(model.log_prob(0, ended), abs=1e-4)
+
+
 @pytest.mark.parametrize(("columns", "k"), [(8000, 8), (1201, 3), (64, 5), (130, 1), (4096, 32)])
 def test_the_largest_by_way_of_maxima_are_the_largest(columns: int, k: int) -> None:
     values = torch.randn(9, columns, generator=torch.Generator().manual_seed(columns))

@@ -137,7 +137,7 @@ def best_tokens(
     log_probs = logits.float().log_softmax(dim=-1)
     for rule in rules:
         assert prefixes is not None
-        rule(Step(log_probs, prefixes, sentences))
+        rule(Step(log_probs, prefixes, sentences, logits))
     log_probs[:, banned] = -math.inf
     top, ids = top_columns(log_probs, min(k + TIES, logits.size(1)))
     ids, order = ids.sort(dim=1)
