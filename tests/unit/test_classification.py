@@ -242,6 +242,14 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
         recipes.evaluate(found.run_dir, sources=[tmp_path / "x"], references=[], names=[], device="cpu")
 
 
+def test_images_of_several_channels_are_refused_before_training(tmp_path: Path) -> None:
+    settings = {"task": "image_classification", "run_dir": str(tmp_path / "run"), "model": {"type": "vit", **TINY}}
+    corpus = {"train": {"type": "idx", "images": "nowhere", "labels": "nowhere"}}
+    recipe = config.parse(ImageClassificationRun, config.override({**settings, "corpus": corpus}, ["model.channels=3"]))
+    with pytest.raises(DragomanError, match=r"model\.channels is 3, but images are read as grey values.*leave it at 1"):
+        ImageClassificationJob(recipe).build_untrained()
+
+
 def test_the_language_of_the_embedded_corpus_is_learnt_in_seconds(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "recipes/language-id-demo.yaml"
     smaller = ["training.max_steps=120", "training.validate_every=120", "device=cpu", f"run_dir={tmp_path / 'run'}"]
