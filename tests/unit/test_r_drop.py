@@ -4,6 +4,7 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -81,7 +82,8 @@ def translation() -> tuple[Any, nn.Module, Any]:
 def classification() -> tuple[Any, nn.Module, Any]:
     model = TextClassifierConfig(**SMALL, num_layers=1).build(vocab_size=9, num_labels=3, pad_id=0, unk_id=1)
     ids = torch.tensor([[4, 5], [6, 0]])
-    return ClassificationTask, model, LabelledBatch((ids, ids != 0), torch.tensor([0, 2]), num_positions=3)
+    batch = LabelledBatch((ids, ids != 0), torch.tensor([0, 2]), num_positions=3, rows=np.arange(2))
+    return ClassificationTask, model, batch
 
 
 def language_modelling() -> tuple[Any, nn.Module, Any]:
