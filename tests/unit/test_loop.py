@@ -443,6 +443,34 @@ def test_a_spoilt_step_is_taken_back_with_a_lower_rate(trainer: Make, tmp_path: 
     assert checkpoint.load_state(path)["rollbacks"] == 1
 
 
+def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Make, tmp_path: Path) -> None:
+    """Not from the later step that an earlier stop had left and the rollback took back."""
+    settings = {"not_finite": {"type": "rollback"}}
+    spoilt = Spoilt({18: math.nan}, times=2)
+    first = trainer(tmp_path, spoilt, **settings)
+    stop_at(first, 15)
+    path = checkpoint.newest(tmp_path)
+    assert path is not None
+    second = trainer(tmp_path, spoilt, **settings)
+    second.resume(path)
+    stop_at(second, 12)
+    assert [event["to"] for event in logged(tmp_path) if event["event"] == "rollback"] == [10]
+    assert list(map(checkpoint.step_of, checkpoint.steps(tmp_path))) == [10, 12]
+
+
+def stop_at(one: Trainer, step: int) -> None:
+    """Train until this step is taken, as Ctrl-C stops it."""
+    update = one.update
+
+    def stopping(number: int, *numbers: Any) -> tuple[Tensor, Tensor]:
+        one.stop_asked = number == step
+        return update(number, *numbers)
+
+    one.update = stopping  # type: ignore[method-assign]
+    assert one.train().reason == "interrupted"
+    assert one.step == step
+
+
 def test_rolling_back_ends_where_it_does_not_help(trainer: Make, tmp_path: Path) -> None:
     settings = {"not_finite": {"type": "rollback", "limit": 2}, "validate_every": 5}
     with pytest.raises(DragomanError, match=r"step 13: .*; rolled back 2 times before"):

@@ -346,6 +346,7 @@ class Trainer:
             raise given_up(error, f"; {tried}") from error
         rollbacks, elapsed_s = self.rollbacks + 1, self.elapsed_s
         self.resume(path)
+        checkpoint.drop_after(self.run_dir, self.step)
         self.rollbacks, self.elapsed_before, self.started = rollbacks, elapsed_s, time.monotonic()
         bar.advance(self.step - bar.done)
         self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=rollbacks)
