@@ -344,6 +344,13 @@ def test_settings() -> None:
     assert parse(DecodingConfig, to_dict(config)) == config
     with pytest.raises(DragomanError, match="n_best 6 is more than beam_size 5: lower"):
         parse(DecodingConfig, {"n_best": 6})
+    for unused, message in (
+        ({"coverage_penalty": 0.2, "sampling": {"samples": 5}}, "coverage_penalty ranks what a beam has found"),
+        ({"diversity": 0.5, "sampling": {"samples": 5}}, "and sampling draws instead: set diversity to 0"),
+        ({"diversity": 0.5, "beam_size": 1}, "diversity is of the hypotheses of a beam, and beam_size is 1: set"),
+    ):
+        with pytest.raises(DragomanError, match=message):
+            parse(DecodingConfig, unused)
     with pytest.raises(DragomanError, match="greater than or equal to 0"):
         parse(DecodingConfig, {"length_penalty": {"type": "average", "alpha": -1}})
     with pytest.raises(DragomanError, match="did you mean `average`"):
