@@ -266,6 +266,21 @@ def test_the_gradient_is_that_of_the_mean_over_all_tokens_of_the_step(trainer: M
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("compiled", ["none", "graphs"])
+def test_frozen_weights_stay_as_they_are(
+    trainer: Make, tmp_path: Path, compiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: None)
+    one = trainer(tmp_path, Regression(), optimizer={"type": "adamw", "weight_decay": 0.1})
+    one.compiled = compiled  # what is compiled is another matter
+    frozen, trained = one.model.get_parameter("0.weight"), one.model.get_parameter("3.weight")
+    frozen.requires_grad_(False)
+    before = frozen.clone(), trained.clone()
+    one.train_step(1)
+    assert torch.equal(frozen, before[0])
+    assert not torch.equal(trained, before[1])
+
+
 @pytest.mark.parametrize("clip_norm", [0.0, 0.1, 1e6])
 def test_the_gradient_is_cut_to_clip_norm_and_0_means_no_limit(trainer: Make, tmp_path: Path, clip_norm: float) -> None:
     one = trainer(tmp_path, Regression(), clip_norm=clip_norm)

@@ -205,7 +205,8 @@ class Trainer:
         self.forget_gradients()
         if self.compiled == "graphs":  # a graph writes into its own memory each time it runs: add up outside of that
             for parameter in self.parameters:
-                parameter.grad = torch.zeros_like(parameter)
+                if parameter.requires_grad:  # one that has a gradient is decayed, be it zero
+                    parameter.grad = torch.zeros_like(parameter)
         loss_sum = torch.zeros((), device=self.device)
         count = processed = 0
         for number, batch in enumerate(self.batches(step)):
