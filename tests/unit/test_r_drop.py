@@ -56,6 +56,15 @@ def test_equals_the_textbook_in_value_and_gradients(length: int, dtype: torch.dt
         assert not mine[~mask].any()
 
 
+def test_away_from_a_cpu_no_more_logits_are_taken_together_than_the_loss_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, softmax = [], Tensor.log_softmax
+    monkeypatch.setattr(Tensor, "log_softmax", lambda logits, dim: seen.append(len(logits)) or softmax(logits, dim))
+    monkeypatch.setattr("dragoman.training.loss.GPU_LOGITS_AT_ONCE", 4 * 11)
+    first, second, _, mask = (tensor.to("meta") for tensor in case(rows=3, length=5, vocab=11))
+    divergence(first, second, mask, 1.0)
+    assert seen == [4, 4] * 3 + [3, 3]
+
+
 def test_equals_half_of_the_papers_loss_in_value_and_gradients() -> None:
     first, second, targets, mask = case()
     first, second = first.requires_grad_(), second.requires_grad_()
