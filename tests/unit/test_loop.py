@@ -329,6 +329,15 @@ def test_the_best_validation_is_recorded_and_a_tie_goes_to_the_lower_loss(
     assert (checkpoint.load_state(best)["step"], checkpoint.load_state(best)["score"]) == (best_step, 7.0)
 
 
+def test_the_rate_falls_with_a_plateau_of_score_and_loss(trainer: Make, tmp_path: Path) -> None:
+    """Not of the score alone: the one notion of a better validation that the best checkpoint goes by."""
+    settings = {"validate_every": 5, "schedule": {"type": "plateau", "patience": 1, "factor": 0.5, "warmup_steps": 0}}
+    for losses, reductions in (([0.4, 0.3, 0.2, 0.1], 0), ([0.4, 0.3, 0.3, 0.2], 1)):
+        one = trainer(tmp_path / f"{reductions}", Regression(scores=[7.0] * 4, losses=losses), **settings)
+        one.train()
+        assert one.schedule.state_dict() == {"bad": 0, "reductions": reductions}
+
+
 def test_patience_stops_after_so_many_validations_without_a_better_score(trainer: Make, tmp_path: Path) -> None:
     task = Regression(scores=[1.0, 3.0, 3.0, 2.9, 9.0])
     outcome = trainer(tmp_path, task, validate_every=2, patience=2).train()

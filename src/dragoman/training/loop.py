@@ -385,8 +385,8 @@ class Trainer:
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)
-        self.schedule.observe(result.score)
         better = rank(result.ranked_by) > rank(self.best)
+        self.schedule.observe(better)
         if better:
             self.best, self.best_step, self.bad_validations = result.ranked_by, self.step, 0
         else:
