@@ -22,7 +22,8 @@ from torch.nn import functional as F
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
 GPU_LOGITS_AT_ONCE = 2**27
-"""Elsewhere: as many as keep thousands of cores busy, in half a gigabyte."""
+"""Elsewhere: as many logits as keep thousands of cores busy. In float32 they are half a gigabyte, which is held twice,
+and four times with teachers."""
 
 
 def textbook_loss(
