@@ -255,6 +255,14 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
         storage.remove(leftover)
 
 
+def drop_after(run_dir: Path, step: int) -> None:
+    """Drop the checkpoints of later steps, which a run that goes back to `step` has left: it may save one before it is
+    as far again, and would go on from them instead."""
+    for path in steps(run_dir):
+        if step_of(path) > step:
+            _drop(path)
+
+
 def _drop(path: Path) -> None:
     """Remove a checkpoint; one that is removed by half does not go by its name any more."""
     if path.exists():

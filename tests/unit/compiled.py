@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
@@ -75,7 +76,8 @@ class Shapes:
         draw = torch.Generator().manual_seed(step)
         rows, *widths = (3 + int(size) for size in torch.randint(0, 12, (3,), generator=draw))
         if self.case == "vit":
-            return [LabelledBatch((torch.randn(rows, 1, 12, 12, generator=draw),), torch.arange(rows) % 3, rows)]
+            images = torch.randn(rows, 1, 12, 12, generator=draw)
+            return [LabelledBatch((images,), torch.arange(rows) % 3, rows, np.arange(rows))]
         lengths = [torch.randint(1, width, (rows,), generator=draw).tolist() for width in widths]
         pairs = [
             ([4 + (7 * i + step) % 15 for i in range(src)], [4 + (3 * i + src) % 15 for i in range(tgt)])

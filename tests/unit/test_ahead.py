@@ -84,7 +84,9 @@ def test_epochs_asked_for_from_two_threads_stay_apart() -> None:
 BATCHES = {
     "translation": collate([([7, 8, 9], [4, 5]), ([6], [4, 5, 6])]),
     "language modelling": cut(np.arange(10, 20), np.array([0, 4]), block_len=3),
-    "classification": LabelledBatch((torch.ones(2, 3), torch.ones(2, 3, dtype=torch.bool)), torch.tensor([0, 1]), 6),
+    "classification": LabelledBatch(
+        (torch.ones(2, 3), torch.ones(2, 3, dtype=torch.bool)), torch.tensor([0, 1]), 6, np.arange(2)
+    ),
 }
 
 

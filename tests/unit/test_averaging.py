@@ -104,6 +104,30 @@ def test_last_leaves_out_a_damaged_checkpoint_and_says_so(tmp_path: Path, capsys
     assert "left out of the average" in capsys.readouterr().err
 
 
+def test_last_reads_no_more_checkpoints_than_it_takes_and_once_for_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(1, 6):
+        checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
+    damaged = checkpoint.steps(tmp_path)[3] / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    verify, seen = checkpoint.verify, []
+    monkeypatch.setattr(checkpoint, "verify", lambda path: seen.append(checkpoint.step_of(path)) or verify(path))
+    model = model_of([7.0, 7.0])
+    averager = LastConfig(checkpoints=3).build(model, tmp_path)
+    averager.update(9)
+    first = averager.average(model, 9)
+    assert first is not None
+    assert torch.equal(first["weight"], torch.full((1, 2), 5.0))  # of 3, 5 and the weights
+    assert averager.average(model, 9) is first
+    assert seen == [5, 4, 3]
+    set_weights(model, [10.0, 10.0])
+    averager.update(10)
+    second = averager.average(model, 10)
+    assert second is not None
+    assert torch.equal(second["weight"], torch.full((1, 2), 6.0))
+
+
 def test_last_leaves_out_checkpoints_of_later_steps(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4):
         checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})

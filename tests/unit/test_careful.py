@@ -183,7 +183,7 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
     for settings in (
         {"sampling": {"samples": 8}, "n_best": 7},
         {"sampling": {"samples": 2}, "mbr": "chrf"},
-        {"sampling": {"samples": 2}, "coverage_penalty": 0.1},
+        {"beam_size": 2, "coverage_penalty": 0.1},
         {"beam_size": 1},
         {"beam_size": 3, "n_best": 3, "mbr": "bleu"},
     ):

@@ -226,6 +226,14 @@ def test_prune_drops_nothing_while_the_newest_does_not_verify(tmp_path: Path) ->
     assert kept(tmp_path) == [1, 2, 3]
 
 
+def test_what_is_later_than_a_step_is_dropped_whether_it_verifies_or_not(tmp_path: Path) -> None:
+    write_all(tmp_path, {1: 1.0, 2: 2.0, 3: None, 4: 4.0})
+    flip(checkpoint.steps(tmp_path)[-1] / "model.safetensors")
+    checkpoint.drop_after(tmp_path, 2)
+    assert kept(tmp_path) == [1, 2]
+    assert not list(checkpoints_dir(tmp_path).glob("*.tmp"))
+
+
 def test_weights_that_do_not_fit_are_listed_and_nothing_is_loaded() -> None:
     model = nn.ModuleDict({"a": nn.Linear(2, 3, bias=False), "b": nn.Linear(2, 3, bias=False)})
     before = {name: tensor.clone() for name, tensor in checkpoint.weights(model).items()}

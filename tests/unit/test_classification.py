@@ -10,8 +10,8 @@ import torch
 
 from dragoman import config
 from dragoman import recipe as recipes
-from dragoman.data.inputs import ImageInputs, TextInputs
-from dragoman.data.labelled import Split
+from dragoman.data.inputs import ImageInputs, TextInputs, TextReader
+from dragoman.data.labelled import LabelledCorpus, Split
 from dragoman.data.plan import BatchPlan
 from dragoman.errors import DragomanError
 from dragoman.models import TextClassifierConfig
@@ -20,6 +20,8 @@ from dragoman.recipe import ClassificationRun, ImageClassificationRun
 from dragoman.recipe.classification import ClassificationJob
 from dragoman.recipe.image_classification import ImageClassificationJob
 from dragoman.tasks.classification import ClassificationTask
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
+from dragoman.training.guard import listed
 
 TINY = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 1, "dropout": 0.0}
 TRAINING = {
@@ -55,6 +57,38 @@ def test_every_example_comes_once_an_epoch_with_its_label() -> None:
             seen += batch.labels.tolist()
     assert sorted(seen) == sorted([0, 1, 2] * 13)
     assert task.position(steps + 1) == (1, 0)
+
+
+def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
+    words = ["window", "winter", "snowing", "snowman", "mountain", "fountain"]
+    lines = [" ".join(np.random.default_rng(row).choice(words, 1 + row % 9)) for row in range(120)]
+    tokenizer = SentencePieceTokenizer.train(SentencePieceConfig(vocab_size=60, sampling=0.3), iter(lines))
+    corpus = config.parse(LabelledCorpus, {"train": {"type": "labelled", "path": "x"}, "max_tokens": 30})
+    inputs = TextReader(tokenizer, corpus)(lines, training=True)
+    plan = BatchPlan(inputs.lengths, inputs.lengths, batch_tokens=40, seed=1)
+    split = Split(lines, [str(row % 2) for row in range(120)], lines)
+    task = ClassificationTask(
+        inputs, split.labels, plan, inputs, split, ["0", "1"], device=torch.device("cpu"), samples=0
+    )
+    seen, cut, drawn = [], 0, 0
+    for step in range(1, plan.steps_per_epoch() + 1):
+        batches = task.batches(step)
+        cut += len(batches) > 1
+        for number, batch in enumerate(batches):
+            ids, mask = batch.inputs
+            assert ids.numel() <= 40
+            assert batch.num_positions == int(mask.sum())
+            assert batch.labels.tolist() == (batch.rows % 2).tolist()
+            assert task.where(step, number) == listed("example", batch.rows + 1)
+            seen += batch.rows.tolist()
+            drawn += sum(
+                text[real][:-1].tolist() != inputs.ids(row).tolist()
+                for text, real, row in zip(ids, mask, batch.rows, strict=True)
+            )
+    assert sorted(seen) == list(range(120))  # none twice, none lost
+    assert cut > 0
+    assert drawn > 60
+    assert task.largest(40).inputs[0].size(1) == inputs.lengths[plan.largest(40)].max() + 1
 
 
 def test_loss_and_validation_are_the_definitions() -> None:
@@ -240,6 +274,14 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
     assert sizes.count(32) >= len(sizes) - 1
     with pytest.raises(DragomanError, match="needs a --ref"):
         recipes.evaluate(found.run_dir, sources=[tmp_path / "x"], references=[], names=[], device="cpu")
+
+
+def test_images_of_several_channels_are_refused_before_training(tmp_path: Path) -> None:
+    settings = {"task": "image_classification", "run_dir": str(tmp_path / "run"), "model": {"type": "vit", **TINY}}
+    corpus = {"train": {"type": "idx", "images": "nowhere", "labels": "nowhere"}}
+    recipe = config.parse(ImageClassificationRun, config.override({**settings, "corpus": corpus}, ["model.channels=3"]))
+    with pytest.raises(DragomanError, match=r"model\.channels is 3, but images are read as grey values.*leave it at 1"):
+        ImageClassificationJob(recipe).build_untrained()
 
 
 def test_the_language_of_the_embedded_corpus_is_learnt_in_seconds(tmp_path: Path) -> None:

@@ -153,6 +153,11 @@ def test_terms_are_not_drawn() -> None:
         run(random_model(1, vocab=7), [((4,),)] * 3, config, 8)
 
 
+def test_terms_and_diversity_do_not_go_together() -> None:
+    with pytest.raises(DragomanError, match="divide the beam already: set diversity to 0"):
+        run(random_model(1, vocab=7), [((4,),)] * 3, DecodingConfig(diversity=0.5), 8)
+
+
 def test_rules_hold_beside_terms() -> None:
     config = DecodingConfig(beam_size=5, no_repeat_ngram=1)
     for found in run(random_model(2, vocab=9), [((4, 5),), ((6,),), ((7, 8),)], config, 9):

@@ -249,5 +249,5 @@ def test_all_reasons_are_told_at_once() -> None:
 
 
 def test_its_search_is_the_nearest() -> None:
-    found = argos.nearest(DecodingConfig(sampling=SampledConfig(samples=9), n_best=9, min_length=3, diversity=1.0))
+    found = argos.nearest(DecodingConfig(sampling=SampledConfig(samples=9), n_best=9, min_length=3))
     assert found == DecodingConfig(beam_size=4, length_penalty=AveragePenalty(alpha=0.2), min_length=1)

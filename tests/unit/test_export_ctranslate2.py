@@ -407,7 +407,7 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
 def test_the_nearest_settings_leave_out_what_is_not_followed() -> None:
     followed = DecodingConfig(beam_size=3, n_best=3, min_length=2)
     assert target.nearest(followed) == followed
-    drawn = DecodingConfig(n_best=9, sampling=SampledConfig(samples=9), mbr="chrf", diversity=0.5, min_length=2)
+    drawn = DecodingConfig(n_best=9, sampling=SampledConfig(samples=9), mbr="chrf", min_length=2)
     assert target.nearest(drawn) == DecodingConfig(n_best=5, min_length=2)
 
 

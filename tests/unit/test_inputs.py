@@ -14,6 +14,7 @@ from dragoman.data.augment import NUMBERS, AugmentConfig, augment
 from dragoman.data.inputs import (
     ImageInputs,
     ImageReader,
+    Inputs,
     TextInputs,
     TextReader,
     cropped,
@@ -27,6 +28,11 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, Sentence
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
 STILL = AugmentConfig(degrees=0, zoom=0, shift=0, bend=0)
+
+
+def in_epoch(inputs: Inputs, rows: np.ndarray, epoch: int) -> tuple[torch.Tensor, ...]:
+    """The model's arguments for rows as they are in an epoch of training."""
+    return inputs.in_epoch(rows, epoch, longest=100).collate(np.arange(len(rows)))
 
 
 def test_keyed_numbers_are_even_and_each_key_has_its_own() -> None:
@@ -70,11 +76,11 @@ def test_texts_are_cropped_in_training_only_and_by_key() -> None:
     in_use, mask = inputs.collate(rows)
     assert in_use.shape == mask.shape == (3, 32)  # 30 ids and </s>, up to a multiple of 8
     assert mask.sum(dim=1).tolist() == [16, 31, 22]
-    first, _ = inputs.collate(rows, epoch=0)
-    assert torch.equal(first, inputs.collate(rows, epoch=0)[0])
-    second, second_mask = inputs.collate(rows, epoch=1)
+    first, _ = in_epoch(inputs, rows, 0)
+    assert torch.equal(first, in_epoch(inputs, rows, 0)[0])
+    second, second_mask = in_epoch(inputs, rows, 1)
     assert first.shape != second.shape or not torch.equal(first, second)
-    alone, alone_mask = inputs.collate(rows[1:2], epoch=1)
+    alone, alone_mask = in_epoch(inputs, rows[1:2], 1)
     assert torch.equal(alone[0, alone_mask[0]], second[1, second_mask[1]])
     piece = alone[0, alone_mask[0]][:-1].tolist()
     assert piece == list(range(piece[0], piece[0] + len(piece)))
@@ -90,7 +96,7 @@ def test_a_reader_cuts_lowers_and_resamples() -> None:
     sampled = TextReader(pieces, parse(LabelledCorpus, {"train": {"type": "labelled", "path": "x"}}))(
         lines[:1], training=True
     )
-    drawn = {tuple(sampled.collate(np.array([0]), epoch)[0][0].tolist()) for epoch in range(8)}
+    drawn = {tuple(in_epoch(sampled, np.array([0]), epoch)[0][0].tolist()) for epoch in range(8)}
     assert len(drawn) > 1
     assert {pieces.decode(ids) for ids in drawn} == {lines[0]}
     assert len({tuple(sampled.collate(np.array([0]))[0][0].tolist()) for _ in range(8)}) == 1
@@ -133,10 +139,10 @@ def test_images_are_augmented_in_training_only_and_by_key() -> None:
     inputs = ImageInputs(pixels, 4, AugmentConfig(), seed=2)
     (in_use,) = inputs.collate(np.array([3, 1]))
     torch.testing.assert_close(in_use[:, 0], torch.from_numpy(pixels[[3, 1]]) / 127.5 - 1)
-    (together,) = inputs.collate(np.array([3, 1]), epoch=4)
-    (alone,) = inputs.collate(np.array([1]), epoch=4)
+    (together,) = in_epoch(inputs, np.array([3, 1]), 4)
+    (alone,) = in_epoch(inputs, np.array([1]), 4)
     torch.testing.assert_close(together[1:], alone)
-    assert not torch.allclose(together, inputs.collate(np.array([3, 1]), epoch=5)[0])
+    assert not torch.allclose(together, in_epoch(inputs, np.array([3, 1]), 5)[0])
 
 
 def test_holding_out_is_by_content() -> None:

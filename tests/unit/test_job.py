@@ -13,9 +13,11 @@ import torch
 from dragoman import config
 from dragoman import recipe as recipes
 from dragoman.config import parse
+from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.recipe import TranslationRun
 from dragoman.recipe.translation import TranslationJob
+from dragoman.tasks.translation import TranslationTask
 from dragoman.text.tokenizers import load_tokenizers
 from dragoman.training.loop import Outcome
 from dragoman.training.preflight import Estimate
@@ -246,6 +248,18 @@ def test_pretrained_vectors_begin_the_embedding_of_their_side(
     torch.testing.assert_close(five.norm(), 2 * one.norm())
     assert not tgt.embedding.weight.requires_grad
     assert src.embedding.weight.requires_grad
+
+
+@pytest.mark.parametrize(
+    "decoding", [{"sampling": {"samples": 3}, "mbr": "chrf"}, {"diversity": 0.5, "n_best": 3, "no_repeat_ngram": 3}]
+)
+def test_a_validation_searches_for_the_one_best(recipe: dict[str, Any], decoding: dict[str, Any]) -> None:
+    carried = job(recipe | {"decoding": decoding})
+    carried.prepare()
+    _, task = carried.start()
+    assert isinstance(task, TranslationTask)
+    rule = {name: value for name, value in decoding.items() if name == "no_repeat_ngram"}
+    assert task.translator.decoding == DecodingConfig(beam_size=1, **rule)
 
 
 def test_vectors_want_words(recipe: dict[str, Any]) -> None:

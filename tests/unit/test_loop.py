@@ -266,6 +266,21 @@ def test_the_gradient_is_that_of_the_mean_over_all_tokens_of_the_step(trainer: M
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("compiled", ["none", "graphs"])
+def test_frozen_weights_stay_as_they_are(
+    trainer: Make, tmp_path: Path, compiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: None)
+    one = trainer(tmp_path, Regression(), optimizer={"type": "adamw", "weight_decay": 0.1})
+    one.compiled = compiled  # what is compiled is another matter
+    frozen, trained = one.model.get_parameter("0.weight"), one.model.get_parameter("3.weight")
+    frozen.requires_grad_(False)
+    before = frozen.clone(), trained.clone()
+    one.train_step(1)
+    assert torch.equal(frozen, before[0])
+    assert not torch.equal(trained, before[1])
+
+
 @pytest.mark.parametrize("clip_norm", [0.0, 0.1, 1e6])
 def test_the_gradient_is_cut_to_clip_norm_and_0_means_no_limit(trainer: Make, tmp_path: Path, clip_norm: float) -> None:
     one = trainer(tmp_path, Regression(), clip_norm=clip_norm)
@@ -312,6 +327,15 @@ def test_the_best_validation_is_recorded_and_a_tie_goes_to_the_lower_loss(
     assert (state["step"], state["score"], state["loss"]) == (20, 3.0, 0.1)
     assert (state["best_step"], state["best"]) == (best_step, {"score": 7.0, "loss": losses[best_step // 5 - 1]})
     assert (checkpoint.load_state(best)["step"], checkpoint.load_state(best)["score"]) == (best_step, 7.0)
+
+
+def test_the_rate_falls_with_a_plateau_of_score_and_loss(trainer: Make, tmp_path: Path) -> None:
+    """Not of the score alone: the one notion of a better validation that the best checkpoint goes by."""
+    settings = {"validate_every": 5, "schedule": {"type": "plateau", "patience": 1, "factor": 0.5, "warmup_steps": 0}}
+    for losses, reductions in (([0.4, 0.3, 0.2, 0.1], 0), ([0.4, 0.3, 0.3, 0.2], 1)):
+        one = trainer(tmp_path / f"{reductions}", Regression(scores=[7.0] * 4, losses=losses), **settings)
+        one.train()
+        assert one.schedule.state_dict() == {"bad": 0, "reductions": reductions}
 
 
 def test_patience_stops_after_so_many_validations_without_a_better_score(trainer: Make, tmp_path: Path) -> None:
@@ -441,6 +465,34 @@ def test_a_spoilt_step_is_taken_back_with_a_lower_rate(trainer: Make, tmp_path: 
     path = checkpoint.newest(tmp_path)
     assert path is not None
     assert checkpoint.load_state(path)["rollbacks"] == 1
+
+
+def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Make, tmp_path: Path) -> None:
+    """Not from the later step that an earlier stop had left and the rollback took back."""
+    settings = {"not_finite": {"type": "rollback"}}
+    spoilt = Spoilt({18: math.nan}, times=2)
+    first = trainer(tmp_path, spoilt, **settings)
+    stop_at(first, 15)
+    path = checkpoint.newest(tmp_path)
+    assert path is not None
+    second = trainer(tmp_path, spoilt, **settings)
+    second.resume(path)
+    stop_at(second, 12)
+    assert [event["to"] for event in logged(tmp_path) if event["event"] == "rollback"] == [10]
+    assert list(map(checkpoint.step_of, checkpoint.steps(tmp_path))) == [10, 12]
+
+
+def stop_at(one: Trainer, step: int) -> None:
+    """Train until this step is taken, as Ctrl-C stops it."""
+    update = one.update
+
+    def stopping(number: int, *numbers: Any) -> tuple[Tensor, Tensor]:
+        one.stop_asked = number == step
+        return update(number, *numbers)
+
+    one.update = stopping  # type: ignore[method-assign]
+    assert one.train().reason == "interrupted"
+    assert one.step == step
 
 
 def test_rolling_back_ends_where_it_does_not_help(trainer: Make, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -55,6 +56,15 @@ def test_equals_the_textbook_in_value_and_gradients(length: int, dtype: torch.dt
         assert not mine[~mask].any()
 
 
+def test_away_from_a_cpu_no_more_logits_are_taken_together_than_the_loss_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, softmax = [], Tensor.log_softmax
+    monkeypatch.setattr(Tensor, "log_softmax", lambda logits, dim: seen.append(len(logits)) or softmax(logits, dim))
+    monkeypatch.setattr("dragoman.training.loss.GPU_LOGITS_AT_ONCE", 4 * 11)
+    first, second, _, mask = (tensor.to("meta") for tensor in case(rows=3, length=5, vocab=11))
+    divergence(first, second, mask, 1.0)
+    assert seen == [4, 4] * 3 + [3, 3]
+
+
 def test_equals_half_of_the_papers_loss_in_value_and_gradients() -> None:
     first, second, targets, mask = case()
     first, second = first.requires_grad_(), second.requires_grad_()
@@ -81,7 +91,8 @@ def translation() -> tuple[Any, nn.Module, Any]:
 def classification() -> tuple[Any, nn.Module, Any]:
     model = TextClassifierConfig(**SMALL, num_layers=1).build(vocab_size=9, num_labels=3, pad_id=0, unk_id=1)
     ids = torch.tensor([[4, 5], [6, 0]])
-    return ClassificationTask, model, LabelledBatch((ids, ids != 0), torch.tensor([0, 2]), num_positions=3)
+    batch = LabelledBatch((ids, ids != 0), torch.tensor([0, 2]), num_positions=3, rows=np.arange(2))
+    return ClassificationTask, model, batch
 
 
 def language_modelling() -> tuple[Any, nn.Module, Any]:

@@ -111,8 +111,8 @@ def test_a_warm_up_longer_than_the_training_is_only_a_warm_up(settings: Any) -> 
 def test_all_but_plateau_go_by_the_step_alone(settings: Any) -> None:
     schedule = settings.build(40, 512)
     before = rates(schedule, 1, 40)
-    for score in (3.0, 2.0, 1.0, 0.0):
-        schedule.observe(score)
+    for better in (True, False, False, False):
+        schedule.observe(better)
     assert rates(schedule, 1, 40) == before
     assert schedule.state_dict() == {}
 
@@ -120,10 +120,11 @@ def test_all_but_plateau_go_by_the_step_alone(settings: Any) -> None:
 SCORES = [1.0, 2.0, 2.0, 1.5, 2.5, 2.4, 2.3, 2.2, 2.1, 2.0, 1.9, 3.0]
 
 
-def plateau_rates(schedule: Schedule, scores: list[float]) -> list[float]:
+def plateau_rates(schedule: Schedule, scores: list[float], best: float = -math.inf) -> list[float]:
     found = []
     for score in scores:
-        schedule.observe(score)
+        schedule.observe(score > best)
+        best = max(best, score)
         found.append(schedule.rate(100))
     return found
 
@@ -154,7 +155,7 @@ def test_plateau_goes_on_from_its_state_as_if_never_stopped(cut: int) -> None:
     plateau_rates(first, SCORES[:cut])
     second.load_state_dict(json.loads(json.dumps(first.state_dict(), allow_nan=False)))
     assert second.rate(100) == first.rate(100)
-    assert plateau_rates(second, SCORES[cut:]) == expected[cut:]
+    assert plateau_rates(second, SCORES[cut:], max(SCORES[:cut], default=-math.inf)) == expected[cut:]
 
 
 def test_impossible_settings_are_refused() -> None:

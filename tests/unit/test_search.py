@@ -344,6 +344,13 @@ def test_settings() -> None:
     assert parse(DecodingConfig, to_dict(config)) == config
     with pytest.raises(DragomanError, match="n_best 6 is more than beam_size 5: lower"):
         parse(DecodingConfig, {"n_best": 6})
+    for unused, message in (
+        ({"coverage_penalty": 0.2, "sampling": {"samples": 5}}, "coverage_penalty ranks what a beam has found"),
+        ({"diversity": 0.5, "sampling": {"samples": 5}}, "and sampling draws instead: set diversity to 0"),
+        ({"diversity": 0.5, "beam_size": 1}, "diversity is of the hypotheses of a beam, and beam_size is 1: set"),
+    ):
+        with pytest.raises(DragomanError, match=message):
+            parse(DecodingConfig, unused)
     with pytest.raises(DragomanError, match="greater than or equal to 0"):
         parse(DecodingConfig, {"length_penalty": {"type": "average", "alpha": -1}})
     with pytest.raises(DragomanError, match="did you mean `average`"):
@@ -446,6 +453,21 @@ def test_a_prefix_is_that_of_its_own_sentence_in_any_batch(beam_size: int) -> No
     assert together[2][0].ids[:1] == [5]
     assert_same(together[1], search(model, *sources(1), config, max_lengths=lengths[:1])[0])
     assert_same(together[0], search(model, *sources(0), config, max_lengths=lengths[:1], rules=rules)[0])
+
+
+@pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3}, {"sampling": {"samples": 4}}], ids=str)
+def test_a_prefix_may_repeat_itself_and_what_follows_it_may_not(settings: dict[str, Any]) -> None:
+    model = random_model(7, vocab=7)
+    config = parse(DecodingConfig, {"no_repeat_ngram": 2, "length_penalty": {"type": "none"}, **settings})
+    prefix = [6, 6, 6, 4, 6]
+    model.table[:, :, 4] += 3.0  # what would come next
+    (found,) = search(model, *sources(0), config, max_lengths=torch.tensor([9]), rules=[BeginWith({0: prefix})])
+    for item in found:
+        assert item.ids[:5] == prefix
+        assert item.ids[5:6] not in ([6], [4])  # "6 6" and "6 4" stand there
+        assert not repeats(item.ids[4:], 2)
+        ended = [*item.ids, EOS] if len(item.ids) < 9 else item.ids
+        assert item.log_prob == pytest.approx(model.log_prob(0, ended), abs=1e-4)
 
 
 @pytest.mark.parametrize(("columns", "k"), [(8000, 8), (1201, 3), (64, 5), (130, 1), (4096, 32)])

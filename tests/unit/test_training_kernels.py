@@ -176,6 +176,13 @@ def test_short_attention_in_bfloat16_is_within_its_rounding() -> None:
         torch.testing.assert_close(mine, other, atol=5e-2, rtol=5e-2)
 
 
+def test_short_attention_takes_its_softmax_in_float32_without_a_mask_too() -> None:
+    torch.manual_seed(0)
+    rows, sizes = rows_of(*(torch.randn(2, 2, 5, 8).bfloat16() for _ in range(3))), Sizes(2, 5, 5, 2)
+    unmasked = short_attention(rows, None, sizes, None)
+    assert torch.equal(unmasked, short_attention(rows, None, sizes, torch.ones(1, 1, 1, 5, dtype=torch.bool)))
+
+
 @pytest.mark.parametrize("positions", [None, RotaryPositions(8), AlibiPositions(2)])
 @pytest.mark.parametrize("cross", [False, True])
 def test_multi_head_attention_is_the_same_by_either_way(positions: nn.Module | None, cross: bool) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
-from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.keyed import keyed_uniform
 from dragoman.data.labelled import CropConfig, LabelledCorpus
 from dragoman.data.movable import Movable
@@ -32,8 +32,15 @@ class Inputs(Protocol):
     lengths: IntArray
     """Positions that each row takes in a model, less one (a `BatchPlan` adds one to each)."""
 
-    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
-        """The model's arguments for some rows: as they are in that epoch of training; None: as they are in use."""
+    def collate(self, rows: IntArray) -> tuple[Tensor, ...]:
+        """The model's arguments for some rows."""
+        ...
+
+    def in_epoch(self, rows: IntArray, epoch: int | None, longest: int) -> "Inputs":
+        """Some rows as they are in that epoch of training, of `lengths` of their own; None: as they always are.
+
+        What is drawn has at most `longest` tokens.
+        """
         ...
 
 
@@ -45,6 +52,8 @@ class LabelledBatch(Movable):
     labels: Int[Tensor, " batch"]
     num_positions: int
     """Positions of the model that they take, pads left out."""
+    rows: IntArray
+    """The number of each in its corpus."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -57,19 +66,22 @@ Resample = Callable[[list[int], random.Random], list[int]]
 class TextInputs:
     """Texts as token ids; in training segmented anew and cropped where so set, keyed by (seed, epoch, row).
 
-    None has more than `max_tokens`, where that is given: so they are padded to no more either.
+    None has more than `max_tokens`, where that is given: so they are padded to no more either. In use that is to a
+    `multiple` of positions.
     """
 
     def __init__(
         self,
-        ids: Sequence[Sequence[int]],
+        ids: Sequence[Ids],
         *,
         max_tokens: int | None = None,
+        multiple: int = WIDTH_MULTIPLE,
         resample: Resample | None = None,
         crop: CropConfig | None = None,
         seed: int = 1,
     ) -> None:
-        self.max_tokens, self.resample, self.crop, self.seed = max_tokens, resample, crop, seed
+        self.max_tokens, self.multiple = max_tokens, multiple
+        self.resample, self.crop, self.seed = resample, crop, seed
         self.lengths = np.array([len(of_text) for of_text in ids], dtype=np.int32)
         self._flat = np.fromiter((index for of_text in ids for index in of_text), dtype=np.int32)
         self._offsets = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -77,20 +89,21 @@ class TextInputs:
     def ids(self, row: int) -> IntArray:
         return self._flat[self._offsets[row] : self._offsets[row + 1]]
 
-    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
+    def collate(self, rows: IntArray) -> tuple[Tensor, ...]:
         """(ids, mask): each text ends with </s>."""
-        texts = [self.ids(row) for row in rows]
-        if epoch is None:
-            return collate_src(texts, WIDTH_MULTIPLE, self.max_tokens)
-        if self.resample or self.crop:
-            uniform = keyed_uniform(self.seed, epoch, rows, 4)
-            texts = [self._varied(ids, numbers) for ids, numbers in zip(texts, uniform, strict=True)]
-        return collate_src(texts)
+        return collate_src([self.ids(row) for row in rows], self.multiple, self.max_tokens)
 
-    def _varied(self, ids: IntArray, uniform: np.ndarray) -> IntArray:
+    def in_epoch(self, rows: IntArray, epoch: int | None, longest: int) -> "TextInputs":
+        texts = [self.ids(row) for row in rows]
+        if epoch is not None and (self.resample or self.crop):
+            uniform = keyed_uniform(self.seed, epoch, rows, 4)
+            texts = [self._varied(ids, numbers, longest) for ids, numbers in zip(texts, uniform, strict=True)]
+        return TextInputs(texts, multiple=1)
+
+    def _varied(self, ids: IntArray, uniform: np.ndarray, longest: int) -> IntArray:
         if self.resample:
-            drawn = self.resample(ids.tolist(), random.Random(float(uniform[3])))[: self.max_tokens]
-            ids = np.array(drawn, dtype=np.int32)
+            drawn = self.resample(ids.tolist(), random.Random(float(uniform[3])))
+            ids = np.array(drawn[: self.max_tokens][:longest], dtype=np.int32)
         return cropped(ids, uniform, self.crop) if self.crop else ids
 
 
@@ -139,16 +152,22 @@ class ImageInputs:
         augmentation: AugmentConfig | None = None,
         seed: int = 1,
     ) -> None:
-        self.pixels, self.augmentation, self.seed = pixels, augmentation, seed
+        self.pixels, self.num_patches, self.augmentation, self.seed = pixels, num_patches, augmentation, seed
         self.lengths = np.full(len(pixels), num_patches, dtype=np.int32)
 
-    def collate(self, rows: IntArray, epoch: int | None = None) -> tuple[Tensor, ...]:
+    def collate(self, rows: IntArray) -> tuple[Tensor, ...]:
         """(images,): (batch, 1, height, width), from -1 for no ink to 1."""
-        images = torch.from_numpy(self.pixels[rows][:, None]).float()
+        return (self._grey(rows) / 127.5 - 1.0,)
+
+    def in_epoch(self, rows: IntArray, epoch: int | None, longest: int) -> "ImageInputs":
+        images = self._grey(rows)
         if epoch is not None and self.augmentation:
             uniform = torch.from_numpy(keyed_uniform(self.seed, epoch, rows, NUMBERS)).float()
             images = augment(images, uniform, self.augmentation)
-        return (images / 127.5 - 1.0,)
+        return ImageInputs(images[:, 0].numpy(), self.num_patches)
+
+    def _grey(self, rows: IntArray) -> Float[Tensor, "batch 1 height width"]:
+        return torch.from_numpy(self.pixels[rows][:, None]).float()
 
 
 class ImageReader:

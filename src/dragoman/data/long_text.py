@@ -31,7 +31,8 @@ class TextCorpusConfig:
     """Tokens of a window: as far as the model ever looks back."""
     min_context: Annotated[int, Field(ge=1)] = 1
     """In validation and tests every prediction has seen at least so many tokens. 1: windows side by side, as in
-    training. More is nearer to what generation sees, and takes block_len / (block_len - min_context) as long."""
+    training. More is nearer to what generation sees, and takes block_len / (block_len - min_context + 1) times the
+    time."""
 
     def __post_init__(self) -> None:
         if self.min_context > self.block_len:

@@ -54,8 +54,8 @@ class WindowPlan:
     """The windows of every epoch over a text of `num_tokens` tokens.
 
     An epoch cuts the text into windows side by side, from an offset of its own, and shuffles them: each token is
-    predicted once, less than `block_len` at either end left out. Batches hold as many windows as `batch_tokens` allows
-    or a few less, so that they are equally large. A step has `micro_batches` of them.
+    predicted once, but for up to `block_len` at the start and less than twice as many at the end. Batches hold as many
+    windows as `batch_tokens` allows or a few less, so that they are equally large. A step has `micro_batches` of them.
 
     >>> plan = WindowPlan(num_tokens=14, block_len=3, batch_tokens=6, seed=1)
     >>> [[starts.tolist() for starts in plan.step(0, step)] for step in range(plan.steps_per_epoch)]

@@ -58,7 +58,8 @@ class DecodingConfig:
     """What the log probability of a token that was written before is multiplied with."""
 
     coverage_penalty: float = Field(default=0.0, ge=0.0)
-    """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it."""
+    """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
+    that are drawn."""
     diversity: float = Field(default=0.0, ge=0.0)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""
@@ -73,6 +74,14 @@ class DecodingConfig:
             raise ValueError(
                 f"n_best {self.n_best} is more than {name} {self.num_candidates}: lower n_best or raise it"
             )
+        if self.coverage_penalty and self.sampling is not None:
+            raise ValueError(
+                "coverage_penalty ranks what a beam has found, and sampling draws instead: set coverage_penalty to 0, "
+                "or leave the sampling"
+            )
+        if self.diversity and (self.sampling is not None or self.beam_size == 1):
+            other = "beam_size is 1" if self.sampling is None else "sampling draws instead"
+            raise ValueError(f"diversity is of the hypotheses of a beam, and {other}: set diversity to 0")
 
     @property
     def num_candidates(self) -> int:
@@ -137,7 +146,7 @@ def best_tokens(
     log_probs = logits.float().log_softmax(dim=-1)
     for rule in rules:
         assert prefixes is not None
-        rule(Step(log_probs, prefixes, sentences))
+        rule(Step(log_probs, prefixes, sentences, logits))
     log_probs[:, banned] = -math.inf
     top, ids = top_columns(log_probs, min(k + TIES, logits.size(1)))
     ids, order = ids.sort(dim=1)

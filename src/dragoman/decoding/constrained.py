@@ -268,7 +268,7 @@ def constrained_search(
         logits, state = yield prefixes[:, :, -1].flatten(), state
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         for rule in rules:
-            rule(Step(log_probs, prefixes.flatten(0, 1), slots.of_rows()))
+            rule(Step(log_probs, prefixes.flatten(0, 1), slots.of_rows(), logits))
 
         done = [True] * len(slots.sentences)
         parents = torch.zeros(len(slots.sentences), rows_per_slot, dtype=torch.long, device=device)  # places

@@ -1,8 +1,8 @@
 """Rules of a search: what the next token may not be, or is made less probable for, whatever the model says.
 
-A rule changes the log probabilities of each row's next tokens in place, having seen the row's prefix. It only ever
-lowers them, as the beam search's stopping rule relies on it, and looks at each row by itself, so that a translation
-does not depend on what is translated beside it.
+A rule changes the log probabilities of each row's next tokens in place, having seen the row's prefix. It leaves none
+above the model's own, as the beam search's stopping rule relies on it, and looks at each row by itself, so that a
+translation does not depend on what is translated beside it.
 """
 
 import math
@@ -24,6 +24,8 @@ class Step(NamedTuple):
     """What each row has written, `<s>` first."""
     sentences: Sequence[int]
     """The number of each row's sentence in the call of the search, -1 for rows that hold none."""
+    logits: Float[Tensor, "rows vocab"]
+    """What the model says of each row's next token; no rule changes them."""
 
 
 @runtime_checkable
@@ -84,7 +86,11 @@ class Ban:
 
 @dataclass(frozen=True)
 class BeginWith:
-    """Hypotheses of a sentence begin with these tokens; other sentences are free."""
+    """Hypotheses of a sentence begin with these tokens; other sentences are free.
+
+    They are as probable as the model says, whatever the rules before this one do to them: it is not the search that
+    repeats itself in a beginning that is asked for.
+    """
 
     prefixes: Mapping[int, Sequence[int]]
     """By the number of the sentence."""
@@ -94,6 +100,6 @@ class BeginWith:
         for row, sentence in enumerate(step.sentences):
             wanted = self.prefixes.get(sentence, ())
             if place < len(wanted):
-                kept = step.log_probs[row, wanted[place]].clone()
+                own = step.logits[row].log_softmax(dim=-1, dtype=torch.float32)
                 step.log_probs[row] = -math.inf
-                step.log_probs[row, wanted[place]] = kept
+                step.log_probs[row, wanted[place]] = own[wanted[place]]

@@ -66,7 +66,7 @@ def sample_search(
         own = logits.log_softmax(dim=-1, dtype=torch.float32)
         allowed = own.clone()
         for rule in rules:
-            rule(Step(allowed, tokens.flatten(0, 1), slots.of_rows()))
+            rule(Step(allowed, tokens.flatten(0, 1), slots.of_rows(), logits))
         allowed[:, banned_ids(config, specials, length)] = -math.inf
         for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
             check_finite(math.nan, slots.of_rows()[row])

@@ -51,7 +51,8 @@ def search(
     where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
     sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
     do not follow one. A beam of 1 is greedy search.
-    With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for. Dropout is off
+    With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for; nor can they
+    with `config.diversity`. Dropout is off
     while it searches, whatever mode the model is in, and the mode is put back afterwards. On a CPU it takes one thread,
     as a search that is one of several does.
 
@@ -100,6 +101,8 @@ def begin(
             raise DragomanError("terms that a translation must hold are searched for, not drawn: leave the sampling")
         return (yield from sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)]))
     if terms is not None:
+        if config.diversity:
+            raise DragomanError("terms that a translation must hold divide the beam already: set diversity to 0")
         found = yield from constrained_search(*begun, terms, glue, model.max_target_length)
     elif config.beam_size == 1:
         found = yield from greedy_search(*begun)

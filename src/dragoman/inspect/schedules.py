@@ -56,7 +56,7 @@ def plateau_curve(lr: float, warmup: int, max_steps: int, validations: int = 20)
     for step in steps:
         while (told + 1) * every <= step:
             told += 1
-            schedule.observe(float(min(told, validations // 2)))
+            schedule.observe(told <= validations // 2)
         rates.append(schedule.rate(step))
     return steps, rates
 

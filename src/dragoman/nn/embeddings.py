@@ -17,7 +17,8 @@ class TokenEmbedding(nn.Module):
     """Ids to vectors, multiplied by sqrt(d_model) when `scaled` (Vaswani et al. 2017, section 3.4).
 
     Scaling lets one small matrix serve twice: as logits weights it wants a standard deviation of d_model^-0.5, as
-    input it should not drown in positions of size 1. The vector of `pad_id` stays zero.
+    input it should not drown in positions of size 1. The vector of `pad_id` begins as zero and stays so, but where an
+    output is tied to the matrix: its loss moves that row as well.
     """
 
     def __init__(self, vocab_size: int, d_model: int, pad_id: int, scaled: bool) -> None:

@@ -67,7 +67,7 @@ class _ShortAttention(torch.autograd.Function):
             (q,), (k, v) = _by_head(queries, sizes, sizes.query_len, 1), _by_head(memory, sizes, sizes.key_len, 2)
         if turns is not None:
             q, k = turned(q, turns), turned(k, turns)
-        added = torch.zeros(()) if bias is None else bias
+        added = torch.zeros(1, 1, 1, 1) if bias is None else bias  # a bare number would leave the sum in bfloat16
         if mask is not None:
             added = added + torch.zeros(mask.shape).masked_fill_(~mask, -math.inf)
         products = (q @ k.mT).unflatten(0, (-1, sizes.num_heads))  # (batch, num_heads, query_len, key_len)

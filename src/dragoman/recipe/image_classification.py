@@ -38,9 +38,14 @@ class ImageClassificationJob(ClassifierJob):
     recipe: ImageClassificationRun
 
     def build_untrained(self) -> nn.Module:
+        if self.recipe.model.channels != 1:
+            raise DragomanError(
+                f"model.channels is {self.recipe.model.channels}, but images are read as grey values, one number a "
+                "pixel: leave it at 1"
+            )
         model = self.recipe.model.build(num_labels=2)
         size = self.recipe.model.image_size
-        model(torch.zeros(2, self.recipe.model.channels, size, size)).sum().backward()
+        model(torch.zeros(2, 1, size, size)).sum().backward()
         return model
 
     def read(self, split: Split, *, training: bool) -> Inputs:

@@ -154,10 +154,13 @@ class TranslationJob(Job):
             micro_batches=training.micro_batches,
             seed=recipe.seed,
         )
+        # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
+        beam_size = training.validation_beam_size
+        decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
         translator = Translator(
             model,
             prepared.tokenizers,
-            decoding=replace(recipe.decoding, beam_size=training.validation_beam_size, n_best=1),
+            decoding=decoding,
             normalize=recipe.corpus.normalize,
             max_src_tokens=recipe.corpus.max_tokens,
             join="" if written_without_spaces(recipe.corpus.tgt_lang) else " ",

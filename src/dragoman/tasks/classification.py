@@ -45,14 +45,22 @@ class ClassificationTask:
 
     def batches(self, step: int) -> list[LabelledBatch]:
         epoch, step_in_epoch = self.position(step)
-        return [self._batch(rows, epoch) for rows in self.plan.step(epoch, step_in_epoch)]
+        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._batches(rows, epoch)]
 
-    def _batch(self, rows: np.ndarray, epoch: int) -> LabelledBatch:
-        return LabelledBatch(
-            self.train.collate(rows, epoch),
-            torch.from_numpy(self.train_numbers[rows]),
-            num_positions=int((self.train.lengths[rows] + 1).sum()),
-        )
+    def _batches(self, rows: np.ndarray, epoch: int | None) -> list[LabelledBatch]:
+        """The examples of a planned batch: one batch, or more where they were drawn longer than planned (as those of
+        `TranslationTask` are)."""
+        inputs = self.train.in_epoch(rows, epoch, self.plan.batch_tokens - 1)
+        parts = map(np.sort, BatchPlan.eval_batches(inputs.lengths, self.plan.batch_tokens))  # in the plan's order
+        return [
+            LabelledBatch(
+                inputs.collate(part),
+                torch.from_numpy(self.train_numbers[rows[part]]),
+                num_positions=int((inputs.lengths[part] + 1).sum()),
+                rows=rows[part],
+            )
+            for part in parts
+        ]
 
     def loss(self, model: nn.Module, batch: LabelledBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         if self.r_drop and model.training:
@@ -64,10 +72,11 @@ class ClassificationTask:
         return loss, len(batch), batch.num_positions
 
     def largest(self, batch_tokens: int) -> LabelledBatch:
-        return self._batch(self.plan.largest(batch_tokens), 0)
+        [batch] = self._batches(self.plan.largest(batch_tokens), None)
+        return batch
 
     def where(self, step: int, number: int) -> str:
-        return listed("example", self.plan.step(*self.position(step))[number] + 1)
+        return listed("example", self.batches(step)[number].rows + 1)
 
     def rehearse(self, model: nn.Module) -> float:
         start = time.monotonic()

@@ -1,5 +1,6 @@
 """Averages of the weights, which translate better than the weights of any one step."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,13 +87,23 @@ class LastAverager(Averager):
 
     def __init__(self, run_dir: Path, count: int) -> None:
         self.run_dir, self.count = run_dir, count
+        self.made: tuple[int, dict[str, Tensor]] | None = None
+        """The average of a step, which is validated and then saved."""
+
+    def update(self, step: int) -> None:
+        self.made = None
 
     def average(self, model: nn.Module, step: int) -> dict[str, Tensor] | None:
+        if self.made is None or self.made[0] != step:
+            self.made = step, self._mean(model, step)
+        return self.made[1]
+
+    def _mean(self, model: nn.Module, step: int) -> dict[str, Tensor]:
         # One of this step or a later one is left from where a damaged checkpoint made the run go back.
         before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < step]
-        earlier = [path for path in before if _is_whole(path)][-(self.count - 1) :]
+        earlier = list(itertools.islice(filter(_is_whole, reversed(before)), self.count - 1))
         total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
-        for path in earlier:
+        for path in reversed(earlier):
             for name, tensor in checkpoint.load_group(path, "model").items():
                 total[name] += tensor.to(total[name].device)
         return {name: (tensor / (len(earlier) + 1)).float() for name, tensor in total.items()}

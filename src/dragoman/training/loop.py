@@ -205,7 +205,8 @@ class Trainer:
         self.forget_gradients()
         if self.compiled == "graphs":  # a graph writes into its own memory each time it runs: add up outside of that
             for parameter in self.parameters:
-                parameter.grad = torch.zeros_like(parameter)
+                if parameter.requires_grad:  # one that has a gradient is decayed, be it zero
+                    parameter.grad = torch.zeros_like(parameter)
         loss_sum = torch.zeros((), device=self.device)
         count = processed = 0
         for number, batch in enumerate(self.batches(step)):
@@ -346,6 +347,7 @@ class Trainer:
             raise given_up(error, f"; {tried}") from error
         rollbacks, elapsed_s = self.rollbacks + 1, self.elapsed_s
         self.resume(path)
+        checkpoint.drop_after(self.run_dir, self.step)
         self.rollbacks, self.elapsed_before, self.started = rollbacks, elapsed_s, time.monotonic()
         bar.advance(self.step - bar.done)
         self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=rollbacks)
@@ -383,8 +385,8 @@ class Trainer:
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)
-        self.schedule.observe(result.score)
         better = rank(result.ranked_by) > rank(self.best)
+        self.schedule.observe(better)
         if better:
             self.best, self.best_step, self.bad_validations = result.ranked_by, self.step, 0
         else:

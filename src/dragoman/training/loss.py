@@ -22,7 +22,8 @@ from torch.nn import functional as F
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
 GPU_LOGITS_AT_ONCE = 2**27
-"""Elsewhere: as many as keep thousands of cores busy, in half a gigabyte."""
+"""Elsewhere: as many logits as keep thousands of cores busy. In float32 they are half a gigabyte, which is held twice,
+and four times with teachers."""
 
 
 def textbook_loss(
@@ -82,13 +83,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
         total = logits.new_zeros((), dtype=torch.float32)
-        rows_at_once = ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
+        at_once = rows_at_once(logits)
         # Made once: memory that is new has to be cleared by the system first, page by page.
-        room = logits.new_empty(
-            4 if teachers else 2, min(rows_at_once, len(logits)), logits.size(1), dtype=torch.float32
-        )
-        for start in range(0, len(logits), rows_at_once):
-            rows = slice(start, start + rows_at_once)
+        room = logits.new_empty(4 if teachers else 2, min(at_once, len(logits)), logits.size(1), dtype=torch.float32)
+        for start in range(0, len(logits), at_once):
+            rows = slice(start, start + at_once)
             target, real = targets[rows, None], mask[rows, None].float()
             scores, probabilities, *taught = room[:, : len(target)]
             scores.copy_(logits[rows])
@@ -118,6 +117,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
         return times(gradient, grad_output), *(None for _ in ctx.needs_input_grad[1:])
+
+
+def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:
+    """How many positions to take together in float32."""
+    return ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
 
 
 def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.training.loss import ROWS_AT_ONCE, times, token_loss
+from dragoman.training.loss import rows_at_once, times, token_loss
 
 
 def r_drop_loss(
@@ -66,9 +66,9 @@ class _Divergence(torch.autograd.Function):
     def forward(ctx: Any, first: Tensor, second: Tensor, mask: Tensor, weight: float) -> Tensor:
         gradients = torch.empty_like(first), torch.empty_like(second)
         total = first.new_zeros((), dtype=torch.float32)
-        rows_at_once = ROWS_AT_ONCE if first.device.type == "cpu" else len(first)
-        for start in range(0, len(first), rows_at_once):
-            rows = slice(start, start + rows_at_once)
+        at_once = rows_at_once(first)
+        for start in range(0, len(first), at_once):
+            rows = slice(start, start + at_once)
             scale = weight * mask[rows, None].float()
             log_p, log_q = (logits[rows].float().log_softmax(dim=-1) for logits in (first, second))
             p, q, d = log_p.exp(), log_q.exp(), log_p - log_q

@@ -10,11 +10,11 @@ from dragoman.config import Field, by_type, settings
 
 
 class Schedule(Protocol):
-    """The rate for a step; `observe` is told each validation score (higher is better)."""
+    """The rate for a step; `observe` is told of each validation whether it was better than all before (`ranking`)."""
 
     def rate(self, step: int) -> float: ...
 
-    def observe(self, score: float) -> None: ...
+    def observe(self, better: bool) -> None: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -30,7 +30,7 @@ class FixedSchedule:
     def rate(self, step: int) -> float:
         return float(self.settings.rate_at(step, self.max_steps, self.d_model))
 
-    def observe(self, score: float) -> None:
+    def observe(self, better: bool) -> None:
         pass
 
     def state_dict(self) -> dict[str, Any]:
@@ -131,7 +131,6 @@ class PlateauConfig:
 class PlateauSchedule:
     def __init__(self, settings: PlateauConfig) -> None:
         self.settings = settings
-        self.best = -math.inf
         self.bad = 0
         self.reductions = 0
 
@@ -139,21 +138,16 @@ class PlateauSchedule:
         warm = warm_up(step, self.settings.warmup_steps)
         return float(self.settings.lr * warm * self.settings.factor**self.reductions)
 
-    def observe(self, score: float) -> None:
-        if score > self.best:
-            self.best, self.bad = score, 0
-            return
-        self.bad += 1
+    def observe(self, better: bool) -> None:
+        self.bad = 0 if better else self.bad + 1
         if self.bad >= self.settings.patience:
             self.bad = 0
             self.reductions += 1
 
     def state_dict(self) -> dict[str, Any]:
-        best = self.best if math.isfinite(self.best) else None
-        return {"best": best, "bad": self.bad, "reductions": self.reductions}
+        return {"bad": self.bad, "reductions": self.reductions}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.best = -math.inf if state["best"] is None else float(state["best"])
         self.bad, self.reductions = int(state["bad"]), int(state["reductions"])
 
 

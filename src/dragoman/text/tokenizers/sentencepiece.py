@@ -39,8 +39,8 @@ class SentencePieceConfig:
     """`sampling` draws another segmentation each time a sentence is trained on: for bpe it is the probability to skip
     a merge (BPE-dropout; 0.1 is common), for unigram the exponent on the pieces' probabilities (Kudo's alpha; smaller
     is wilder); 0 is off. A batch that grows beyond its budget by it is cut into several, and a sentence that would
-    have more than `corpus.max_tokens` keeps its usual segmentation. `vocab_size` includes the specials and is an upper
-    bound: a small corpus gives less.
+    have more than `corpus.max_tokens` keeps its usual segmentation (a text that is labelled is read up to there).
+    `vocab_size` includes the specials and is an upper bound: a small corpus gives less.
     """
 
     type: Literal["sentencepiece"] = "sentencepiece"
