@@ -38,10 +38,12 @@ def doctor(
 
     Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
     """
-    from dragoman.doctor import EXIT_CODES, Examination, fix, worst
+    from dragoman.doctor import EXIT_CODES, Examination, fix, require_new, worst
     from dragoman.text.corpus import FilesSource
     from dragoman.text.languages import of_file
 
+    if fix_to is not None:
+        require_new(fix_to)
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
     if tgt is None:
@@ -76,7 +78,9 @@ def _print(name: str, diagnosis: "Diagnosis") -> None:
     )
     typer.echo(f"{title}{diagnosis.src} | {diagnosis.tgt}: {lines} lines: {diagnosis.verdict}")
     for finding in diagnosis.findings:
-        typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}, first at {finding.where}")
+        asked = diagnosis.sampled.get((finding.kind, finding.file))
+        of = f" (of {asked:,} lines that were looked at)" if asked else ""
+        typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.where}")
         for text in filter(None, (finding.example, finding.advice)):
             typer.echo(f"{'':21}{text}")
 

@@ -52,6 +52,9 @@ def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
         ("lost \ufffd", ["replacement character"], "lost \ufffd"),
         ("a\0b", ["NUL"], "a\0b"),
         ("Tom &amp; <b>Jerry</b>&nbsp;&#33;", ["HTML"], "Tom & Jerry\xa0!"),
+        ("one<br/>two</p><p>three H<sub>2</sub>O", ["HTML"], "one two three H2O"),
+        ("&lt;b&gt;bold&lt;/b&gt; &amp;amp;", ["HTML"], "bold &"),
+        ("Jane <jane@x.org>, see <https://x.org/a>", [], "Jane <jane@x.org>, see <https://x.org/a>"),
         ("AT&T; R&D; &unknown;", [], "AT&T; R&D; &unknown;"),
         ("schÃ¶n â€“ groÃŸ", ["double-encoded"], "schön – groß"),
         ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", ["double-encoded"], "Привет"),
@@ -220,6 +223,16 @@ def test_a_mended_corpus_is_clean_and_its_report_says_what_went(tmp_path: Path, 
         fix(examination, tmp_path / "out")
 
 
+def test_what_mending_brings_to_light_is_dropped_too(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    odd = [("Tom &amp; Jerry laufen", "they run"), ("Tom & Jerry laufen", "they run"), ("M&#65533;nchen", "Munich")]
+    examination = Examination(written(tmp_path, [*dict.fromkeys(good), *odd]), "de", "en")
+    examination.run()
+    report = fix(examination, tmp_path / "out")
+    assert report.dropped == {"duplicate": 1, "replacement character": 1}
+    again = Examination(FilesSource(src=str(report.src), tgt=str(report.tgt)), "de", "en").run()
+    assert again.verdict == "clean"
+
+
 def _repeated(pairs: list[tuple[str, str]]) -> int:
     return len(pairs) - len(set(pairs))
 
@@ -279,6 +292,20 @@ def test_pairs_in_another_language_are_dropped_by_whoever_can_tell(tmp_path: Pat
     examination = Examination(written(tmp_path, pairs), "de", "en", identify=identify)
     assert found(examination.run())["wrong language"][1:] == (1, "c.de:1")
     assert fix(examination, tmp_path / "out").dropped["wrong language"] == 1
+
+
+def test_languages_are_judged_by_the_lines_that_were_looked_at(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    pairs = list(itertools.islice(itertools.cycle(good), 6000))
+    asked: list[str] = []
+
+    def identify(texts: Sequence[str]) -> list[str]:
+        asked.extend(texts)
+        return ["fr" if number % 20 == 0 else "de" for number in range(len(texts))]
+
+    diagnosis = Examination(written(tmp_path, pairs), "de", "", identify=identify).run()
+    severity, count, _ = found(diagnosis)["wrong language"]
+    assert (severity, count) == ("warning", 10)  # 5 % of some 200, and less than 0.2 % of all
+    assert diagnosis.sampled["wrong language", diagnosis.src] == len(asked) // 2 == 200
 
 
 def test_long_lines_are_not_kept_whole(tmp_path: Path, good: list[tuple[str, str]]) -> None:

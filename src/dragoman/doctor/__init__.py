@@ -4,13 +4,13 @@
     diagnosis = examination.run()
     print(diagnosis.verdict, diagnosis.findings)
 
-Files of any size are read once, side by side; what is kept of a pair are eight bytes, and some more of one that comes
-again. `fix` reads them again and writes what is left of them.
+Files of any size are read once, side by side; what is kept of a pair are eight bytes. `fix` reads them twice again and
+writes what is left of them.
 """
 
 from dragoman.doctor.examine import Examination, HeldOut, Identify
 from dragoman.doctor.findings import EXIT_CODES, KINDS, Diagnosis, Finding, worst
-from dragoman.doctor.fix import FixReport, fix
+from dragoman.doctor.fix import FixReport, fix, require_new
 from dragoman.doctor.shifts import Shift, Shifts
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "Shift",
     "Shifts",
     "fix",
+    "require_new",
     "worst",
 ]

@@ -141,8 +141,6 @@ class Examination:
         self.diagnosis = Diagnosis(*self.names)
         self.leakage = [(test.name, Leakage(test.src), Leakage(test.tgt)) for test in self.tests]
         self.hashes = array("q")
-        self.repeated: set[int] = set()
-        """Hashes of the pairs that are there more than once."""
         self.shifts = Shifts()
         self.found_shifts: list[Shift] = []
         self.scripts = Counter[str](), Counter[str]()
@@ -245,6 +243,7 @@ class Examination:
                 self.languages[side][found] += 1
                 if language and found != language_of(language):
                     self.diagnosis.add("wrong language", self.names[side], number, f"{found}: {text}")
+            self.diagnosis.sampled["wrong language", self.names[side]] = self.languages[side].total()
 
     def _whole(self) -> None:
         """What can be said once everything was read."""
@@ -266,7 +265,6 @@ class Examination:
     def _duplicates(self) -> None:
         values = np.frombuffer(self.hashes, dtype=np.int64) if self.hashes else np.zeros(0, dtype=np.int64)
         _, first, counts = np.unique(values, return_index=True, return_counts=True)
-        self.repeated = set(values[first[counts > 1]].tolist())
         if repeated := int((counts - 1).sum()):
             example = int(first[counts > 1].min())
             self.diagnosis.add(

@@ -45,7 +45,7 @@ KINDS = {
     "very long line": Kind(False, 0, "it is no sentence; training drops it (corpus.max_tokens)"),
     "copy of the source": Kind(False, 0.01, "the model learns to copy; --fix drops these pairs"),
     "wrong script": Kind(False, 0.005, "--fix drops these pairs"),
-    "wrong language": Kind(False, 0.005, "--fix drops these pairs"),
+    "wrong language": Kind(False, 0.01, "--fix drops these pairs"),  # who tells languages errs, too
     "no letters": Kind(False, 0.02, "pairs of punctuation and numbers teach little; --fix drops them"),
     "odd length ratio": Kind(False, 0.01, "one side says far more than the other; --fix drops these pairs"),
     "duplicate": Kind(False, 0.1, "--fix keeps the first of each"),
@@ -61,7 +61,7 @@ class Finding:
     kind: str
     count: int
     lines: int
-    """Lines that were looked at."""
+    """Lines that were looked at for it."""
     file: str = ""
     line: int | None = None
     """Counted from 1; None where it is of the whole file."""
@@ -92,6 +92,7 @@ class Finding:
             "kind": self.kind,
             "severity": self.severity,
             "count": self.count,
+            "looked_at": self.lines,
             "file": self.file,
             "line": self.line,
             "example": self.example,
@@ -108,6 +109,8 @@ class Diagnosis:
     src_lines: int = 0
     tgt_lines: int = 0
     found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    sampled: dict[tuple[str, str], int] = field(default_factory=dict)
+    """How many lines of a file were looked at for a kind of finding, where those are not all, by (kind, file)."""
 
     def add(self, kind: str, file: str = "", line: int | None = None, example: str = "", count: int = 1) -> None:
         place = f"{file}:{line}" if kind == "shift" else file  # each shift is a finding of its own
@@ -120,7 +123,8 @@ class Diagnosis:
     def findings(self) -> list[Finding]:
         order = {"broken": 0, "warning": 1, "note": 2}
         for finding in self.found.values():
-            finding.lines = max(self.src_lines, self.tgt_lines)
+            every = max(self.src_lines, self.tgt_lines)
+            finding.lines = self.sampled.get((finding.kind, finding.file), every)
         return sorted(self.found.values(), key=lambda finding: (order[finding.severity], -finding.count))
 
     @property

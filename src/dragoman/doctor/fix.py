@@ -16,7 +16,7 @@ import numpy as np
 from dragoman.doctor.examine import CHUNK, Examination, Line, sides_of, wrong_with_pair
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift
-from dragoman.doctor.text import mended
+from dragoman.doctor.text import mended, wrong_with
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.languages import language_of
@@ -55,8 +55,7 @@ def fix(examination: Examination, out: Path) -> FixReport:
     for finding in diagnosis.findings:
         if finding.kind in hopeless:
             raise DragomanError(f"{finding.where}: {finding.kind} cannot be mended ({finding.example})")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DragomanError(f"{out}: is there already; --fix takes a new folder")
+    require_new(out)
     shifts, longer = examination.found_shifts, diagnosis.tgt_lines - diagnosis.src_lines
     explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
     if longer and not explained:
@@ -99,6 +98,12 @@ def fix(examination: Examination, out: Path) -> FixReport:
     return report
 
 
+def require_new(out: Path) -> None:
+    """Raises DragomanError where a folder holds something already."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DragomanError(f"{out}: is there already; --fix takes a new folder")
+
+
 def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
     """(line, source, target, why it is dropped or "") of each pair, put together again where they had shifted."""
     repeated = _repeated(examination)
@@ -126,15 +131,14 @@ def _pairs(examination: Examination) -> Iterator[tuple[int, Line | None, Line | 
 
 def _repeated(examination: Examination) -> set[int]:
     """Hashes of the pairs that come more than once, so that the others need not be remembered."""
-    if not examination.found_shifts:
-        return examination.repeated
     hashes = array("q", (_hash(one.text, other.text) for _, one, other in _pairs(examination) if one and other))
     values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
     return set(values[counts > 1].tolist())
 
 
 def _hash(src: str, tgt: str) -> int:
-    return hash((src.strip(), tgt.strip()))
+    """Of a pair as it will be written."""
+    return hash((mended(src).strip(), mended(tgt).strip()))
 
 
 def _foreign(examination: Examination, pairs: list[tuple[int, Line | None, Line | None]]) -> set[int]:
@@ -150,10 +154,10 @@ def _foreign(examination: Examination, pairs: list[tuple[int, Line | None, Line 
 
 
 def _why_dropped(examination: Examination, one: Line, other: Line) -> str:
-    for kind in (*one.wrong, *other.wrong):
+    src, tgt = mended(one.text).strip(), mended(other.text).strip()
+    for kind in (*one.wrong, *other.wrong, *wrong_with(src), *wrong_with(tgt)):  # an entity may stand for anything
         if kind in BEYOND_MENDING:
             return kind
-    src, tgt = mended(one.text).strip(), mended(other.text).strip()
     found = wrong_with_pair(src, tgt, examination.ratio, examination.expected)
     if found:
         return found[0][0]

@@ -269,7 +269,7 @@ def _weigh(tables: list[_Table], features: list[Array]) -> Array:
     )
 
 
-def _tables(seen: _Seen, path: Array, max_offset: int, kinds: int) -> list[_Table]:
+def _tables(seen: _Seen, path: Array, kinds: int) -> list[_Table]:
     """How often each bin is seen along the path, and how often at pairs of lines that are far from it."""
     together = [np.ones(size) for size in _SIZES]
     apart = [np.ones(size) for size in _SIZES]
@@ -304,13 +304,13 @@ def _learn(src: Sequence[str], tgt: Sequence[str], max_offset: int) -> _Learnt:
     offsets = range(-max_offset, max_offset + 1)
     for round in range(ROUNDS):
         seen = _Seen(*sides, 0, lexicon, telling, len(tgt_vocabulary))
-        tables = _tables(seen, path, max_offset, kinds=3 if round == 0 else 4)
+        tables = _tables(seen, path, kinds=3 if round == 0 else 4)
         evidence = np.stack([_weigh(tables, seen.features(offset)) for offset in offsets], axis=1)
         states = _viterbi(evidence, None, len(tgt) - len(src), max_offset)
         path = np.where(states == 2 * max_offset + 1, path, states - max_offset)
         lexicon, telling = _lexicon(sides, path, len(src_vocabulary), len(tgt_vocabulary))
     seen = _Seen(*sides, 0, lexicon, telling, len(tgt_vocabulary))
-    tables = _tables(seen, path, max_offset, kinds=4)
+    tables = _tables(seen, path, kinds=4)
     return _Learnt(max_offset, src_vocabulary, tgt_vocabulary, lexicon, telling, tables)
 
 

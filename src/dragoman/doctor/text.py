@@ -20,7 +20,10 @@ _PATTERNS = {
     "private use character": re.compile(f"[{_PRIVATE}]"),
     "replacement character": re.compile("\ufffd"),
 }
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--.*?-->")
+_TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>]{0,200}|/)?>|<!--.*?-->")  # <https://x.org> is none
+_TAGS = re.compile(f"(?:{_TAG.pattern})+")
+_INSIDE_WORDS = re.compile(r"(?:</?(?:b|big|em|font|i|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]{0,200})?>)+", re.I)
+"""Tags that may stand in the middle of a word; others part what is on their two sides."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
 _SUSPECT = re.compile(
     f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
@@ -51,17 +54,25 @@ def wrong_with(text: str) -> list[str]:
 def mended(text: str) -> str:
     """The line without what can be taken out of it safely; what cannot stays.
 
-    >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n")
-    'Tom & Jerry schön'
+    >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n"), mended("one<br/>two &lt;i&gt;three&lt;/i&gt;")
+    ('Tom & Jerry schön', 'one two three')
     """
-    if not wrong_with(text):
-        return text
-    text = decoded_twice(text)
-    text = _unescaped(_TAG.sub("", text))
+    while wrong_with(text) and (better := _mended_once(text)) != text:  # an entity may stand for half of a tag
+        text = better
+    return text
+
+
+def _mended_once(text: str) -> str:
+    text = _TAGS.sub(_without_tags, _unescaped(decoded_twice(text)))
     text = _PATTERNS["line separator inside"].sub(" ", text.replace("\n", " "))  # an entity may stand for a line end
     for kind in ("control character", "byte order mark inside", "invisible character"):
         text = _PATTERNS[kind].sub("", text)
     return unicodedata.normalize("NFC", text).strip()
+
+
+def _without_tags(found: re.Match[str]) -> str:
+    sides = found.string[: found.start()][-1:] + found.string[found.end() :][:1]
+    return " " if len(sides) == 2 and sides.isalnum() and not _INSIDE_WORDS.fullmatch(found[0]) else ""
 
 
 def _unescaped(text: str) -> str:
