@@ -4,6 +4,7 @@ Paths of the pictures written, and tables, go to stdout.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,8 +92,9 @@ def masks(
 
     Sentences of a batch are made equally long with `<pad>`. The *padding* mask hides those columns from everyone. The
     *subsequent* mask is a triangle: row i, the position that looks, sees itself and what came before, so that all
-    positions of a target are trained at once although each is to be predicted from its own past. The decoder needs
-    both at once, the encoder the padding mask alone. Look at the shorter sentence: which cells of the triangle go?
+    positions of a target are trained at once although each is to be predicted from its own past. The encoder needs
+    the padding mask alone, a decoder both. Look at the shorter sentence: which cells of the triangle go, and does a
+    real token lose any? As none does, Dragoman's decoder makes do with the triangle.
 
     Example: dragoman inspect masks "ein hund läuft durch das gras ." "guten tag" -o masks.png
     """
@@ -109,7 +111,7 @@ def masks(
 def schedules(
     d_model: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 512, 256]", min=1)] = None,
     warmup: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 4000, 8000]", min=1)] = None,
-    lr: Annotated[float, typer.Option(help="Peak of the schedules on the right.", min=0)] = 1e-3,
+    lr: Annotated[float, typer.Option(help="Peak of the schedules on the right.")] = 1e-3,
     max_steps: Annotated[int, typer.Option(help="Steps to draw.", min=10)] = 20_000,
     output: Output = None,
 ) -> None:
@@ -125,6 +127,8 @@ def schedules(
     """
     from dragoman.inspect.schedules import noam_curves, other_curves, plateau_curve, schedules_figure
 
+    if not 0 < lr < math.inf:
+        raise DragomanError(f"--lr {lr:g}: a rate above 0")
     warmups = warmup or [4000, 8000]
     shared = min(warmups[0], max_steps // 10)
     others = other_curves(lr, shared, max_steps) | {"plateau": plateau_curve(lr, shared, max_steps)}
@@ -298,9 +302,15 @@ def lengths(
     Example: dragoman inspect lengths runs/lstm runs/transformer --src test.en --ref test.de -o lengths.svg
     """
     from dragoman import recipe as recipes
-    from dragoman.inspect.lengths import EDGES, bleu_by_length, lengths_figure, lengths_table, translated
+    from dragoman.inspect.lengths import EDGES, bleu_by_length, check_edges, lengths_figure, lengths_table, translated
+    from dragoman.plots import check_suffix
     from dragoman.text.corpus import FilesSource, read_pairs
 
+    # What cannot be asked for is said before a test set is translated.
+    if output is not None:
+        check_suffix(output)
+    edges = sorted(edge) if edge else EDGES
+    check_edges(edges)
     pairs = list(read_pairs(FilesSource(src=str(src), tgt=str(ref))))
     search: dict[str, Any] = {} if beam_size is None else {"beam_size": beam_size}
     runs = list(dict.fromkeys(runs))
@@ -308,13 +318,9 @@ def lengths(
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
-    results = {
-        name: translated(_translator(run, device=device, **search), pairs)
-        for name, run in zip(names, runs, strict=True)
-    }
-    buckets = bleu_by_length(
-        results, sorted(edge) if edge else EDGES, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang
-    )
+    translators = [_translator(run, device=device, **search) for run in runs]
+    results = {name: translated(translator, pairs) for name, translator in zip(names, translators, strict=True)}
+    buckets = bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
     typer.echo(lengths_table(buckets))
     _write({"": lengths_figure(buckets)}, output, "lengths")
 

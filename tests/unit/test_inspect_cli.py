@@ -16,7 +16,7 @@ from dragoman.models import TransformerConfig
 from dragoman.recipe import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.translator import build_model
+from dragoman.translator import Translator, build_model
 
 ROOT = Path(__file__).parents[2]
 MODEL = {
@@ -83,6 +83,8 @@ def test_help_teaches(command: str) -> None:
 def test_pictures_that_need_nothing() -> None:
     assert written("masks") == ["masks.png"]
     assert written("smoothing", "--epsilon", 0.2, "-o", "s.svg") == ["s.svg"]
+    for rate in (0, "nan", "inf"):
+        assert f"--lr {rate}: a rate above 0" in refused("schedules", "--lr", rate)
     assert written("schedules", "--d-model", 64, "--warmup", 10, "--max-steps", 50, "-o", "lr.pdf") == ["lr.pdf"]
     assert written("norms", "a b", "c", "-o", "n.svg") == ["n.svg"]
 
@@ -148,6 +150,20 @@ def test_lengths(run: Path) -> None:
     assert lines[0].split() == ["words", "sentences", "mine"]
     assert [line.split()[:2] for line in lines[1:3]] == [["1–5", "2"], ["6+", "2"]]
     assert lines[-1] == "l.svg"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["-o", "l.jpg"], "use .svg, .png or .pdf"), (["--edge", 0], "must be positive"), (["nowhere"], "not a run")],
+    ids=["picture", "edge", "run"],
+)
+def test_lengths_translates_nothing_before_all_is_known_to_be_there(
+    run: Path, arguments: list[object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("translated"))
+    for name in ("src", "ref"):
+        Path(name).write_text("the cat\n", encoding="utf-8")
+    assert message in refused("lengths", run, *arguments, "--src", "src", "--ref", "ref")
 
 
 @pytest.mark.parametrize(

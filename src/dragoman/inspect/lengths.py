@@ -66,8 +66,7 @@ def bleu_by_length(
         raise DragomanError("there is nothing to score: no sentences")
     if any(other != sources[0] for other in sources):
         raise DragomanError("the systems to compare must have translated the same sentences")
-    if list(edges) != sorted({edge for edge in edges if edge > 0}):
-        raise DragomanError(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
+    check_edges(edges)
     buckets = []
     for below, longest in pairwise([0, *edges, None]):
         rows = [i for i, (length, _) in enumerate(sources[0]) if _within(length, below or 0, longest)]
@@ -84,6 +83,12 @@ def bleu_by_length(
             }
             buckets.append(Bucket((below or 0) + 1, longest, len(rows), bleu))
     return buckets
+
+
+def check_edges(edges: Sequence[int]) -> None:
+    """Raises DragomanError unless the edges are positive and rise."""
+    if list(edges) != sorted({edge for edge in edges if edge > 0}):
+        raise DragomanError(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
 
 
 def _within(length: int, below: int, longest: int | None) -> bool:

@@ -1,4 +1,8 @@
-"""The masks of a batch, as the decoder's self-attention gets them: padding, subsequent, and both at once."""
+"""The masks of a batch as a target: padding, subsequent, and both at once.
+
+Both at once is the textbook's mask of a decoder. Dragoman's has the subsequent mask alone: pads stand at the end, where
+the triangle hides them from every real position, and what pads themselves see is never looked at.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
