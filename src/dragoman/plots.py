@@ -235,9 +235,9 @@ SCORES: dict[str, tuple[str, str]] = {
 """Title and unit of what tasks are scored by; a run shows the first that it logs."""
 
 PANELS: dict[str, tuple[str, str, Any]] = {
-    "loss": ("Loss", "nats per target token", _loss),
+    "loss": ("Loss", "nats", _loss),  # per target token, or per example: as the task counts
     **{name: (title, unit, _score(name)) for name, (title, unit) in SCORES.items()},
     "lr": ("Learning rate", "learning rate", _learning_rate),
-    "tokens_per_s": ("Training speed", "tokens/s (of all sides)", _throughput),
+    "tokens_per_s": ("Training speed", "tokens/s", _throughput),
 }
 """Title, unit and drawing of each panel; a drawing returns whether there was anything to draw."""
