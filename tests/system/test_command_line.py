@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 DRAGOMAN = [sys.executable, "-m", "dragoman"]
 TINY = [
@@ -135,6 +136,10 @@ def test_evaluate_several_sets_as_json(run: Path) -> None:
     assert scores.keys() == {"a", "b"}
     assert "tok:13a" in scores["a"]["signatures"]["bleu"]
     assert scores["a"]["sentences"] == 20
+    succeed("translate", "runs/mine", "--beam-size", 1, "-i", "head.de", "-o", "head.out", cwd=run)
+    found, references = ((run / name).read_text(encoding="utf-8").splitlines() for name in ("head.out", "head.en"))
+    assert scores["a"]["bleu"] == pytest.approx(sacrebleu.corpus_bleu(found, [references]).score)
+    assert scores["a"]["chrf"] == pytest.approx(sacrebleu.corpus_chrf(found, [references]).score)
     table = succeed("evaluate", "runs/mine", *sets, "--beam-size", 1, "--tokenize", "none", cwd=run).stdout
     assert "tok:none" in table
 
