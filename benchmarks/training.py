@@ -8,6 +8,10 @@ trains so, PyTorch's cross-entropy and Adam, gradients clipped. Both take a few 
 tokens are real source and target tokens, and optimizer and making of batches are inside. The rate is that of the median
 round. Peers that need an environment of their own are in `peers/`.
 
+Both share a process and so its caches of kernels that are compiled for a shape (bfloat16 on a CPU), which Dragoman
+limits to 64 where PyTorch has 1,024. `ONEDNN_PRIMITIVE_CACHE_CAPACITY=1024 LRU_CACHE_CAPACITY=1024` before the command
+gives PyTorch's own to both; in `peers/` each has what its users have.
+
 `--compile`: ours with `training.compile=layers`, theirs with the same torch.compile on each of its layers, sizes left
 open; `--compile whole`: theirs as one piece, as a page of a tutorial has it. The first round, which does not count, is
 where it happens.

@@ -6,7 +6,8 @@ ENGINE is NAME or NAME:PRECISION: `dragoman` (PyTorch; float32, bfloat16), `engi
 `direct` (CTranslate2 called directly; float32, int8, ...), `exact` (the same, asked for all hypotheses that our search
 would have looked at, so that the output is ours), `huggingface` (transformers' `generate` on our export;
 float32, bfloat16). Each pass of each engine is a process of its own, the engines alternating; what is timed is text
-to text, after 256 sentences that do not count, without loading the model.
+to text, after 256 sentences that do not count, without loading the model. What Dragoman sets in the environment for
+itself (`device.py`) holds for `dragoman` and `engine` alone.
 
 `--forced`: not the run's model but random weights of the shape that other toolkits were measured with (3+3 layers,
 d_model 256, d_ff 1024, 4 heads), every translation of exactly 20 tokens. The tokenizer is the run's either way.
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from peers.untouched import ENVIRONMENT
 
 from dragoman import export
 from dragoman.data.batch import WIDTH_MULTIPLE
@@ -188,6 +190,9 @@ def huggingface(options: argparse.Namespace, precision: str, folder: Path) -> Ca
 def one_pass(options: argparse.Namespace) -> None:
     """Time one engine; a line of JSON."""
     name, _, precision = options.engines[0].partition(":")
+    if name not in ("dragoman", "engine"):  # the limits are read when the first product is computed
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT)
     sentences = list(read_lines(options.src))
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "export"
@@ -220,7 +225,7 @@ def main() -> None:
     for number in range(options.passes):
         for name in options.engines:
             command = [sys.executable, __file__, *shared, *["--forced"] * options.forced, "--one-pass", name]
-            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env={**os.environ}).stdout
+            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=ENVIRONMENT).stdout
             timed[name].append(json.loads(answer.splitlines()[-1]))
             print(f"pass {number + 1} {name}: {timed[name][-1]['seconds']:.2f} s", file=sys.stderr, flush=True)
     kind = f"forced to {FORCED_TOKENS} tokens" if options.forced else str(options.run)

@@ -4,7 +4,8 @@
 
 CORPUS is the folder that prepare.py has written, PYTHON the interpreter of a toolkit's environment. Run it with
 Dragoman's own interpreter: `dragoman` and `torch` (a plain loop around `torch.nn.Transformer`) take that one where no
-other is named. Every measurement is a process of its own; a round has one of each toolkit and precision.
+other is named. Every measurement is a process of its own, in the environment that this one was started in; a round
+has one of each toolkit and precision.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from clock import RESULT, Result
 from task import PRECISIONS, SHAPES
+from untouched import ENVIRONMENT
 
 from dragoman.bench import commit
 from dragoman.device import pick_device
@@ -43,6 +45,7 @@ def measure(python: str, name: str, arguments: list[str]) -> Result | None:
     script = Path(__file__).with_name(f"train_{name}.py")
     done = subprocess.run(
         [python, str(script), *arguments],
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -13,6 +13,8 @@ from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
 DATA = Path(os.environ.get("DRAGOMAN_DATA", Path(__file__).parents[3] / "shared/data"))
 MULTI30K = DATA / "multi30k"
 needs_multi30k = pytest.mark.skipif(not MULTI30K.exists(), reason="Multi30k is not here (set DRAGOMAN_DATA)")
+TATOEBA = DATA / "tatoeba-en-zh"
+needs_tatoeba = pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not here (set DRAGOMAN_DATA)")
 
 Sides = tuple[list[str], list[str]]
 
@@ -85,17 +87,19 @@ def test_a_block_that_is_lost_leaves_lines_that_belong_to_none(tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["de", "fr", "cs"])
 def test_no_alarm_on_clean_corpora(language: str) -> None:
-    for name in sorted(path.name.split(".")[0] for path in MULTI30K.glob(f"*.{language}.gz")):
+    names = sorted(path.name.split(".")[0] for path in MULTI30K.glob(f"*.{language}.gz"))
+    assert names
+    for name in names:
         for src, tgt in (("en", language), (language, "en")):
             source = FilesSource(src=str(MULTI30K / f"{name}.{src}.gz"), tgt=str(MULTI30K / f"{name}.{tgt}.gz"))
             assert shifts_of(*pairs_of(source)) == [], name
 
 
-@needs_multi30k
+@needs_tatoeba
 @pytest.mark.slow
 def test_no_alarm_on_english_and_chinese() -> None:
     for name in ("train", "valid", "test"):
-        files = {side: str(DATA / f"tatoeba-en-zh/{name}.{lang}.gz") for side, lang in (("src", "en"), ("tgt", "zh"))}
+        files = {side: str(TATOEBA / f"{name}.{lang}.gz") for side, lang in (("src", "en"), ("tgt", "zh"))}
         assert shifts_of(*pairs_of(FilesSource(**files))) == [], name
 
 

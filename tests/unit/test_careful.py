@@ -154,11 +154,9 @@ def test_a_term_ends_a_word() -> None:
 
 def test_prefixes(run: Path) -> None:  # noqa: F811
     translator = Translator.load(run, device="cpu")
-    found = translator.n_best(LINES, ["we see", "", "a bird sings", "today"])
-    assert [
-        item[0].text.startswith(start)
-        for item, start in zip(found, ["we see", "", "a bird sings", "today"], strict=True)
-    ]
+    starts = ["we see", "", "a bird sings", "today"]
+    found = translator.n_best(LINES, starts)
+    assert all(item[0].text.startswith(start) for item, start in zip(found, starts, strict=True))
     assert found[1] == translator.n_best(LINES[1:2])[0]
     long = " ".join(["we see a cat"] * 12)
     assert translator.n_best(LINES[:1], [long])[0][0].text.startswith(long)

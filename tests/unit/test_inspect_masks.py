@@ -42,4 +42,4 @@ def test_labels() -> None:
     assert [label(piece) for piece in ("▁Haus", " ", "\n", "￭?", "￮", "￭", "</s>", "我")] == [
         "▁Haus", "␣", "⏎", "?", "␣", "￭", "</s>", "我",
     ]  # fmt: skip
-    assert words_of(["我爱你 , Peter"]).src.pieces([4, 5, 6, 7, 8])
+    assert words_of(["我爱你 , Peter"]).src.pieces([4, 5, 6, 7, 8]) == [",", "Peter", "你", "我", "爱"]

@@ -1,13 +1,15 @@
-"""Every recipe that ships builds; every command that the README shows exists."""
+"""Every recipe that ships builds; every command line that the README shows can be given."""
 
+import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -139,14 +141,43 @@ def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman"]
 
 
-def test_readme_commands_exist() -> None:
-    """Recipes named in the README are there, and so are the commands."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in re.findall(r"recipes/[\w-]+\.yaml", text):
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^(?:.*\| )?dragoman .*", README, flags=re.MULTILINE)
+
+
+def settings_of(line: str) -> dict[str, Any]:
+    """What a command line that is shown gives to its command, as the command line parses it; nothing is run."""
+    words = shlex.split(line, comments=True)
+    arguments = itertools.takewhile(lambda word: word not in ("|", "<", ">"), words[words.index("dragoman") + 1 :])
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        command = command.commands[next(arguments)]
+    return dict(command.make_context(command.name, list(arguments)).params)
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_a_command_line_of_the_readme_can_be_given(line: str) -> None:
+    """Options and arguments are known, and so are the keys of changes: to the recipe that is named, or else to any."""
+    settings = settings_of(line)
+    recipe = ROOT / str(settings.get("recipe"))
+    recipes.load(recipe if recipe.is_file() else ROOT / "recipes/demo.yaml", settings.get("overrides", ()))
+
+
+def test_that_test_sees_what_is_renamed() -> None:
+    for line, complaint in (
+        ("echo a | dragoman predict runs/mine --probability > out  # an option", "--probability"),
+        ("dragoman inspect mask a b -o out.svg", "mask"),
+        ("dragoman train recipes/demo.yaml training.max_step=3", "`training.max_step`"),
+        ("dragoman translate runs/mine decoding.sampling.sample=3 < in", "`decoding.sampling.sample`"),
+    ):
+        with pytest.raises(Exception, match=complaint):
+            test_a_command_line_of_the_readme_can_be_given(line)
+
+
+def test_what_the_readme_names_is_there() -> None:
+    assert len(SHOWN) > 30
+    for name in re.findall(r"recipes/[\w-]+\.yaml", README):
         assert (ROOT / name).is_file(), name
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for command in re.findall(r"^\s*(?:\.venv/bin/)?dragoman (\w+)", text, flags=re.MULTILINE):
-        assert command in commands, command
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^make (\w[\w-]*)", text, flags=re.MULTILINE):
+    for target in re.findall(r"^make (\w[\w-]*)", README, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target

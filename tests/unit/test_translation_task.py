@@ -1,5 +1,6 @@
-"""The translation task: what its batches hold, drawn segmentations included."""
+"""The translation task: what its batches hold, drawn segmentations included, and what its validations find."""
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +10,13 @@ import torch
 
 from dragoman.data.plan import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.evaluation import EvaluationConfig
+from dragoman.evaluation import EvaluationConfig, score
+from dragoman.models import TransformerConfig
 from dragoman.tasks.translation import TranslationTask
-from dragoman.text.corpus import FilesSource
+from dragoman.text.corpus import FilesSource, Pair
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.translator import build_model
 
 WORDS = ["window", "winter", "wind", "windows", "snowing", "snow", "snowman", "mountain", "fountain", "counting"]
 LINES = [" ".join(np.random.default_rng(row).choice(WORDS, 1 + row % 9)) for row in range(120)]
@@ -70,3 +73,22 @@ def test_batches_are_a_pure_function_of_the_step(corpus: tuple[IdCorpus, Tokeniz
     assert all(
         torch.equal(a.src, b.src) and torch.equal(a.tgt_in, b.tgt_in) for a, b in zip(first, second, strict=True)
     )
+
+
+def test_a_validation_scores_what_is_translated_as_the_recipe_says(corpus: tuple[IdCorpus, TokenizerPair]) -> None:
+    task, (_, tokenizers) = task_on(corpus), corpus
+    task.valid_pairs = [Pair(row, line, f"{line}, said the snowman.") for row, line in enumerate(LINES)]
+    task.evaluation = EvaluationConfig(tokenize="none", lowercase=True)
+    task.translator = SimpleNamespace(  # type: ignore[assignment]
+        device=torch.device("cpu"), translate=lambda sentences: [f"{line} , Said a snowman." for line in sentences]
+    )
+    sizes = TransformerConfig(d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
+    found = task.validate(build_model(sizes, tokenizers))
+    said, references = task.translator.translate(LINES), [pair.tgt for pair in task.valid_pairs]
+    expected = score(said, references, task.evaluation, "en")
+    assert found.score == found.metrics["bleu"] == expected.bleu
+    assert found.metrics["chrf"] == expected.chrf
+    assert found.metrics["perplexity"] == pytest.approx(math.exp(found.metrics["loss"]))
+    for other in (EvaluationConfig(), EvaluationConfig(tokenize="none"), EvaluationConfig(lowercase=True)):
+        assert score(said, references, other, "en").bleu != expected.bleu
+    assert score(references, said, task.evaluation, "en").bleu != expected.bleu
