@@ -201,7 +201,9 @@ def test_hidden_matrices_of_a_transformer(activation: str, tied: str) -> None:
 def test_hidden_matrices_of_other_families() -> None:
     lstm = MODELS["recurrent"](d_embedding=8, d_model=16, attention="additive", bidirectional=True)
     model = lstm.build(src_vocab_size=11, tgt_vocab_size=11, shared_vocab=True, pad_id=0)
-    assert not any("lstm" in name or "fast" in name or "score_proj" in name for name in named(model))
+    assert not any(
+        "lstm" in name or "fast" in name or "score_proj" in name or "context_proj" in name for name in named(model)
+    )
     assert any("readout" in name for name in named(model))
     classifier = TextClassifierConfig(d_model=16, num_heads=2, d_ff=32, num_layers=1, convolution=3)
     found = named(classifier.build(vocab_size=11, num_labels=4, pad_id=0, unk_id=1))

@@ -258,6 +258,27 @@ def test_a_plain_model_has_no_attention_maps() -> None:
 
 
 @pytest.mark.parametrize("attention", ["none", *SCORES])
+def test_a_model_in_bfloat16_stays_near_float32(attention: str) -> None:
+    torch.manual_seed(0)
+    model = RecurrentConfig(**SMALL, attention=attention).build(**SIZES).eval()
+    found = ids()
+    with torch.inference_mode():
+        expected = model(*found)
+        torch.testing.assert_close(model.to(torch.bfloat16)(*found).float(), expected, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_states_of_a_bridge_are_laid_out_as_a_gpu_wants_them(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = RecurrentConfig(**SMALL, cell=cell, attention="none", num_encoder_layers=1, num_decoder_layers=2)
+    built, seen = model.build(**SIZES), []
+    for layer in (module for module in built.modules() if isinstance(module, FAST[cell])):
+        layer.register_forward_pre_hook(lambda _, given: seen.extend(parts_of(given[1])))
+    built(*ids())
+    assert seen
+    assert all(part.is_contiguous() for part in seen)
+
+
+@pytest.mark.parametrize("attention", ["none", *SCORES])
 @pytest.mark.parametrize("cell", CELLS)
 def test_bfloat16_autocast_stays_near_float32(cell: str, attention: str) -> None:
     torch.manual_seed(0)

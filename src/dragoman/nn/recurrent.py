@@ -82,7 +82,7 @@ class RecurrentLayer(nn.Module, ABC):
         """
         dtype = self._weights()[0].dtype
         with torch.autocast(x.device.type, enabled=False):
-            before = tuple(part.to(dtype)[None] for part in state)
+            before = tuple(part.to(dtype)[None].contiguous() for part in state)  # cuDNN asks for it
             outputs, after = self.fast(x.to(dtype), before if self.num_parts > 1 else before[0])
         return outputs, tuple(part[0] for part in (after if self.num_parts > 1 else (after,)))
 

@@ -40,7 +40,7 @@ class RecurrentAttention(nn.Module, ABC):
         # A bfloat16 weight has 8 bits; a row of them would not sum to 1.
         scores = self.scores(query, keys).float().masked_fill(~mask[:, None, :], -math.inf)
         weights = scores.softmax(dim=-1)
-        return torch.bmm(weights, memory), weights
+        return torch.bmm(weights.to(memory.dtype), memory), weights
 
 
 class DotAttention(RecurrentAttention):

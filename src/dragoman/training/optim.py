@@ -87,12 +87,15 @@ def hidden_matrices(model: nn.Module) -> list[torch.Tensor]:
     """The matrices that map hidden states to hidden states: those of `nn.Linear`, but for a classifier's last one.
 
     Embeddings and the output matrix have a row for each token, the rows of a recurrent layer's matrices are stacked
-    gates, and a convolution's weights are no matrix: none of these is a map whose singular values mean anything.
+    gates (those of `context_proj`, which feeds it with a context, too), and a convolution's weights are no matrix: none
+    of these is a map whose singular values mean anything.
     """
     return [
         module.weight
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and name.rpartition(".")[2] != "head" and min(module.weight.shape) > 1
+        if isinstance(module, nn.Linear)
+        and name.rpartition(".")[2] not in ("head", "context_proj")
+        and min(module.weight.shape) > 1
     ]
 
 
