@@ -126,6 +126,11 @@ def available_bytes(device: torch.device) -> int | None:
     return min(found, default=None)
 
 
+def float64_device(device: torch.device) -> torch.device:
+    """Where to compute in float64 what is on `device`: MPS does not have it."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
 def reset_peak(device: torch.device) -> None:
     """Have `peak_bytes` count from now on, where the system can do that."""
     if device.type == "cuda":

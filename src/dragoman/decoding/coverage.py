@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import Hypothesis, Specials
+from dragoman.device import float64_device
 from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel, cross_map
 
@@ -43,7 +44,7 @@ def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor,
     -1.3863
     """
     looked = attention.sum(dim=0).clamp(FLOOR, 1.0)[src_mask]
-    return float(looked.double().log().sum())
+    return float(looked.to(float64_device(looked.device)).double().log().sum())
 
 
 def rank_by_coverage(

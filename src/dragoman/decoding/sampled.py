@@ -26,6 +26,7 @@ from dragoman.decoding.base import (
 from dragoman.decoding.draw import draw, filtered, numbers
 from dragoman.decoding.rules import Rule, Step
 from dragoman.decoding.together import Search
+from dragoman.device import float64_device
 from dragoman.models.base import DecoderState
 
 
@@ -53,11 +54,11 @@ def sample_search(
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     nowhere = torch.zeros(samples, longest, dtype=torch.float64)
-    where = torch.stack([_where(config.sampling, ids, longest) for ids in sources] + [nowhere] * spare).to(
-        device
-    )  # (batch, samples, longest)
+    exact = float64_device(device)
+    where = torch.stack([_where(config.sampling, ids, longest) for ids in sources] + [nowhere] * spare)
+    where = where.to(exact)  # (batch, samples, longest)
     tokens = torch.full((batch, samples, 1), specials.bos_id, device=device)
-    log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=device)
+    log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=exact)
     lengths = torch.zeros(batch, samples, dtype=torch.long, device=device)  # of what has ended; 0: it goes on
     results: list[list[Hypothesis]] = [[] for _ in sources]
 
@@ -71,11 +72,13 @@ def sample_search(
         for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
             check_finite(math.nan, slots.of_rows()[row])
         # A few rows at a time, as in `best_tokens`.
-        parts = zip(allowed.split(ROWS_AT_ONCE), where[:, :, length - 1].flatten().split(ROWS_AT_ONCE), strict=True)
-        ids = torch.cat([draw(filtered(part, config.sampling), at) for part, at in parts])
+        parts = zip(
+            allowed.to(exact).split(ROWS_AT_ONCE), where[:, :, length - 1].flatten().split(ROWS_AT_ONCE), strict=True
+        )
+        ids = torch.cat([draw(filtered(part, config.sampling), at) for part, at in parts]).to(device)
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)
-        log_probs = log_probs + torch.where(goes_on, drawn, 0.0)
+        log_probs = log_probs + torch.where(goes_on, drawn, 0.0).to(exact)
         ids = torch.where(goes_on, ids.view_as(lengths), specials.pad_id)
         tokens = torch.cat([tokens, ids[:, :, None]], dim=2)
         ends = goes_on & ((ids == specials.eos_id) | (max_lengths <= length)[:, None])
@@ -96,8 +99,8 @@ def sample_search(
         rows = torch.tensor(kept, device=device)
         first_rows = rows[:, None] * samples
         state = state.reorder((first_rows + torch.arange(samples, device=device)).flatten())
-        tokens, log_probs, lengths = tokens[rows], log_probs[rows], lengths[rows]
-        where, max_lengths = where[rows], max_lengths[rows]
+        tokens, lengths, max_lengths = tokens[rows], lengths[rows], max_lengths[rows]
+        where, log_probs = where[rows.to(exact)], log_probs[rows.to(exact)]
     return results
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from dragoman.config import Field, settings
 from dragoman.decoding.base import Slots, Specials, padded
 from dragoman.decoding.draw import DrawConfig, draw, filtered, numbers
+from dragoman.device import float64_device
 from dragoman.errors import DragomanError
 
 SPECIALS = Specials()
@@ -93,7 +94,8 @@ def _stream(
     # The last prompt again, until the rows of a step are a multiple of ROW_MULTIPLE.
     chosen = [min(row, len(prompts) - 1) for row in range(padded(len(prompts), rows_per_slot=1))]
     lengths = torch.tensor([len(prompts[row]) for row in chosen], device=device)
-    where = torch.stack([numbers(config.seed, row, config.max_tokens) for row in chosen]).to(device)
+    exact = float64_device(device)
+    where = torch.stack([numbers(config.seed, row, config.max_tokens) for row in chosen]).to(exact)
     ids = torch.zeros(len(chosen), int(lengths.max()) + config.max_tokens, dtype=torch.long, device=device)
     for slot, row in enumerate(chosen):
         ids[slot, : len(prompts[row])] = torch.tensor(prompts[row], device=device)
@@ -118,8 +120,8 @@ def _stream(
                 "earlier checkpoint"
             )
         logits = logits.index_fill(1, banned, -math.inf)
-        at = turn.clamp(0, config.max_tokens - 1)
-        drawn = draw(filtered(logits, config), where.gather(1, at[:, None])[:, 0])
+        at = turn.clamp(0, config.max_tokens - 1).to(exact)
+        drawn = draw(filtered(logits.to(exact), config), where.gather(1, at[:, None])[:, 0]).to(device)
         ids[:, column + 1] = torch.where(draws, drawn, ids[:, column + 1])
 
         told = zip(slots.sentences, draws.tolist(), drawn.tolist(), strict=True)
@@ -132,4 +134,4 @@ def _stream(
         if len(kept) < len(ids):
             rows = torch.tensor(kept, device=device)
             state = state.reorder(rows)
-            ids, lengths, where = ids[rows], lengths[rows], where[rows]
+            ids, lengths, where = ids[rows], lengths[rows], where[rows.to(exact)]

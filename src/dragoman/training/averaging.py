@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint
 from dragoman.config import Field, by_type, settings
+from dragoman.device import float64_device
 from dragoman.errors import DragomanError
 from dragoman.progress import say
 
@@ -102,7 +103,10 @@ class LastAverager(Averager):
         # One of this step or a later one is left from where a damaged checkpoint made the run go back.
         before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < step]
         earlier = list(itertools.islice(filter(_is_whole, reversed(before)), self.count - 1))
-        total = {name: tensor.to(torch.float64, copy=True) for name, tensor in checkpoint.weights(model).items()}
+        total = {
+            name: tensor.to(float64_device(tensor.device)).to(torch.float64, copy=True)
+            for name, tensor in checkpoint.weights(model).items()
+        }
         for path in reversed(earlier):
             for name, tensor in checkpoint.load_group(path, "model").items():
                 total[name] += tensor.to(total[name].device)
