@@ -40,10 +40,14 @@ def links(
 def align(translator: Translator, src: str, tgt: str) -> list[tuple[int, int]]:
     """(source word, target word) of each target word, words being what stands between spaces.
 
-    None for a line that was translated in parts, as it is too long. Raises DragomanError for a model without attention.
+    None for a line that was translated in parts, as it is too long, or whose translation is longer than what the model
+    reads. Raises DragomanError for a model without attention.
     """
     src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
-    too_long = len(translator.tokenizers.src.encode(translator.normalize(src))) > translator.max_src_tokens
+    tokenizers, limit = translator.tokenizers, translator.model.max_target_length
+    too_long = len(tokenizers.src.encode(translator.normalize(src))) > translator.max_src_tokens
+    if limit is not None:  # <s> is read, too
+        too_long = too_long or len(tokenizers.tgt.encode(translator.normalize(tgt))) + 1 > limit
     if not (src_words and tgt_words) or too_long:
         return []
     found = links(translator, src, tgt, src_words, tgt_words)

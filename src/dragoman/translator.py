@@ -151,10 +151,12 @@ class Translator:
             settings["length_penalty"] = {"type": "average", **kind, "alpha": settings.pop("alpha")}
         corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{source}: corpus")
         tokenizers = load_tokenizers(run_dir / "tokenizer")
-        model = _model(run_dir, which, tokenizers)
+        model, longest = _model(run_dir, which, tokenizers), [corpus.max_tokens]
         if ensemble:
             for other in map(Path, ensemble):
                 require_alike(run_dir, other)
+                theirs = read_run(other, "translation").get("corpus", {})
+                longest.append(config.parse(CorpusConfig, theirs, f"{other / 'config.yaml'}: corpus").max_tokens)
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
@@ -165,7 +167,7 @@ class Translator:
             tokenizers,
             decoding=config.parse(DecodingConfig, settings, "decoding settings"),
             normalize=corpus.normalize,
-            max_src_tokens=corpus.max_tokens,
+            max_src_tokens=min(longest),
             join="" if written_without_spaces(corpus.tgt_lang) else " ",
             glossary=glossary,
             avoid=avoid,
@@ -484,11 +486,16 @@ def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:
     return [part.strip() for part in [*parts, held] if part.strip()]
 
 
-def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel:
-    """The model of a run with the weights of a checkpoint."""
+def model_settings(run_dir: Path) -> Any:
+    """The `ModelConfig` of a run."""
     recipe = read_run(run_dir, "translation")
     union = cast(Any, ModelConfig)  # which mypy does not take for a type
-    settings = config.parse(union, recipe.get("model", {}), f"{run_dir / 'config.yaml'}: model")
+    return config.parse(union, recipe.get("model", {}), f"{run_dir / 'config.yaml'}: model")
+
+
+def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel:
+    """The model of a run with the weights of a checkpoint."""
+    settings = model_settings(run_dir)
     return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
 
 
@@ -521,7 +528,7 @@ def _tokenizer_files(run: Path) -> dict[Path, Any]:
     """What decides how the tokenizers of a run encode, file by file."""
     folder = run / "tokenizer"
     found: dict[Path, Any] = {}
-    for path in folder.rglob("*"):
+    for path in folder.rglob("[!.]*"):
         if path.name == "config.json":
             found[path.relative_to(folder)] = {
                 name: value for name, value in read_json(path, dict).items() if name not in LEARNING

@@ -284,6 +284,9 @@ def test_alignment(run: Path) -> None:  # noqa: F811
     assert all(0 <= src < 6 for src, _ in found)
     assert align(translator, "", "a") == []
     assert np.isfinite([src for src, _ in found]).all()
+    for limit, count in ((len(LINES[1].split()) + 1, len(found)), (len(LINES[1].split()), 0)):  # <s> is read, too
+        translator.model.max_target_length = limit
+        assert len(align(translator, LINES[0], LINES[1])) == count
 
 
 def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811

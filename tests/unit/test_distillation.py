@@ -145,6 +145,10 @@ def test_a_run_does_not_go_on_with_another_teacher(tmp_path: Path, teacher: Path
 
 
 def test_who_cannot_teach(tmp_path: Path, teacher: Path) -> None:
+    short = run(settings(tmp_path, "short", "training.max_steps=3", "corpus.max_tokens=8",
+                         "model.position={type: learned, max_len: 9}"))  # fmt: skip
+    with pytest.raises(DragomanError, match=r"short cannot teach this run: corpus\.max_tokens \(256\)"):
+        run(settings(tmp_path, "student", f"distillation.teachers=[{short}]"))
     other = run(settings(tmp_path, "other", "training.max_steps=3", english="uno due\ntre quattro\n"))
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one .* reuse"):
         run(settings(tmp_path, "student", f"distillation.teachers=[{other}]"))

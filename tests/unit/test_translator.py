@@ -147,6 +147,15 @@ def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> N
         Translator.load(run, device="cpu", ensemble=[tmp_path / "nowhere"])
 
 
+def test_an_ensemble_reads_as_much_as_each_of_its_runs(run: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(run, tmp_path / "other")
+    recipe = config.read_yaml(other / "config.yaml")
+    recipe["corpus"]["max_tokens"] = 7
+    (other / "config.yaml").write_text(json.dumps(recipe))
+    assert Translator.load(run, device="cpu", ensemble=[other]).max_src_tokens == 7
+    assert Translator.load(other, device="cpu", ensemble=[run]).max_src_tokens == 7
+
+
 def test_no_text_comes_twice_among_the_n_best(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = Translator.load(run, device="cpu", beam_size=4, n_best=4)
     monkeypatch.setattr(type(translator.tokenizers.tgt), "decode", lambda self, ids: str(list(ids)[:1]))
