@@ -115,9 +115,9 @@ def train(
     changes = list(overrides or [])
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
-    changes += [f"run_dir={json.dumps(str(run_dir))}"] if run_dir else []
+    changes += [f"run_dir={json.dumps(str(run_dir), ensure_ascii=False)}"] if run_dir else []
     changes += [f"device={device}"] if device else []
-    changes += [f"init_from={json.dumps(str(init_from))}"] if init_from else []
+    changes += [f"init_from={json.dumps(str(init_from), ensure_ascii=False)}"] if init_from else []
     seconds = None if budget is None else seconds_of(budget)
     if recipe is not None:
         if src or tgt or valid_src or valid_tgt:

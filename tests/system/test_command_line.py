@@ -251,6 +251,8 @@ def test_two_files_go_where_run_dir_says(run: Path) -> None:
     files = ["--src", "data/demo/train.de", "--tgt", "data/demo/train.en"]
     succeed("train", *files, "run_dir=runs/said", *TINY, "training.max_steps=4", cwd=run)
     assert (run / "runs/said/split/valid.src").is_file()
+    succeed("train", *files, "--run", "runs/😀", *TINY, "training.max_steps=4", cwd=run)
+    assert (run / "runs/😀/split/valid.src").is_file()
     assert not (run / "runs/de-en").exists()
 
 

@@ -38,7 +38,7 @@ def task_over(labels: list[str], seed: int = 1) -> ClassificationTask:
     plan = BatchPlan(inputs.lengths, inputs.lengths, batch_tokens=16, seed=seed)
     split = Split(ids, labels, [str(text) for text in ids])
     return ClassificationTask(
-        inputs, labels, plan, inputs, split, sorted(set(labels)), device=torch.device("cpu"), samples=2
+        inputs, split, plan, inputs, split, sorted(set(labels)), device=torch.device("cpu"), samples=2
     )
 
 
@@ -67,9 +67,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
     inputs = TextReader(tokenizer, corpus)(lines, training=True)
     plan = BatchPlan(inputs.lengths, inputs.lengths, batch_tokens=40, seed=1)
     split = Split(lines, [str(row % 2) for row in range(120)], lines)
-    task = ClassificationTask(
-        inputs, split.labels, plan, inputs, split, ["0", "1"], device=torch.device("cpu"), samples=0
-    )
+    task = ClassificationTask(inputs, split, plan, inputs, split, ["0", "1"], device=torch.device("cpu"), samples=0)
     seen, cut, drawn = [], 0, 0
     for step in range(1, plan.steps_per_epoch() + 1):
         batches = task.batches(step)

@@ -154,6 +154,8 @@ def test_holding_out_is_by_content() -> None:
     assert not set(rest.items) & set(held.items)
     assert held.labels == [label for text, label in zip(texts, split.labels, strict=True) if text in set(held.items)]
     assert hold_out(split.take(reversed(range(1000))), 0.2)[1].labels == held.labels[::-1]
+    assert [int(label) + 1 for label in rest.labels] == list(rest.numbers)
+    assert rest.take([3, 5]).numbers == [rest.numbers[3], rest.numbers[5]]
 
 
 def test_splits_of_a_corpus(tmp_path: Path) -> None:

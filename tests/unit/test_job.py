@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,9 @@ from dragoman.tasks.translation import TranslationTask
 from dragoman.text.tokenizers import load_tokenizers
 from dragoman.training.loop import Outcome
 from dragoman.training.preflight import Estimate
-from dragoman.training.runlog import read_events
+from dragoman.training.runlog import RunLog, read_events
+from dragoman.training.schedules import NoamConfig
+from dragoman.translator import require_alike
 
 MODULE = importlib.import_module("dragoman.recipe.job")  # `recipe.job` is a function of the package too
 GERMAN = "eins zwei\ndrei\nvier fünf\n"
@@ -179,6 +182,7 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
     directory = tmp_path / "run/tokenizer"
 
     def broken(*_: object) -> None:
+        (directory / "shared").mkdir(parents=True)
         (directory / "shared/vocabulary.json").write_text("[]", encoding="utf-8")
         raise OSError(28, os.strerror(28))
 
@@ -190,6 +194,70 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
     (tmp_path / "train.de").write_text(GERMAN, encoding="utf-8")
     job(recipe).prepare()
     assert load_tokenizers(directory).src.id_of("eins") > 3
+
+
+def test_nothing_of_an_earlier_tokenizer_stays(recipe: dict[str, Any], tmp_path: Path) -> None:
+    job(recipe).prepare()
+    job(recipe, "tokenizer={type: separate, src: {type: words}, tgt: {type: words}}").prepare()
+    folder = tmp_path / "run/tokenizer"
+    assert sorted(path.name for path in folder.iterdir()) == ["made-from.txt", "src", "tgt", "tokenizers.json"]
+
+
+def test_another_tokenizer_that_is_reused_is_taken_until_there_are_checkpoints(
+    recipe: dict[str, Any], tmp_path: Path
+) -> None:
+    other = {**recipe, "run_dir": str(tmp_path / "other")}
+    reuse = f"tokenizer={{type: reuse, run: {tmp_path / 'other'}}}"
+    sizes = []
+    for tokenizer in ("{type: whitespace}", "{type: characters}"):
+        job(other, f"tokenizer={tokenizer}").prepare()
+        job(recipe, reuse).prepare()
+        sizes.append(load_tokenizers(tmp_path / "run/tokenizer").src.config.type)
+    assert sizes == ["whitespace", "characters"]
+    (tmp_path / "run/checkpoints/step-00000001").mkdir(parents=True)
+    job(other, "tokenizer={type: words}").prepare()
+    job(recipe, reuse).prepare()
+    assert load_tokenizers(tmp_path / "run/tokenizer").src.config.type == "characters"
+
+
+def test_what_a_file_manager_leaves_is_in_nobodys_way(recipe: dict[str, Any], tmp_path: Path) -> None:
+    run_dir = Path(recipes.run(parse(TranslationRun, recipe)).run_dir)
+    for folder in ("prepared/train", "tokenizer/shared", "checkpoints/step-00000002"):
+        (run_dir / folder / "._config.json").write_bytes(b"\0")
+    assert recipes.run(parse(TranslationRun, config.override(recipe, ["training.max_steps=3"]))).outcome.step == 3
+    require_alike(run_dir, run_dir)
+
+
+def test_a_run_that_goes_on_forgets_the_scores_of_when_it_was_done(recipe: dict[str, Any]) -> None:
+    recipe["corpus"]["test"] = {"old": recipe["corpus"]["valid"]}
+    run_dir = recipes.run(parse(TranslationRun, recipe)).run_dir
+    recipe["corpus"]["test"] = {"new": recipe["corpus"]["valid"]}
+    recipes.run(parse(TranslationRun, config.override(recipe, ["training.max_steps=3"])))
+    tests = [event["name"] for event in read_events(run_dir / "metrics.jsonl") if event["event"] == "test"]
+    assert tests == ["new"]
+
+
+def test_a_shorter_warm_up_leaves_noams_peak_where_it_is(recipe: dict[str, Any]) -> None:
+    recipe["training"]["schedule"] = {"type": "noam", "warmup_steps": 4000}
+    short = job(recipe)
+    short._take_steps(100)
+    schedule = short.recipe.training.schedule
+    assert schedule.warmup_steps == 20
+    assert schedule.rate_at(20, 100, 512) == pytest.approx(NoamConfig().rate_at(4000, 10_000, 512))
+
+
+def test_lines_of_a_mixture_are_told_as_its_pairs(recipe: dict[str, Any], tmp_path: Path) -> None:
+    source = recipe["corpus"]["train"]
+    mix = {"type": "mix", "sources": [source, source], "weights": [1, 2]}
+    told = []
+    for name, train in (("plain", source), ("mixed", mix)):
+        corpus = {**recipe["corpus"], "train": train}
+        one = job({**recipe, "run_dir": str(tmp_path / name), "corpus": corpus})
+        one.prepare()
+        with RunLog(tmp_path / name) as log:
+            told.append(one.trainer(log, fresh=True).task.where(1, 0))
+    assert re.fullmatch(r"lines? [\d, ]+ of \S+train.de and \S+train.en", told[0])
+    assert re.match(r"pairs? [\d, ]+.* of the mixture of \S+train.de and", told[1])
 
 
 def test_a_run_that_was_never_validated_has_no_best_score(

@@ -479,6 +479,9 @@ def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Mak
     second.resume(path)
     stop_at(second, 12)
     assert [event["to"] for event in logged(tmp_path) if event["event"] == "rollback"] == [10]
+    third = trainer(tmp_path, spoilt, **settings)
+    third.resume(tmp_path / "checkpoints/step-00000012")
+    assert [event["step"] for event in logged(tmp_path) if event["event"] == "rollback"] == [18], "it went back, still"
     assert list(map(checkpoint.step_of, checkpoint.steps(tmp_path))) == [10, 12]
 
 

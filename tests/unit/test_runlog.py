@@ -106,6 +106,14 @@ def test_repeats_of_a_resumed_run_are_dropped() -> None:
     assert [event["place"] for event in without_repeats(events)] == [0, 4, 5, 6]
 
 
+def test_rollbacks_are_told_apart_by_their_number_and_not_by_where_they_began() -> None:
+    rollbacks = [
+        {"event": "rollback", "step": step, "rollbacks": number} for step, number in ((18, 1), (18, 2), (13, 3))
+    ]
+    assert without_repeats(rollbacks) == rollbacks
+    assert without_repeats([*rollbacks, {**rollbacks[1]}]) == rollbacks[:2]
+
+
 def test_the_best_validation() -> None:
     def valid(step: int, score: float | None, loss: float | None) -> dict[str, object]:
         return {"event": "valid", "step": step, "score": score, "loss": loss}

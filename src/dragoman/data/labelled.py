@@ -1,7 +1,7 @@
 """Labelled corpora for classifiers: their settings, their splits, and the part that is held out for validation."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -65,19 +65,27 @@ class ImageCorpus:
 
 @dataclass(frozen=True)
 class Split:
-    """Texts (a list) or images (an array): `items`; the label of each, and what to call each in a report."""
+    """Texts (a list) or images (an array): `items`; the label of each, and what to call each in a report.
+
+    `numbers`: which of its source each is, counted from 1, where it is not all of them in their order.
+    """
 
     items: Any
     labels: list[str]
     titles: list[str]
+    numbers: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def take(self, rows: Iterable[int]) -> "Split":
         rows = list(rows)
+        numbers = self.numbers or range(1, len(self) + 1)
         return Split(
-            [self.items[row] for row in rows], [self.labels[row] for row in rows], [self.titles[row] for row in rows]
+            [self.items[row] for row in rows],
+            [self.labels[row] for row in rows],
+            [self.titles[row] for row in rows],
+            [numbers[row] for row in rows],
         )
 
 

@@ -174,7 +174,8 @@ def _refuse_foreign(path: Path) -> None:
     """A folder that is rebuilt is deleted first, so it must hold nothing but a prepared corpus."""
     if path.exists() and not path.is_dir():
         raise DragomanError(f"{path} is a file: name a folder for the prepared corpus")
-    foreign = sorted({entry.name for entry in path.iterdir()} - {META, *FILES}) if path.exists() else []
+    there = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")} if path.exists() else set()
+    foreign = sorted(there - {META, *FILES})  # those with a dot are of file managers
     if foreign:
         raise DragomanError(f"{path} holds other things ({foreign[0]}): name a new folder for the prepared corpus")
 

@@ -122,7 +122,7 @@ class ClassifierJob(Job):
         )
         return self.build_model(), ClassificationTask(
             inputs,
-            train.labels,
+            train,
             plan,
             self.read(valid, training=False),
             valid,

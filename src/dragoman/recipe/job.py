@@ -29,6 +29,7 @@ from dragoman.training.compilation import pick_compilation
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.runlog import RunLog
+from dragoman.training.schedules import NoamConfig
 from dragoman.version import __version__
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
@@ -192,14 +193,18 @@ class Job(ABC):
                 took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
                 if path:
                     trainer.resume(path)
+                    log.forget("test")  # of a run that had been done
                     say(f"going on from step {trainer.step:,} ({path})")
                 else:
                     log.rewind(0)  # of a run that ended before its first checkpoint
+                    log.forget("test")
                     if seconds_left is not None:
                         self._fit(trainer, took, seconds_left - (time.monotonic() - started))
                 self._announce(trainer, log, took)
                 outcome = trainer.train()
             tests = {} if trainer.stop_asked else self.test(log, outcome)
+            if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
+                say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
         return Result(
             outcome, tests, write_report(self.run_dir), self.run_dir, best, self.next_command.format(run=self.run_dir)
@@ -322,7 +327,11 @@ class Job(ABC):
         training = self.recipe.training
         schedule = training.schedule
         if max_steps < WARM_UPS * getattr(schedule, "warmup_steps", 0):
-            schedule = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
+            shorter = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
+            if isinstance(schedule, NoamConfig):  # whose peak is at one over the square root of its warm-up
+                ratio = shorter.warmup_steps / schedule.warmup_steps
+                shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
+            schedule = shorter
         self.recipe = replace(self.recipe, training=replace(training, max_steps=max_steps, schedule=schedule))
 
     def seconds_of_tests(self, took: Estimate) -> float:
@@ -396,6 +405,7 @@ def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], T
     tokenizers = learn()
     with writing(directory):
         marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
+        storage.remove(directory)  # of other types there may be other files
         save_tokenizers(tokenizers, directory)
         marker.write_text(identity + "\n", encoding="utf-8")
     return tokenizers

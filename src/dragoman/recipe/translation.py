@@ -1,5 +1,6 @@
 """Recipes for translation: from raw parallel text to a scored translator."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -33,11 +34,12 @@ from dragoman.recipe.job import (
 )
 from dragoman.recipe.vectors import VectorsConfig, load_vectors, require_words
 from dragoman.tasks.translation import TranslationTask
-from dragoman.text.corpus import CorpusConfig, FilesSource, Source, files_of, fingerprint, read_pairs
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, files_of, fingerprint, read_pairs
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import (
+    ReuseConfig,
     TokenizerConfig,
     TokenizerPair,
     check_tokenizers,
@@ -49,7 +51,7 @@ from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.loop import Outcome, Task, Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.runlog import RunLog
-from dragoman.translator import Translator, build_model, check_run_dir, require_alike
+from dragoman.translator import Translator, build_model, check_run_dir, model_settings, require_alike
 
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
@@ -179,7 +181,8 @@ class TranslationJob(Job):
             samples=training.samples,
             r_drop=training.r_drop,
             teachers=self._teachers(),
-            origin=" and ".join(map(show, files_of(recipe.corpus.train))) or f"the {recipe.corpus.train.type} corpus",
+            origin=_origin(recipe.corpus.train),
+            unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
         )
 
     def identity(self) -> dict[str, str]:
@@ -195,6 +198,10 @@ class TranslationJob(Job):
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
         for run in runs:
             require_alike(self.run_dir, Path(run))
+            try:
+                check_positions(model_settings(Path(run)), recipe.corpus.max_tokens)
+            except DragomanError as error:
+                raise DragomanError(f"{run} cannot teach this run: {error}") from error
         models = [Translator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
 
@@ -325,11 +332,19 @@ def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
 def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
     corpus = recipe.corpus
     made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.steps(directory.parent):
+        files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
+        made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     return kept_tokenizers(
         directory,
         made_from,
         lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(corpus, "src"), lambda: _texts(corpus, "tgt")),
     )
+
+
+def _origin(source: Source) -> str:
+    names = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
+    return f"the mixture of {names}" if isinstance(source, MixSource) else names
 
 
 def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
@@ -341,5 +356,5 @@ def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
         blank = blank and not text.strip()
         yield text
     if blank:
-        files = files_of(corpus.train)
-        raise DragomanError(f"{show(files[0 if side == 'src' else -1])}: every {side} text is blank")
+        files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
+        raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank, or none has a weight")

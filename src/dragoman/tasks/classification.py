@@ -26,7 +26,7 @@ class ClassificationTask:
     def __init__(
         self,
         train: Inputs,
-        train_labels: Sequence[str],
+        train_split: Split,
         plan: BatchPlan,
         valid: Inputs,
         valid_split: Split,
@@ -38,7 +38,8 @@ class ClassificationTask:
     ) -> None:
         self.train, self.plan, self.valid, self.valid_split = train, plan, valid, valid_split
         self.labels, self.device, self.samples, self.r_drop = list(labels), device, samples, r_drop
-        self.train_numbers, self.valid_numbers = self._numbers(train_labels), self._numbers(valid_split.labels)
+        self.examples = np.array(train_split.numbers or range(1, len(train_split) + 1))
+        self.train_numbers, self.valid_numbers = self._numbers(train_split.labels), self._numbers(valid_split.labels)
 
     def position(self, step: int) -> tuple[int, int]:
         return divmod(step - 1, self.plan.steps_per_epoch())
@@ -76,7 +77,7 @@ class ClassificationTask:
         return batch
 
     def where(self, step: int, number: int) -> str:
-        return listed("example", self.batches(step)[number].rows + 1)
+        return listed("example", self.examples[self.batches(step)[number].rows])
 
     def rehearse(self, model: nn.Module) -> float:
         start = time.monotonic()

@@ -48,12 +48,14 @@ class TranslationTask:
         r_drop: float = 0.0,
         teachers: Teachers | None = None,
         origin: str = "the training corpus",
+        unit: str = "line",
     ) -> None:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.r_drop, self.teachers, self.origin = r_drop, teachers or Teachers(), origin
-        """Where the lines are that `where` numbers."""
+        self.r_drop, self.teachers = r_drop, teachers or Teachers()
+        self.origin, self.unit = origin, unit
+        """What `where` numbers, and where those are."""
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
@@ -87,7 +89,7 @@ class TranslationTask:
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
     def where(self, step: int, number: int) -> str:
-        return f"{listed('line', self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
+        return f"{listed(self.unit, self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""

@@ -346,7 +346,7 @@ class Trainer:
             tried = "no checkpoint to go back to" if path is None else f"rolled back {self.rollbacks} times before"
             raise given_up(error, f"; {tried}") from error
         rollbacks, elapsed_s = self.rollbacks + 1, self.elapsed_s
-        self.resume(path)
+        self.resume(path, self.rollbacks)
         checkpoint.drop_after(self.run_dir, self.step)
         self.rollbacks, self.elapsed_before, self.started = rollbacks, elapsed_s, time.monotonic()
         bar.advance(self.step - bar.done)
@@ -445,8 +445,8 @@ class Trainer:
             "precision": self.precision,
         }
 
-    def resume(self, path: Path) -> None:
-        """Go on from a verified checkpoint."""
+    def resume(self, path: Path, rollbacks: int | None = None) -> None:
+        """Go on from a verified checkpoint, with the log of a run that has rolled back so often (None: as it says)."""
         state = checkpoint.load_state(path)
         checkpoint.load_weights(self.model, checkpoint.load_group(path, "model"), str(path))
         optim.load_state_tensors(self.optimizer, self.model, checkpoint.load_group(path, "optimizer"))
@@ -458,7 +458,10 @@ class Trainer:
         self.skipped, self.rollbacks = state["skipped"], state["rollbacks"]
         self.window.load_state_dict(state["window"])
         self.precision = state["precision"]
-        self.elapsed_before, self.started = self.log.rewind(self.step), None
+        self.elapsed_before, self.started = (
+            self.log.rewind(self.step, self.rollbacks if rollbacks is None else rollbacks),
+            None,
+        )
 
     @contextmanager
     def _nothing_ahead_after(self) -> Iterator[None]:

@@ -43,12 +43,19 @@ class RunLog:
         self._purge_step: int | None = None
         self._board: Any = None
 
-    def rewind(self, step: int) -> float:
+    def rewind(self, step: int, rollbacks: int = 0) -> float:
         """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
+
+        It has rolled back so often: from later steps, and that is not forgotten.
 
         Returns the seconds of training until then.
         """
-        kept = [event for event in read_events(self.path) if event["event"] not in REPEATED or event["step"] <= step]
+        last = {"rollback": rollbacks}
+        kept = [
+            event
+            for event in read_events(self.path)
+            if event["event"] not in REPEATED or _place(event) <= last.get(event["event"], step)
+        ]
         seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
         self._replace([event for event in kept if event["event"] != "end" and event.get("validated") is not False])
         self._purge_step = step + 1
@@ -145,13 +152,19 @@ def without_repeats(events: Iterable[Event]) -> list[Event]:
     kept: list[Event] = []
     lowest: dict[str, float] = {}  # per kind, the lowest step among the events that come later
     for event in reversed(list(events)):
-        kind, step = str(event["event"]), event.get("step")
+        kind, step = str(event["event"]), _place(event)
         if kind in REPEATED and isinstance(step, int | float):
             if step >= lowest.get(kind, math.inf):
                 continue
             lowest[kind] = step
         kept.append(event)
     return kept[::-1]
+
+
+def _place(event: Event) -> Any:
+    """What an event of a kind that is logged again is known by: its step, but of a rollback, which goes back from any
+    step, how many there were."""
+    return event.get("rollbacks" if event["event"] == "rollback" else "step")
 
 
 def best_validation(events: Iterable[Event]) -> Event | None:
