@@ -357,4 +357,4 @@ def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
         yield text
     if blank:
         files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
-        raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank, or none has a weight")
+        raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank")
