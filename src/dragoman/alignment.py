@@ -1,5 +1,6 @@
 """Which word of a translation comes from which word of its source, told from where the model looked."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -44,11 +45,14 @@ def align(translator: Translator, src: str, tgt: str) -> list[tuple[int, int]]:
     reads. Raises DragomanError for a model without attention.
     """
     src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
-    tokenizers, limit = translator.tokenizers, translator.model.max_target_length
-    too_long = len(tokenizers.src.encode(translator.normalize(src))) > translator.max_src_tokens
-    if limit is not None:  # <s> is read, too
-        too_long = too_long or len(tokenizers.tgt.encode(translator.normalize(tgt))) + 1 > limit
-    if not (src_words and tgt_words) or too_long:
+    if not (src_words and tgt_words):
+        return []
+    tokenizers, longest = translator.tokenizers, translator.model.max_target_length or math.inf
+    src_len, tgt_len = (
+        len(tokenizers.src.encode(translator.normalize(src))),
+        len(tokenizers.tgt.encode(translator.normalize(tgt))),
+    )
+    if src_len > translator.max_src_tokens or 1 + tgt_len > longest:  # <s> is read, too
         return []
     found = links(translator, src, tgt, src_words, tgt_words)
     return sorted((int(row.argmax()), place) for place, row in enumerate(found))

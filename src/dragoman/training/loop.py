@@ -458,10 +458,8 @@ class Trainer:
         self.skipped, self.rollbacks = state["skipped"], state["rollbacks"]
         self.window.load_state_dict(state["window"])
         self.precision = state["precision"]
-        self.elapsed_before, self.started = (
-            self.log.rewind(self.step, self.rollbacks if rollbacks is None else rollbacks),
-            None,
-        )
+        in_log = self.rollbacks if rollbacks is None else rollbacks
+        self.elapsed_before, self.started = self.log.rewind(self.step, in_log), None
 
     @contextmanager
     def _nothing_ahead_after(self) -> Iterator[None]:

@@ -50,12 +50,12 @@ class RunLog:
 
         Returns the seconds of training until then.
         """
-        last = {"rollback": rollbacks}
-        kept = [
-            event
-            for event in read_events(self.path)
-            if event["event"] not in REPEATED or _place(event) <= last.get(event["event"], step)
-        ]
+
+        def is_kept(event: Event) -> bool:
+            last = rollbacks if event["event"] == "rollback" else step
+            return event["event"] not in REPEATED or bool(_place(event) <= last)
+
+        kept = list(filter(is_kept, read_events(self.path)))
         seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
         self._replace([event for event in kept if event["event"] != "end" and event.get("validated") is not False])
         self._purge_step = step + 1

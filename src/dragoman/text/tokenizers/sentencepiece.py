@@ -115,10 +115,10 @@ class SentencePieceTokenizer(Tokenizer):
     def letters(self, text: str) -> list[int]:
         # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
         pieces: list[str] = self._processor.EncodeAsPieces(_plain(text))
-        bytes_ = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
+        of_one_byte = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
         return [
             int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, ""))
-            for piece, byte in zip(pieces, bytes_, strict=True)
+            for piece, byte in zip(pieces, of_one_byte, strict=True)
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
