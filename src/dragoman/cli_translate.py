@@ -191,8 +191,9 @@ def score(
 
     Example: dragoman score runs/mine --src test.de --tgt test.en
     """
+    from dragoman.progress import Progress
     from dragoman.text.corpus import FilesSource, read_pairs
-    from dragoman.translator import Translator, check_run_dir
+    from dragoman.translator import STREAM_LINES, Translator, check_run_dir
 
     pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
     translator = Translator.load(
@@ -203,8 +204,9 @@ def score(
         **precision_given(precision),
         **decoding_changes(None, length_penalty),
     )
-    for scored in translator.score(pairs):
-        if as_json:
-            typer.echo(json.dumps(scored._asdict(), ensure_ascii=False))
-        else:
-            typer.echo(f"{scored.score:.6f}\t{scored.log_prob:.6f}")
+    with text_output(None) as write, Progress("scoring", len(pairs)) as bar:
+        for start in range(0, len(pairs), STREAM_LINES):
+            for scored in translator.score(pairs[start : start + STREAM_LINES], first=1 + start):
+                line = f"{scored.score:.6f}\t{scored.log_prob:.6f}"
+                write((json.dumps(scored._asdict(), ensure_ascii=False) if as_json else line) + "\n")
+                bar.advance()

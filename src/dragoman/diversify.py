@@ -6,20 +6,27 @@ put beside the text that it was made from, and a new model is trained on all of 
 """
 
 import hashlib
-import shutil
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dragoman import checkpoint, storage
+from dragoman.config import to_dict
 from dragoman.errors import DragomanError, writing
-from dragoman.progress import Progress
-from dragoman.text.corpus import FilesSource, read_pairs
-from dragoman.translator import STREAM_LINES, Translator, in_chunks, languages_of
+from dragoman.lock import locked
+from dragoman.progress import Progress, say
+from dragoman.text.corpus import FilesSource, contents, read_pairs
+from dragoman.text.tokenizers.base import read_json
+from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks, languages_of
 
 Side = Literal["src", "tgt"]
 """Of a pair: the one that a model reads here."""
+
+MADE_FROM = "made-from.json"
+"""File of a folder whose translations are not all there yet: what they are made from."""
 
 
 @dataclass
@@ -45,52 +52,99 @@ def diversify(
     """Write the pairs of two files, and after them those that runs add, into the new folder `out`.
 
     `forward` runs translate the source side, `backward` runs the target side; `options` are those of
-    `Translator.load`. A pair that is there already, or has a blank side, is not added.
+    `Translator.load`. A pair that is there already, or has a blank side, is not added. Whatever ends it before it is
+    done: the same command goes on from the last translations that `out` has, and ends in the same bytes.
 
-    Raises DragomanError where `out` holds something, there are no runs, or one translates between other languages.
+    Raises DragomanError where `out` holds something else, there are no runs, or one translates between other languages.
     """
     if not forward and not backward:
         raise DragomanError("no run to translate with: give --forward RUN, or --backward RUN, or several")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
+    runs += [("tgt", Path(run)) for run in backward]
+    goes_on = (out / MADE_FROM).is_file()
+    if out.exists() and not goes_on and (not out.is_dir() or any(out.iterdir())):
         raise DragomanError(f"{out}: is there already; name a new folder")
     names = [Path(name).name.removesuffix(".gz") for name in (source.src, source.tgt)]
     if names[0] == names[1]:
         names = [f"src-{names[0]}", f"tgt-{names[1]}"]
     result = Diversified(out / names[0], out / names[1])
     result.pairs = sum(1 for _ in read_pairs(source))
-    runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
-    runs += [("tgt", Path(run)) for run in backward]
     _require_same_languages(runs)
     # All of them now: after hours of translating it is too late to find that the last one cannot be loaded.
     translators = [Translator.load(run, **options) for _, run in runs]
-    made = not out.exists()
-    try:
-        with writing(out), ExitStack() as stack:
-            out.mkdir(parents=True, exist_ok=True)
-            files = [
-                stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
-            ]
-            seen: set[int] = set()
-            for pair in read_pairs(source):
-                seen.add(_hash(pair.src, pair.tgt))
-                _write(files, pair.src, pair.tgt)
-            for number, ((side, run), translator) in enumerate(zip(runs, translators, strict=True), start=1):
-                added = 0
-                with Progress(f"run {number} of {len(runs)}", result.pairs) as bar:
-                    for src, tgt in _pairs_of(translator, source, side):
-                        bar.advance()
-                        if src.strip() and tgt.strip() and (key := _hash(src, tgt)) not in seen:
-                            seen.add(key)
-                            added += 1
-                            _write(files, src, tgt)
-                result.added[str(run)] = added
-    except BaseException:
-        for path in (result.src, result.tgt):
-            path.unlink(missing_ok=True)
-        if made:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
+    made_from = {
+        "corpus": contents(source),
+        "precision": options.get("precision", "float32"),
+        "runs": [[side, _identity(run, of)] for (side, run), of in zip(runs, translators, strict=True)],
+    }
+    if goes_on and read_json(out / MADE_FROM, dict) != made_from:
+        raise DragomanError(f"{out}: holds what another corpus, other runs or other settings began; name a new folder")
+    parts = [out / f"{number}-{run.name}.part" for number, (_, run) in enumerate(runs, start=1)]
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out):
+            storage.replace_text(out / MADE_FROM, storage.to_json(made_from))
+            for number, (part, (side, _), translator) in enumerate(zip(parts, runs, translators, strict=True), start=1):
+                with Progress(f"run {number} of {len(runs)}", result.pairs, done=_whole_lines(part)) as bar:
+                    _translate(translator, source, side, part, bar)
+            _put_together(result, source, runs, parts)
+            for path in (out / MADE_FROM, *parts):
+                storage.remove(path)
     return result
+
+
+def _identity(run: Path, translator: Translator) -> list[Any]:
+    """What a run's translations follow from, as JSON holds it: its weights, and how it searches."""
+    weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
+    return [weights, to_dict(translator.decoding)]
+
+
+def _whole_lines(part: Path) -> int:
+    """How many lines of a file are all there; what a kill has left of one more is cut off."""
+    if not part.exists():
+        return 0
+    with part.open("r+b") as file:
+        count, end = 0, 0
+        for line in file:
+            if line.endswith(b"\n"):
+                count, end = count + 1, end + len(line)
+        file.truncate(end)
+    return count
+
+
+def _translate(translator: Translator, source: FilesSource, side: Side, part: Path, bar: Progress) -> None:
+    """Add to `part` the translations of the lines from `bar.done` on, one a line."""
+    if bar.done:
+        say(f"{bar.title}: going on from line {bar.done:,}")
+    texts = (getattr(pair, side) for pair in itertools.islice(read_pairs(source), bar.done, None))
+    with part.open("a", encoding="utf-8", newline="\n") as file:
+        for chunk in in_chunks(texts, STREAM_LINES):
+            file.writelines(f"{text}\n" for text in translator.translate(chunk))
+            file.flush()
+            bar.advance(len(chunk))
+
+
+def _put_together(
+    result: Diversified, source: FilesSource, runs: Sequence[tuple[Side, Path]], parts: Sequence[Path]
+) -> None:
+    """Write the corpus and what is new in the translations of each run, in the order of the runs."""
+    seen: set[int] = set()
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
+        ]
+        for pair in read_pairs(source):
+            seen.add(_hash(pair.src, pair.tgt))
+            _write(files, pair.src, pair.tgt)
+        for (side, run), part in zip(runs, parts, strict=True):
+            added = 0
+            with part.open(encoding="utf-8", newline="\n") as translations:
+                for src, tgt in _pairs_of(source, side, translations):
+                    if src.strip() and tgt.strip() and (key := _hash(src, tgt)) not in seen:
+                        seen.add(key)
+                        added += 1
+                        _write(files, src, tgt)
+            result.added[str(run)] = added
 
 
 def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
@@ -107,11 +161,11 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
             )
 
 
-def _pairs_of(translator: Translator, source: FilesSource, side: Side) -> Iterator[tuple[str, str]]:
-    """The pairs of a corpus, each with the other side than `side` as `translator` would write it."""
-    for chunk in in_chunks((getattr(pair, side) for pair in read_pairs(source)), STREAM_LINES):
-        for text, translation in zip(chunk, translator.translate(chunk), strict=True):
-            yield (text, translation) if side == "src" else (translation, text)
+def _pairs_of(source: FilesSource, side: Side, translations: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a corpus, each with the translation of its `side` in the place of the other."""
+    for pair, line in zip(read_pairs(source), translations, strict=True):
+        translation = line.removesuffix("\n")
+        yield (pair.src, translation) if side == "src" else (translation, pair.tgt)
 
 
 def _write(files: Sequence[Any], *texts: str) -> None:

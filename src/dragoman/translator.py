@@ -309,14 +309,14 @@ class Translator:
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
         return best[: self.decoding.n_best]
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
+    def score(self, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
         """How probable the model finds given translations: of (source, translation) pairs, in order.
 
-        Nothing is cut or left out. Raises DragomanError, naming the pair, for a blank side or a source of more tokens
-        than are translated at once (`max_src_tokens`).
+        Nothing is cut or left out. `first` is the number of the first pair. Raises DragomanError, naming the pair, for
+        a blank side or a source of more tokens than are translated at once (`max_src_tokens`).
         """
         encoded = []
-        for number, (src, tgt) in enumerate(pairs, start=1):
+        for number, (src, tgt) in enumerate(pairs, start=first):
             ids = self.tokenizers.src.encode(self.normalize(src)), self.tokenizers.tgt.encode(self.normalize(tgt))
             for side, found in zip(("source", "translation"), ids, strict=True):
                 if not found:

@@ -1,4 +1,4 @@
-"""More pairs out of a corpus: which are written, and that nothing half done is left."""
+"""More pairs out of a corpus: which are written, and that what is broken off goes on."""
 
 import sys
 from collections.abc import Callable
@@ -43,6 +43,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stub]:
 
     monkeypatch.setattr(module, "Translator", Loaded)
     monkeypatch.setattr(module, "languages_of", lambda run: found[str(run)].languages)
+    monkeypatch.setattr(module, "_identity", lambda run, translator: [str(run)])
     return found
 
 
@@ -104,14 +105,42 @@ def test_every_run_is_loaded_before_the_first_one_translates(
     assert read == []
 
 
-def test_nothing_half_done_is_left(source: FilesSource, runs: dict[str, Stub], tmp_path: Path) -> None:
-    def broken(line: str) -> str:
-        raise KeyboardInterrupt
+def test_what_was_broken_off_goes_on_and_ends_in_the_same_bytes(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STREAM_LINES", 1)
+    asked: list[str] = []
+    broken_at = ["b3"]
 
-    runs["f1"] = Stub(broken)
+    def stub(name: str) -> Callable[[str], str]:
+        def change(line: str) -> str:
+            asked.append(name + line)
+            if name + line in broken_at:
+                raise KeyboardInterrupt
+            return f"{line}-{name}"
+
+        return change
+
+    runs["a"], runs["b"] = Stub(stub("a")), Stub(stub("b"), ("de", "en"))
+    (tmp_path / "train.de").write_text("1\n2\n3\n", encoding="utf-8")
+    whole, broken = tmp_path / "whole", tmp_path / "new" / "broken"
     with pytest.raises(KeyboardInterrupt):
-        diversify(source, tmp_path / "new" / "out", forward=["f1"])
-    assert not (tmp_path / "new" / "out").exists()
+        diversify(source, broken, forward=["a"], backward=["b"])
+    assert asked == ["aone", "atwo", "athree", "b1", "b2", "b3"]
+    with (broken / "2-b.part").open("a", encoding="utf-8") as part:
+        part.write("half a li")  # as a kill may leave it
+    with pytest.raises(DragomanError, match="other runs or other settings began; name a new folder"):
+        diversify(source, broken, forward=["a"])
+    asked.clear()
+    broken_at.clear()
+    found = diversify(source, broken, forward=["a"], backward=["b"])
+    assert asked == ["b3"]
+    expected = diversify(source, whole, forward=["a"], backward=["b"])
+    assert (found.added, found.pairs) == (expected.added, expected.pairs) == ({"a": 3, "b": 3}, 3)
+    assert {path.name: path.read_bytes() for path in broken.iterdir()} == {
+        path.name: path.read_bytes() for path in whole.iterdir()
+    }
+    assert sorted(path.name for path in broken.iterdir()) == ["train.de", "train.en"]
 
 
 def test_a_folder_that_holds_something_stays_as_it_is(
