@@ -95,6 +95,14 @@ def test_a_target_is_forced() -> None:
     assert WORDS.tgt.pieces(model.read[2][0].tolist()) == ["<s>", "zwei", "kleine", "hunde"]
 
 
+def test_a_translation_that_is_as_long_as_the_model_reads_is_read_without_its_end() -> None:
+    model = Made(maps(tgt=2))
+    model.max_target_length = 2  # as learned positions have it: "zwei hunde" comes to no </s>
+    kinds = attention_of(translator(model), "two dogs run")
+    assert WORDS.tgt.pieces(model.read[2][0].tolist()) == ["<s>", "zwei"]
+    assert kinds["decoder-cross"].queries == ["zwei", "hunde"]
+
+
 def test_every_layer_and_head_is_drawn_unchanged() -> None:
     made = maps()
     kind = attention_kinds(made, SRC, TGT, [*TGT[1:], "</s>"])["decoder-cross"]

@@ -295,6 +295,13 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
     assert recipes.run(parse(TranslationRun, recipe), seconds_left=5000.0).outcome.step == 4
 
 
+def test_a_run_begun_without_a_budget_goes_on_with_one_and_its_own_warm_up(recipe: dict[str, Any]) -> None:
+    recipe["training"] |= {"max_steps": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 2}}
+    recipes.run(parse(TranslationRun, recipe))
+    assert recipes.run(parse(TranslationRun, recipe), seconds_left=5000.0).outcome.step == 2
+    assert recipes.of_run(recipe["run_dir"]).training.schedule.warmup_steps == 2
+
+
 @pytest.mark.parametrize("model", ["transformer", "recurrent"])
 def test_pretrained_vectors_begin_the_embedding_of_their_side(
     recipe: dict[str, Any], tmp_path: Path, model: str

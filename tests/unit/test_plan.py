@@ -101,7 +101,7 @@ def test_half_a_million_rows_are_planned_quickly():
 
 def test_a_row_longer_than_the_budget_is_named():
     with pytest.raises(
-        DragomanError, match=r"row 1 .*3 source and 20 target.* need 21 .*batch_tokens.*max_tokens to 19"
+        DragomanError, match=r"row 1 .*3 source and 20 target.* need 21 .*batch_tokens.*more than 19 .*max_tokens"
     ):
         BatchPlan([3, 3], [3, 20], batch_tokens=20, seed=1)
     assert BatchPlan([3, 3], [3, 20], batch_tokens=21, seed=1).num_batches == 2

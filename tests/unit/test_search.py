@@ -481,6 +481,14 @@ def test_the_largest_by_way_of_maxima_are_the_largest(columns: int, k: int) -> N
     assert all(len(set(row)) == k for row in places.tolist())
 
 
+def test_the_largest_of_a_row_with_hardly_any_are_columns_that_there_are() -> None:
+    values = torch.full((3, 1201), -math.inf)
+    values[0, 1200] = values[1, 0] = values[2, 1199] = 1.0
+    found, places = top_columns(values, 3)
+    assert int(places.max()) < 1201
+    assert places.gather(1, found.argmax(dim=1, keepdim=True)).flatten().tolist() == [1200, 0, 1199]
+
+
 def test_rows_looked_at_in_parts_are_those_looked_at_together() -> None:
     logits = torch.randn(3 * ROWS_AT_ONCE + 5, 300, generator=torch.Generator().manual_seed(4))
     log_probs, ids = best_tokens(logits, 4, banned=[0, 7])

@@ -169,5 +169,5 @@ def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens
         raise DragomanError(
             f"row {row} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
             f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more, "
-            f"or lower corpus.max_tokens to {batch_tokens - 1}"
+            f"or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
         )

@@ -171,7 +171,8 @@ def top_columns(
     best = chunks.amax(dim=2).topk(k, dim=1, sorted=False).indices  # (rows, k)
     candidates = chunks.gather(1, best[:, :, None].expand(-1, -1, chunk)).flatten(1)  # (rows, k * chunk)
     top = candidates.topk(k, dim=1, sorted=False)
-    return top.values, best.gather(1, top.indices // chunk) * chunk + top.indices % chunk
+    # Where a row has fewer than k finite values, what fills up may be a column that is not there.
+    return top.values, (best.gather(1, top.indices // chunk) * chunk + top.indices % chunk).clamp_(max=columns - 1)
 
 
 class Slots:

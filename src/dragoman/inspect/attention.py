@@ -49,13 +49,15 @@ def attention_of(translator: Translator, sentence: str, target: str | None = Non
     said = translator.normalize(target) if target is not None else None
     tgt_ids = tokenizers.tgt.encode(said) if said is not None else _translate(translator, src_ids)
     batch = collate([(src_ids, tgt_ids)]).to(translator.device)
+    # Of a translation that came to no end the last token was said, and there is no position to read it at.
+    longest = translator.model.max_target_length if target is None else None
+    tgt_in, tgt_out = batch.tgt_in[:, :longest], batch.tgt_out[:, :longest]
     with torch.inference_mode():
-        maps = translator.model.attention_maps(batch.src, batch.src_mask, batch.tgt_in)
+        maps = translator.model.attention_maps(batch.src, batch.src_mask, tgt_in)
     if not maps:
         raise DragomanError(f"{type(translator.model).__name__}: this model attends to nothing, so there are no maps")
     src = labels(tokenizers.src, batch.src[0].tolist())
-    tgt_in, tgt_out = (labels(tokenizers.tgt, ids[0].tolist()) for ids in (batch.tgt_in, batch.tgt_out))
-    return attention_kinds(maps, src, tgt_in, tgt_out)
+    return attention_kinds(maps, src, *(labels(tokenizers.tgt, ids[0].tolist()) for ids in (tgt_in, tgt_out)))
 
 
 def _translate(translator: Translator, src_ids: list[int]) -> list[int]:

@@ -77,8 +77,8 @@ class LearnedPositions(nn.Module):
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         if start + length > self.max_len:
             raise DragomanError(
-                f"a sequence of {start + length} tokens is longer than the {self.max_len} learned positions: raise "
-                "model.position.max_len and train again, lower corpus.max_tokens, or use position {type: sinusoidal}"
+                f"a sequence of {start + length} tokens is longer than the {self.max_len} learned positions: shorten "
+                "it, or train again with a larger model.position.max_len or with position {type: sinusoidal}"
             )
         return self.embedding.weight[start : start + length]
 

@@ -179,7 +179,7 @@ class Job(ABC):
         """
         started = time.monotonic()
         if seconds_left is not None and checkpoint.steps(self.run_dir):
-            self._take_steps(config.read_yaml(self.run_dir / "config.yaml")["training"]["max_steps"])
+            self._take_steps_of_run()
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
@@ -333,6 +333,14 @@ class Job(ABC):
                 shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
             schedule = shorter
         self.recipe = replace(self.recipe, training=replace(training, max_steps=max_steps, schedule=schedule))
+
+    def _take_steps_of_run(self) -> None:
+        """Go on for the steps that the run has, with its warm-up where that is this recipe's, made shorter or not."""
+        begun, training = config.read_yaml(self.run_dir / "config.yaml")["training"], self.recipe.training
+        if begun["schedule"] == config.to_dict(self.recipe)["training"]["schedule"]:
+            self.recipe = replace(self.recipe, training=replace(training, max_steps=begun["max_steps"]))
+        else:
+            self._take_steps(begun["max_steps"])
 
     def seconds_of_tests(self, took: Estimate) -> float:
         """How long scoring the test sets will take, where that is worth counting."""
