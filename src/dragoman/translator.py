@@ -124,6 +124,7 @@ class Translator:
         glossary: Glossary | None = None,
         avoid: Avoid | None = None,
         precision: Literal["float32", "bfloat16"] = "float32",
+        packed: bool = True,
         changes: Sequence[str] = (),
         **decoding: Any,
     ) -> "Translator":
@@ -134,7 +135,7 @@ class Translator:
         further runs, of the same tokenizer, whose models (their `best`) translate together with this one. Translations
         hold the target terms of the terms of `glossary` that stand in their source, and no phrase of `avoid`. In
         `precision` bfloat16 weights and hidden states have half the bits: faster where the processor has such products;
-        scores are a little rougher.
+        scores are a little rougher. `packed=False` leaves linear layers as they are trained, which is slower.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
@@ -160,7 +161,7 @@ class Translator:
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
-        if chosen.type == "cpu":
+        if packed and chosen.type == "cpu":
             pack(model)
         return cls(
             model,
@@ -231,7 +232,7 @@ class Translator:
             for sentence, prefix in zip(sentences, begin, strict=True)
         ]
         searched = self._free_hypotheses([part for of_sentence in parts for part in of_sentence])
-        found = map(self._ranked, searched)
+        found = map(self.ranked, searched)
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
 
     def _free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
@@ -297,7 +298,7 @@ class Translator:
             glue=self._glue.to(self.device) if parts[0].terms else None,
         )
 
-    def _ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+    def ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
         """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it."""
         texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
         found: dict[str, Translation] = {}

@@ -1,6 +1,7 @@
 """Coverage and where a model looks."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,23 @@ def test_a_beam_as_wide_as_the_space_finds_what_enumeration_finds(penalty: Any, 
         assert [item.score for item in found] == pytest.approx([scores[i] for i in order], abs=1e-4)
         changed += order != [0, 1, 2, 3]
     assert changed
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_that_was_cut_has_looked_for_no_end(beam_size: int) -> None:
+    model = LookingModel(random_model(8, vocab=7).table)
+    src = torch.tensor([[0, 9, 9]])
+    mask = torch.ones_like(src, dtype=torch.bool)
+    config = DecodingConfig(beam_size=beam_size, min_length=4, length_penalty=NoPenalty())
+    plain, ranked = (
+        search(model, src, mask, replace(config, coverage_penalty=beta), max_lengths=torch.tensor([3]))[0][0]
+        for beta in (0.0, 1.0)
+    )
+    assert plain.cut
+    tgt_in = torch.tensor([[2, *ranked.ids[:-1]]])
+    attention = cross_attention(model, src, mask, tgt_in)[0]
+    assert len(ranked.ids) == len(attention) == 3
+    assert ranked.score - ranked.log_prob == pytest.approx(coverage(attention, mask[0]), abs=1e-5)
 
 
 def test_what_nobody_looked_at_costs_much_and_pads_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.decoding.search import DecodingConfig
+from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
 from dragoman.inspect.attention import attention_figure, attention_kinds, attention_of, check_choice
 from dragoman.inspect.tokens import words_of
@@ -165,3 +165,13 @@ def test_real_models(config: Any, kinds: dict[str, int]) -> None:
             assert layer.shape[1:] == (len(kind.queries), len(kind.keys))
             np.testing.assert_allclose(layer.sum(-1), 1, atol=1e-5)
     assert attention_figure(found["decoder-cross"]) is not None
+
+
+def test_what_a_search_that_draws_says_is_what_is_shown() -> None:
+    torch.manual_seed(3)
+    model = build_model(TransformerConfig(d_model=8, num_heads=2, d_ff=8), WORDS).eval()
+    decoding = DecodingConfig(sampling=SampledConfig(samples=5), max_length_ratio=0.0, max_length_extra=4)
+    drawing = Translator(model, WORDS, decoding=decoding)
+    for sentence in ("two dogs run", "two small dogs", "dogs", "run two", "small run"):
+        shown = attention_of(drawing, sentence)["decoder-cross"].queries
+        assert " ".join(token for token in shown if token != "</s>") == drawing.translate([sentence])[0]

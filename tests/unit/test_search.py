@@ -15,6 +15,7 @@ from dragoman.decoding.base import (
     ROW_MULTIPLE,
     ROWS_AT_ONCE,
     DecodingConfig,
+    SampledConfig,
     Slots,
     best_tokens,
     padded,
@@ -479,6 +480,32 @@ def test_the_largest_by_way_of_maxima_are_the_largest(columns: int, k: int) -> N
     assert torch.equal(found.sort(dim=1, descending=True).values, expected)
     assert torch.equal(values.gather(1, places), found)
     assert all(len(set(row)) == k for row in places.tolist())
+
+
+def test_with_diversity_the_best_of_those_that_were_cut_come_first() -> None:
+    model = random_model(11, vocab=7)
+    found = {
+        n: run(model, [0, 1, 2], DecodingConfig(beam_size=4, n_best=n, diversity=2.0, min_length=3), longest=3)
+        for n in (4, 2)
+    }
+    for wide, narrow in zip(found[4], found[2], strict=True):
+        assert all(item.cut for item in wide)
+        assert [item.score for item in wide] == sorted((item.score for item in wide), reverse=True)
+        assert narrow == wide[:2]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecodingConfig(beam_size=1, no_repeat_ngram=1, min_length=5),
+        DecodingConfig(beam_size=3, no_repeat_ngram=1, min_length=5),
+        DecodingConfig(sampling=SampledConfig(samples=3), no_repeat_ngram=1, min_length=5),
+    ],
+    ids=["greedy", "beam", "drawn"],
+)
+def test_rules_that_leave_no_token_are_told_from_a_broken_model(config: DecodingConfig) -> None:
+    with pytest.raises(DragomanError, match="the rules of the search leave no next token"):
+        run(random_model(3, vocab=7), [0], config, longest=9)
 
 
 def test_the_largest_of_a_row_with_hardly_any_are_columns_that_there_are() -> None:

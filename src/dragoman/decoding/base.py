@@ -115,6 +115,8 @@ class Hypothesis:
     ids: list[int]
     score: float
     log_prob: float
+    cut: bool = False
+    """It came to its longest length before a `</s>`."""
 
 
 def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[int]:
@@ -234,8 +236,14 @@ def divisors(
 def check_finite(log_prob: float, sentence: int) -> None:
     """Refuse a hypothesis that has no probability.
 
-    Raises DragomanError: only a model whose logits are NaN or infinite leaves a search without one.
+    Raises DragomanError: NaN comes of a model whose logits are NaN or infinite, minus infinity of rules that forbid
+    every token.
     """
+    if log_prob == -math.inf:
+        raise DragomanError(
+            f"sentence {sentence + 1} of the batch: the rules of the search leave no next token (no_repeat_ngram, "
+            "min_length, ban_unk, a prefix, or phrases to avoid): lift one of them"
+        )
     if not math.isfinite(log_prob):
         raise DragomanError(
             f"sentence {sentence + 1} of the batch: the model gives no token a finite probability (NaN or infinite "

@@ -230,8 +230,9 @@ def _add_finished(
 
 def _as_finished(beams: Beams, divisor: Float[Tensor, ""], n_best: int) -> Finished:
     """The best prefixes as they stand, for a sentence that reached its longest length without a `</s>`."""
-    log_probs = beams.log_probs[:, :n_best]
-    return Finished(beams.prefixes[:, :n_best, 1:], log_probs, log_probs / divisor)
+    log_probs, order = beams.log_probs.sort(dim=1, descending=True, stable=True)  # with `diversity` they are in another
+    log_probs, order = log_probs[:, :n_best], order[:, :n_best]
+    return Finished(_gather_rows(beams.prefixes, order)[:, :, 1:], log_probs, log_probs / divisor)
 
 
 def _select_slots(
@@ -253,17 +254,18 @@ def _collect(
 ) -> None:
     """Write down the hypotheses of the sentences that are done; one copy from the device for all of them."""
     rows = torch.tensor([slot for slot, _ in closing], device=finished.scores.device)
-    for source in (unfinished, finished):  # finished ones, where there are any, take the place of unfinished ones
+    for source, cut in ((unfinished, True), (finished, False)):  # finished ones, where there are any, take the place
         columns = (source.tokens[rows].tolist(), source.scores[rows].tolist(), source.log_probs[rows].tolist())
         for (_, sentence), *of_sentence in zip(closing, *columns, strict=True):
             found = [
-                Hypothesis([token for token in tokens if token != pad_id], score, log_prob)
+                Hypothesis([token for token in tokens if token != pad_id], score, log_prob, cut)
                 for tokens, score, log_prob in zip(*of_sentence, strict=True)
                 if math.isfinite(log_prob)
             ]
             results[sentence] = found or results[sentence]
-    for _, sentence in closing:
-        check_finite(results[sentence][0].log_prob if results[sentence] else math.nan, sentence)
+    for slot, sentence in closing:
+        if not results[sentence]:
+            check_finite(float(unfinished.log_probs[slot].amax()), sentence)  # NaN where there is any
 
 
 def _gather_rows(

@@ -170,7 +170,7 @@ class Sentence:
             Prefix((*self.alive[item.place].ids, item.token), item.log_prob, item.progress) for item in chosen
         ]
         if length == self.limit and not self.finished:
-            self._add([(p.ids, p.log_prob) for p in self.alive if p.progress.complete], length)
+            self._add([(p.ids, p.log_prob) for p in self.alive if p.progress.complete], length, cut=True)
         return [item.place for item in chosen]
 
     def is_done(self, length: int) -> bool:
@@ -221,9 +221,9 @@ class Sentence:
             length,
         )
 
-    def _add(self, ends: Sequence[tuple[tuple[int, ...], float]], length: int) -> None:
+    def _add(self, ends: Sequence[tuple[tuple[int, ...], float]], length: int, cut: bool = False) -> None:
         divisor = self.config.length_penalty.divisor(length)
-        new = [Hypothesis(list(ids[1:]), total / divisor, total) for ids, total in ends]
+        new = [Hypothesis(list(ids[1:]), total / divisor, total, cut) for ids, total in ends]
         best = sorted([*self.finished, *new], key=lambda item: -item.score)  # stable: the earlier one is first
         self.finished = best[: self.config.n_best]
 

@@ -59,16 +59,16 @@ def rank_by_coverage(
     found: list[list[Hypothesis]] = []
     for row, of_sentence in enumerate(hypotheses):
         # A batch of its own for each sentence: nothing depends on its neighbours.
-        longest = 1 + max(len(item.ids) for item in of_sentence)
-        longest = min(longest, model.max_target_length or longest)  # one that was cut there has no </s> to look for
+        lengths = [len(item.ids) + (not item.cut) for item in of_sentence]  # a cut one has no </s> to look for
+        longest = max(lengths)
         tgt_in = torch.full((len(of_sentence), longest), specials.pad_id, device=src.device)
         for place, item in enumerate(of_sentence):
             tgt_in[place, : 1 + len(item.ids)] = torch.tensor([specials.bos_id, *item.ids][:longest], device=src.device)
         count = len(of_sentence)
         attention = cross_attention(model, src[row].expand(count, -1), src_mask[row].expand(count, -1), tgt_in)
         scored = [
-            dataclasses.replace(item, score=item.score + beta * coverage(weights[: 1 + len(item.ids)], src_mask[row]))
-            for item, weights in zip(of_sentence, attention, strict=True)
+            dataclasses.replace(item, score=item.score + beta * coverage(weights[:length], src_mask[row]))
+            for item, weights, length in zip(of_sentence, attention, lengths, strict=True)
         ]
         found.append(sorted(scored, key=lambda item: -item.score))
     return found

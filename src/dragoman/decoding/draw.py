@@ -25,7 +25,7 @@ class DrawConfig:
     """How to draw tokens. `temperature` comes first, then `top_k`, then `top_p`."""
 
     temperature: float = Field(default=1.0, ge=0)
-    """Logits are divided by it: 1 is the model's own distribution, less is bolder, 0 always takes the likeliest."""
+    """Logits are divided by it: 1 is the model's own distribution, less more cautious, 0 always takes the likeliest."""
     top_k: int | None = Field(default=None, ge=1)
     """Draw from this many of the likeliest tokens (Fan et al. 2018); null: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)

@@ -58,7 +58,8 @@ def greedy_search(
         for slot, sentence in closing:
             found, score, log_prob = (column[slot] for column in columns)
             check_finite(log_prob, sentence)
-            results[sentence] = [Hypothesis([i for i in found if i != specials.eos_id], score, log_prob)]
+            written = [token for token in found if token != specials.eos_id]
+            results[sentence] = [Hypothesis(written, score, log_prob, cut=len(written) == length)]
 
         kept = slots.shrink()
         if not kept:

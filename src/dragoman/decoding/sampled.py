@@ -70,7 +70,7 @@ def sample_search(
             rule(Step(allowed, tokens.flatten(0, 1), slots.of_rows(), logits))
         allowed[:, banned_ids(config, specials, length)] = -math.inf
         for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
-            check_finite(math.nan, slots.of_rows()[row])
+            check_finite(float(allowed[row].amax()), slots.of_rows()[row])
         # A few rows at a time, as in `best_tokens`.
         parts = zip(
             allowed.to(exact).split(ROWS_AT_ONCE), where[:, :, length - 1].flatten().split(ROWS_AT_ONCE), strict=True
@@ -92,7 +92,9 @@ def sample_search(
             for found, log_prob, size in zip(*columns, strict=True):
                 check_finite(log_prob, sentence)
                 written = [token for token in found[:size] if token != specials.eos_id]
-                results[sentence].append(Hypothesis(written, log_prob / divisor[size], log_prob))
+                results[sentence].append(
+                    Hypothesis(written, log_prob / divisor[size], log_prob, cut=len(written) == size)
+                )
         kept = slots.shrink()
         if not kept:
             break

@@ -5,7 +5,7 @@ without numbered layers, so every family that attends is drawn by the same lines
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +63,11 @@ def attention_of(translator: Translator, sentence: str, target: str | None = Non
 def _translate(translator: Translator, src_ids: list[int]) -> list[int]:
     """The ids of the best translation: its text encoded again could be other pieces."""
     batch = collate([(src_ids, [])]).to(translator.device)
-    return search(translator.model, batch.src, batch.src_mask, translator.decoding)[0][0].ids
+    decoding = replace(translator.decoding, n_best=translator.decoding.num_candidates)
+    [found] = search(translator.model, batch.src, batch.src_mask, decoding)
+    best = translator.ranked(found)[0].text
+    said = [item for item in found if translator.tokenizers.tgt.decode(item.ids) == best]
+    return max(said, key=lambda item: item.score).ids
 
 
 def attention_kinds(

@@ -18,7 +18,7 @@ def keep_mask(shape: torch.Size, rate: float, device: torch.device) -> tuple[Ten
 
 def byte_dropout(x: Tensor, rate: float) -> Tensor:
     """Zero elements with probability `rate` and scale the rest so that the expectation stays: the cheap twin of
-    `F.dropout`."""
+    `F.dropout`. In bfloat16 the scale is rounded as all numbers are, which at a rate of 0.1 is 0.3 % less."""
     decisions, dropped = _decisions(x.shape, rate, x.device)
     factor = torch.empty_like(decisions, dtype=x.dtype)
     torch.ge(decisions, dropped, out=factor)  # `keep_mask`, without a walk that makes numbers of its answers
