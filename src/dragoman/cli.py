@@ -244,7 +244,7 @@ def generate(
     run: Run,
     prompt: Annotated[str, typer.Option(help="Text to continue. [default: none, a line begins]")] = "",
     max_tokens: Annotated[int | None, typer.Option(help="Tokens to draw. [default: the recipe's, as for all]")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Less is bolder; 0 takes the likeliest.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Less is more cautious; 0 takes the likeliest.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Draw from so many of the likeliest.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest that make up this probability.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed, another text.")] = None,
@@ -351,7 +351,10 @@ def check(recipe: Recipe, overrides: Overrides = None) -> None:
 
     settings: Any = recipes.load(recipe, overrides)
     parameters = recipes.check(settings)
-    typer.echo(f"{recipe}: good. {settings.model.type}, {parameters:,} parameters, run {settings.run_dir}")
+    typer.echo(
+        f"{recipe}: good. {settings.model.type}, about {parameters:,} parameters (the data decide how many words and "
+        f"labels there are), run {settings.run_dir}"
+    )
 
 
 @app.command()

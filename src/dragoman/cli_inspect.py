@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.errors import DragomanError
+from dragoman.progress import say
 
 inspect_app = typer.Typer(
     no_args_is_help=True,
@@ -120,7 +121,8 @@ def schedules(
     Left, the Transformer paper's schedule for each d_model and warm-up: it climbs in a straight line for `warmup`
     steps, then falls as one over the square root of the step. A wider model gets a smaller rate; a longer warm-up a
     later and lower peak, and after it the same curve. Right, the schedules whose peak is given: inverse_sqrt never
-    comes to rest; linear and cosine reach 0 at the last step; plateau halves when validation no longer improves (here
+    comes to rest; linear and cosine reach 0 at the last step; constant
+    stays; plateau halves when validation no longer improves (here
     from the middle of the run on).
 
     Example: dragoman inspect schedules --d-model 128 --warmup 500 --warmup 2000 --max-steps 5500
@@ -260,8 +262,9 @@ def trace(
 
     Every line is a tensor or a call: its name, its shape (for a module: what goes in → what comes out), its type, where
     it comes from. Read it from the top with the batch size in mind (the first number of nearly every shape), then
-    see where lengths become d_model, where d_model is cut into heads, and where the vocabulary comes in. A recipe is
-    followed with a model that has learnt nothing, and words for tokens.
+    see where lengths become d_model, where heads come in (the attention weights at the end of step 6, the caches of
+    step 8), and where the vocabulary does. A recipe is followed with a model that has learnt nothing, and words for
+    tokens.
 
     Example: dragoman inspect trace runs/mine "Ein Hund schläft." "A dog is asleep."
     """
@@ -352,6 +355,14 @@ def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -
     return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
 
 
+def _as_trained(run: Path, which: str = "best") -> Any:
+    """The same with the layers that a model is trained with, not with their fast twins for inference."""
+    from dragoman import recipe as recipes
+
+    options: dict[str, Any] = {"packed": False} if recipes.of_run(run).task == "translation" else {}
+    return _load(run, which, **options)
+
+
 def _translator(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
     """The translator of a run. Raises DragomanError for a run of another task."""
     from dragoman import recipe as recipes
@@ -366,10 +377,11 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     from dragoman import recipe as recipes
 
     if not run_or_recipe.is_dir():
+        say("the data of a recipe decide how many words and labels there are; here there are as many as may be, or two")
         return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()
     if overrides:
         raise DragomanError(f"{run_or_recipe}: a run is what it is; changes ({overrides[0]}) go with a recipe")
-    return _load(run_or_recipe).model
+    return _as_trained(run_or_recipe).model
 
 
 def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_call: bool) -> Any:
@@ -385,7 +397,7 @@ def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_
     normalize = NORMALIZERS[recipe.corpus.normalize]
     pairs = [(normalize(src), normalize(tgt)) for src, tgt in pairs]
     if run:
-        translator = _load(run, which)
+        translator = _as_trained(run, which)
         model, tokenizers = translator.model, translator.tokenizers
     else:
         model = _model(run_or_recipe, [])

@@ -69,7 +69,10 @@ def translate(
         typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="pytorch, or ctranslate2: the same translations, mostly faster; converts on first use.")
+        str,
+        typer.Option(
+            help="pytorch, or ctranslate2: the same translations, faster with a beam of 1 or int8; converts once."
+        ),
     ] = "pytorch",
     precision: Annotated[
         str | None,

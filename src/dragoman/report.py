@@ -215,17 +215,29 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "confusions": [test for test in tests if 1 < len(test.get("labels") or ()) <= SHOWN_LABELS],
         "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
-        "headlines": _headlines(events, start, plan, end, best, tests),
+        "headlines": _headlines(events, start, plan, best, tests),
         "steps": _nine_steps(events, config, plan, end, best, tests),
         "curves": _curves(events),
+        "only_in_training": _only_in_training(config),
         "samples": _progress_samples(valid, best, words),
         "shown_validations": min(SHOWN_VALIDATIONS, len(valid)),
         "test_samples": {event["name"]: _samples([event], words=words) for event in tests if event.get("samples")},
     }
 
 
+def _only_in_training(config: Mapping[str, Any]) -> str:
+    """What the loss of a training step has and that of a validation has not, as far as the settings say."""
+    model = _dig(config, "model") or {}
+    dropout = any(value for name, value in model.items() if name.endswith("dropout"))
+    averaged = _dig(config, "training.averaging.type") not in (None, "none")
+    found = ["smoothed labels"] if _dig(config, "training.label_smoothing") else []
+    found += ["dropout"] if dropout else []
+    found += ["the weights of the moment instead of their average"] if averaged else []
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
 def _headlines(
-    events: list[Event], start: Event, plan: Event, end: Event, best: Event | None, tests: list[Event]
+    events: list[Event], start: Event, plan: Event, best: Event | None, tests: list[Event]
 ) -> list[tuple[str, str, str]]:
     """(what, figure, note) for the top of the page; what was not logged is not shown."""
     step, seconds = _last_value(events, "step"), _last_value(events, "elapsed_s")
@@ -265,7 +277,7 @@ def _nine_steps(
 ) -> list[Step]:
     """The nine steps of docs/architecture.md, each with what this run's log and settings say of it."""
     train = [event for event in events if event["event"] == "train"]
-    last_epoch, step = _last_value(events, "epoch"), _last_value(events, "step")
+    epoch, step = _last_value(events, "epoch"), _last_value(events, "step")
     languages = [lang for lang in (_dig(config, "corpus.src_lang"), _dig(config, "corpus.tgt_lang")) if lang]
     dropped = plan.get("dropped") or {}
     decode_s = [event["decode_s"] for event in tests if event.get("decode_s") is not None]
@@ -314,7 +326,7 @@ def _nine_steps(
         _step(
             "Train to a run directory",
             ("steps", step),
-            ("last epoch", last_epoch),
+            ("last epoch", None if epoch is None else epoch + 1),
             ("best at step", best["step"] if best else None),
             ("ended", end.get("reason")),
         ),

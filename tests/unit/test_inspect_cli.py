@@ -135,8 +135,11 @@ def test_trace(run: Path) -> None:
     assert "▁the ▁cat" in done.stdout
     rows = json.loads(inspect("trace", run, "the cat runs", "a dog", "--json").stdout)
     assert {"step", "name", "origin", "shape", "dtype", "depth"} == rows[0].keys()
+    assert "Linear" in {row["origin"] for row in rows}
+    assert "Packed" not in done.stdout  # the layers that are trained, not their fast twins
     recipe = inspect("trace", ROOT / "recipes/demo.yaml")
     assert recipe.exit_code == 0, recipe.output
+    assert "as many as may be" in recipe.stderr
     assert "9 detokenize and score" in recipe.stdout
     assert "translation with each" in refused("trace", run, "one sentence")
 

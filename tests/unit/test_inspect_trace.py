@@ -51,6 +51,7 @@ def test_shapes_of_the_batch() -> None:
 
 def test_shapes_inside_a_transformer() -> None:
     rows = trace(model(), WORDS, PAIRS)
+    names = [row.name for row in rows]
     assert find(rows, "src_embedding").shape == "(2, 5) → (2, 5, 8)"
     assert find(rows, "encoder_layers.0").shape == "(2, 5, 8), (2, 1, 1, 5) → (2, 5, 8)"
     assert find(rows, "encoder_layers.0.feed_forward.expand").shape == "(2, 5, 8) → (2, 5, 16)"
@@ -61,13 +62,15 @@ def test_shapes_inside_a_transformer() -> None:
     assert find(rows, "logits", 8).shape == f"(2, {VOCAB})"
     assert find(rows, "state.past[1].key", 8).shape == "(2, 2, 1, 4)"
     assert find(rows, "state.past[1].key", 8).origin == "grew from (2, 2, 0, 4)"
-    names = [row.name for row in rows]
+    assert find(rows, "encoder.0.self weights").shape == find(rows, "decoder.0.cross weights").shape == "(2, 2, 5, 5)"
+    assert "encoder.1.self weights" not in names
     assert names.index("encoder_layers.2") < names.index("memory.hidden") < names.index("decoder_layers.0")
 
 
 def test_every_call_can_be_shown() -> None:
     rows = trace(model(), WORDS, PAIRS, every_call=True)
     assert find(rows, "encoder_layers.2.feed_forward.expand").shape == "(2, 5, 8) → (2, 5, 16)"
+    assert find(rows, "encoder.2.self weights")
     assert not any("like" in row.origin for row in rows if row.step == STEPS[5])
 
 
@@ -88,7 +91,10 @@ def test_the_loss_is_that_of_training_and_nothing_is_left_behind() -> None:
     logits = traced.eval()(batch.src, batch.src_mask, batch.tgt_in)
     loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, 0.1).item()
     assert f"label_smoothing 0.1: {loss:.3f} nats" in find(rows, "loss").origin
-    assert f"/ 7 real target tokens: {loss / 7:.3f} nats" in find(rows, "mean loss", 7).origin
+    assert find(rows, "mean loss", 7).origin.endswith(f"/ 7 real target tokens: {loss / 7:.3f} nats")
+    exact = token_loss(logits, batch.tgt_out, batch.tgt_mask, 0.0) / 7
+    plain = find(trace(traced, WORDS, PAIRS, label_smoothing=0.0), "mean loss", 7)
+    assert plain.origin.endswith(f"{exact.item():.3f} nats, perplexity {exact.exp().item():.1f}")
     assert all(parameter.grad is None for parameter in traced.parameters())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in traced.modules())
 

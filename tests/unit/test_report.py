@@ -81,12 +81,41 @@ def test_a_full_run(tmp_path: Path) -> None:
     for expected in (
         *("my-run", "de → ar", "29.87", "29.9", "10.0 min", "7.6 M", "7,577,600", "1,020", "1,000", "gnmt, alpha 0.6"),
         *("– blank 7", "– too long 13", "pairs dropped 20", *SIGNATURES.values(), "x86_64 <fast>", "talks <i>"),
-        *("ended : max_steps", "50.0", "training loss 5.00 → 0.56", "at 6 of 9 validations"),
+        *(
+            "ended : max_steps",
+            "last epoch 1",
+            "taken with smoothed labels, the validation loss without",
+            "50.0",
+            "training loss 5.00 → 0.56",
+            "at 6 of 9 validations",
+        ),
     ):
         assert expected in page.text.replace("ended:", "ended :"), expected
     assert "never" not in page.text
     assert sum(tag == "svg" for tag, _ in page.elements) == 4
     assert not list(tmp_path.glob("*/*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("training: {label_smoothing: 0.0}\nmodel: {dropout: 0.0}", ""),
+        (
+            "training: {averaging: {type: ema}}\nmodel: {attention_dropout: 0.1}",
+            "dropout and the weights of the moment",
+        ),
+        (
+            "training: {label_smoothing: 0.1, averaging: {type: ema}}\nmodel: {dropout: 0.1}",
+            "smoothed labels, dropout and the weights",
+        ),
+    ],
+)
+def test_why_the_losses_differ_is_said_as_the_settings_have_it(tmp_path: Path, settings: str, told: str) -> None:
+    run_dir = run_directory(tmp_path)
+    (run_dir / "config.yaml").write_text(f"corpus: {{}}\n{settings}\n", encoding="utf-8")
+    text = Page(write_report(run_dir)).text
+    assert ("The training loss is taken with" in text) == bool(told)
+    assert told in text
 
 
 def test_it_stands_alone_and_runs_nothing(tmp_path: Path) -> None:

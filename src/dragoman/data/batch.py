@@ -38,7 +38,7 @@ class Batch(Movable):
     >>> batch.tgt_in                       # begins with <s> = 2
     tensor([[2, 4, 5, 0],
             [2, 4, 5, 6]])
-    >>> batch.tgt_out                      # the same, one position earlier, and </s>
+    >>> batch.tgt_out                      # the token after each of these
     tensor([[4, 5, 3, 0],
             [4, 5, 6, 3]])
     >>> batch.tgt_mask.int()

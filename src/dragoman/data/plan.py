@@ -1,8 +1,7 @@
 """Which rows go together in which step: batches under a token budget, as a pure function of (seed, epoch, step).
 
 There is no shuffle buffer and no iterator state. A run that stops after step 812 of epoch 3 resumes by asking for
-step 813 of epoch 3, and the number of processes may change in between: process r of W takes micro-batches
-r, r + W, ... of each step.
+step 813 of epoch 3.
 
 Rows of about the same length go together, so that little of a batch is padding. As the rows are sorted from long to
 short, the first row of a batch is its widest, and the number of rows that fit is one division: no search, and the

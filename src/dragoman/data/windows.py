@@ -38,7 +38,7 @@ def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int =
     >>> windows.tgt_in
     tensor([[10, 11, 12],
             [14, 15, 16]])
-    >>> windows.tgt_out                     # the same, one position later
+    >>> windows.tgt_out                     # the token after each of these
     tensor([[11, 12, 13],
             [15, 16, 17]])
     >>> windows.tgt_mask.int(), windows.num_tokens

@@ -118,7 +118,8 @@ def lengths_figure(buckets: Sequence[Bucket]) -> "matplotlib.figure.Figure":
         values = [bucket.bleu[name] for bucket in buckets]
         above.plot(places, values, color=color, linestyle=dash, label=name)
         for place, value, solid in zip(places, values, enough, strict=True):
-            above.plot([place], [value], color=color, marker="o", markerfacecolor=color if solid else "white")
+            face = color if solid else "white"
+            above.plot([place], [value], color=color, marker="o", markerfacecolor=face, clip_on=False)
     above.set_ylabel("BLEU (0 to 100)")
     above.set_ylim(0, 1.12 * max(1.0, *(value for bucket in buckets for value in bucket.bleu.values())))
     above.legend(loc="best")

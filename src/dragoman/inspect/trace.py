@@ -131,6 +131,7 @@ def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every
     with _recorded(model) as decoder_calls:
         logits = model.decode(batch.tgt_in, memory)
     rows += _call_rows(STEPS[5], decoder_calls, every_call)
+    rows += _map_rows(model, batch, every_call)
     loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
     mean = loss / batch.num_tokens
     rows.append(TraceRow(STEPS[5], "logits", "what decode returns: a score for each token", *_shape_and_dtype(logits)))
@@ -142,13 +143,24 @@ def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     norm = torch.stack([gradient.norm() for gradient in gradients]).norm().item()
     model.zero_grad()
-    tokens = (
-        f"loss / {batch.num_tokens} real target tokens: {mean.item():.3f} nats, perplexity {mean.exp().item():,.1f}"
-    )
+    tokens = f"loss / {batch.num_tokens} real target tokens: {mean.item():.3f} nats"
+    if not label_smoothing:  # a smoothed loss is no probability's
+        tokens += f", perplexity {mean.exp().item():,.1f}"
     rows.append(TraceRow(STEPS[6], "mean loss", tokens, *_shape_and_dtype(mean)))
     many = f"{len(gradients)} tensors shaped as their parameters, {sum(g.numel() for g in gradients):,} numbers in all"
     rows.append(TraceRow(STEPS[6], "gradients", f"{many}, of norm {norm:.3g}"))
     return rows
+
+
+@torch.inference_mode()
+def _map_rows(model: Seq2SeqModel, batch: Batch, every_call: bool) -> list[TraceRow]:
+    """Attention weights, computed inside of the calls above; unless `every_call`, those of one layer of each kind."""
+    rows: dict[str, TraceRow] = {}
+    for name, weights in model.attention_maps(batch.src, batch.src_mask, batch.tgt_in).items():
+        kind = name if every_call else f"{name.split('.')[0]} {name.split('.')[-1]}"
+        origin = "inside its attention: for each head, how much each query (row) looks at each key (column)"
+        rows.setdefault(kind, TraceRow(STEPS[5], f"{name} weights", origin, *_shape_and_dtype(weights)))
+    return list(rows.values())
 
 
 @torch.inference_mode()
@@ -228,7 +240,8 @@ def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[Trac
                 shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
                 origin, inner, before = call.kind, call.inner, call
             if times > 1 and call is calls[position]:
-                following = f"this and the next {size - 1} calls" if size > 1 else "this call"
+                more = "call" if size == 2 else f"{size - 1} calls"
+                following = f"this and the next {more}" if size > 1 else "this call"
                 origin += f" ({following}: {times} times)"
             rows.append(TraceRow(step, call.path, origin, shape, call.dtype, call.depth))
             rows += _call_rows(step, inner, every_call)

@@ -58,7 +58,7 @@ class LanguageModelState:
 class LanguageModel(nn.Module):
     """A stack of causal blocks that gives logits of each next token. `LanguageModelConfig.build` assembles one.
 
-    Sequences begin with `<s>` and are padded at their end, where no real position can see the pads.
+    What it reads may begin anywhere in a text (`data/windows.py`): there is no `<s>`, and nothing is padded.
     `start`, `step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
     """
 

@@ -2,7 +2,8 @@
 
 Attention scores have shape (batch, num_heads, query_len, key_len), so a mask is made to broadcast against that:
 a padding mask is about keys only (batch, 1, 1, key_len), the subsequent mask about (query, key) pairs of one
-sentence (query_len, key_len). Both must hold, so they are joined with `&`.
+sentence (query_len, key_len). Where both must hold, `&` joins them. Our decoders need the subsequent mask alone: pads
+stand at the end of a target, where no real position looks.
 """
 
 import torch

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class RecurrentAttention(nn.Module, ABC):
-    """context = sum over h of softmax(score(s, h)) h. Abstract; each score function is final.
+    """context = sum over h of softmax(score(s, h)) h. Abstract: a subclass is a score function.
 
     What a score needs of the memory alone is computed once for a sentence, by `project_keys`.
     """

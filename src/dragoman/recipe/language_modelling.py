@@ -156,7 +156,7 @@ class LanguageModellingJob(Job):
             f"{task.plan.steps_per_epoch:,} steps an epoch",
             "5 shift, mask": "each token predicts the next and sees none after itself; nothing is padded",
             "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
-            "8 prompt and sample": f"temperature {sampling.temperature:g}, top_k {sampling.top_k}, "
+            "8 prompt and sample": f"temperature {sampling.temperature:g}, top_k {sampling.top_k or 'all'}, "
             f"top_p {sampling.top_p:g}",
             "9 detokenize and score": f"nats per token on {', '.join(corpus.test) or 'the validation text'}, each seen "
             f"from {corpus.min_context} to {corpus.block_len} tokens before it",

@@ -260,7 +260,7 @@ class TranslationJob(Job):
                 elapsed_s=outcome.elapsed_s,
             )
             figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
-            say(f"test {name}: {figures}  in {found.decode_s:.1f} s")
+            say(f"test {name}: {figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s")
             say(f"  {scores.signatures['bleu']}")
         return results
 
