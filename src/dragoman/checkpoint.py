@@ -31,6 +31,8 @@ _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 M = TypeVar("M", bound=nn.Module)
 MAX_JSON_BYTES = 16 * 2**20
+MEAN_OF = "mean_of"
+"""In the state of a checkpoint that is a mean (`average.py`): what of."""
 
 
 def step_of(path: Path) -> int:
@@ -158,6 +160,11 @@ def none_verifies(run_dir: Path) -> str:
         f"{checkpoints_dir(run_dir)}: no checkpoint verifies, the newest {complaints[0]}; mend that, or move the "
         "folder away to train from the beginning"
     )
+
+
+def is_mean(run_dir: Path) -> bool:
+    """Whether a run directory holds the mean of several runs, which has nothing to train on from."""
+    return any(MEAN_OF in _state_or_none(path) for path in steps(run_dir))
 
 
 def load_state(path: Path) -> dict[str, Any]:

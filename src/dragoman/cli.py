@@ -336,6 +336,23 @@ app.command()(bench)
 
 
 @app.command()
+def average(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, two or more.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run directory.", show_default=False)],
+    which: Which = "best",
+) -> None:
+    """Make one model of several: the mean of the weights of runs that began with the same (`train --init-from`).
+
+    It is as fast as one of them, and can be better than each. Runs that began apart are for `translate --ensemble`.
+
+    Example: dragoman average runs/tuned-1 runs/tuned-2 -o runs/tuned
+    """
+    from dragoman.average import average as run
+
+    say(f"written: {run(runs, out, which)}")
+
+
+@app.command()
 def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
     """Learn the tokenizer and store the corpus as ids, ahead of training."""
     from dragoman import recipe as recipes

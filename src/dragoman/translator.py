@@ -508,7 +508,7 @@ def require_alike(run_dir: Path, other: Path) -> None:
             f"{other}: translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models "
             "that work together must do the same"
         )
-    if _tokenizer_files(run_dir) != _tokenizer_files(other):
+    if tokenizer_files(run_dir) != tokenizer_files(other):
         raise DragomanError(
             f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
             "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
@@ -525,7 +525,7 @@ LEARNING = ("sampling", "max_sentences", "vocab_size", "min_count", "character_c
 """Settings of tokenizers that say how they learn, and are trained with. How they encode lies in what they learnt."""
 
 
-def _tokenizer_files(run: Path) -> dict[Path, Any]:
+def tokenizer_files(run: Path) -> dict[Path, Any]:
     """What decides how the tokenizers of a run encode, file by file."""
     folder = run / "tokenizer"
     found: dict[Path, Any] = {}

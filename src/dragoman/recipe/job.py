@@ -180,6 +180,11 @@ class Job(ABC):
         started = time.monotonic()
         if seconds_left is not None and checkpoint.steps(self.run_dir):
             self._take_steps_of_run()
+        if checkpoint.is_mean(self.run_dir):
+            raise DragomanError(
+                f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
+                f"with it, --init-from {self.run_dir}"
+            )
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
