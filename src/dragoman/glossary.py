@@ -7,7 +7,7 @@ only as it is written. Longer terms are found before shorter ones in them, none 
 import functools
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,9 @@ from dragoman.errors import DragomanError
 from dragoman.placeholders import span_ranges
 from dragoman.text.lines import read_lines
 
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 """Letters of scripts in which no space tells words apart: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 
 HELD = "\ue000"
@@ -85,14 +87,27 @@ class Glossary:
 
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
-        if not self.targets:
-            return []
         kept = span_ranges(text)
-        return [
-            Found(match.start(), match.end(), self.targets[self._terms[match.lastindex - 1]])
-            for match in self._pattern.finditer(text)
-            if match.lastindex and not any(start < match.end() and match.start() < end for start, end in kept)
-        ]
+        found: list[Found] = []
+        end = 0
+        for start, _, stop, term in sorted(self._occurrences(text)):
+            if start < end:
+                continue
+            end = stop
+            if not any(low < stop and start < high for low, high in kept):
+                found.append(Found(start, stop, self.targets[term]))
+        return found
+
+    def _occurrences(self, text: str) -> Iterator[tuple[int, int, int, str]]:
+        """(start, rank, end, term) of all that is spelled like a term, be it inside of another; longer terms rank
+        before shorter ones."""
+        folded = _folded(text)
+        for rank, (term, key) in enumerate(self._keys):
+            if key in (folded if term == term.lower() else text):  # most are not: one look spares a pattern
+                for match in _spelling(term).finditer(text):
+                    start, end = match.span(1)
+                    if _is_apart(text, start, end):
+                        yield start, rank, end, term
 
     def said(self, text: str, translation: str) -> list[tuple[int, int]]:
         """Characters of a translation, from and to, that spell a term of the text.
@@ -110,54 +125,36 @@ class Glossary:
         return text
 
     @functools.cached_property
-    def _terms(self) -> list[str]:
-        """Longest first."""
-        return sorted(self.targets, key=len, reverse=True)
-
-    @functools.cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        """One group for each term: what was found in any case need not be looked up by its letters."""
-        return re.compile("|".join(f"({_pattern_of(term)})" for term in self._terms))
+    def _keys(self) -> list[tuple[str, str]]:
+        """Each term with what a text has to hold for it to be there, the longest first."""
+        terms = sorted(self.targets, key=len, reverse=True)
+        return [(term, _folded(term) if term == term.lower() else term) for term in terms]
 
 
-def _pattern_of(term: str) -> str:
-    """A term that begins or ends in a letter or digit does so at the edge of a word."""
-    body = re.escape(term)
-    if term == term.lower():
-        body = f"(?i:{body})"
-    # A lookaround takes one class: letters, digits and combining marks of the scripts that put spaces between words.
-    before = f"(?<![{_of_words()}])" if _tells_words(term[0]) else ""
-    after = f"(?![{_of_words()}])" if _tells_words(term[-1]) else f"(?![{_marks()}])"
-    return f"{before}{body}{after}"
+def _folded(text: str) -> str:
+    """What all spellings of a text have in common that `re.IGNORECASE` takes for one."""
+    return text.replace("ı", "i").replace("İ", "i").casefold()
 
 
+@functools.cache
+def _spelling(term: str) -> re.Pattern[str]:
+    """Finds it, as group 1, wherever it begins."""
+    return re.compile(f"(?=({re.escape(term)}))", re.IGNORECASE if term == term.lower() else 0)
+
+
+def _is_apart(text: str, start: int, end: int) -> bool:
+    """Whether what begins or ends in a letter or digit does so at the edge of a word, and no mark follows."""
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    if before and _tells_words(text[start]) and (before == "_" or _tells_words(before)):
+        return False
+    if not after:
+        return True
+    if _tells_words(text[end - 1]):
+        return after != "_" and not _tells_words(after)
+    return unicodedata.category(after)[0] != "M"
+
+
+@functools.cache
 def _tells_words(letter: str) -> bool:
-    is_of_words = unicodedata.category(letter)[0] in "LNM"
-    return is_of_words and re.match(f"[{UNSPACED}]", letter) is None
-
-
-@functools.cache
-def _of_words() -> str:
-    """A character class, in ranges: what continues a word of a script with spaces."""
-    unspaced = re.compile(f"[{UNSPACED}]")
-    return _ranges(
-        lambda letter: letter == "_" or (unicodedata.category(letter)[0] in "LNM" and not unspaced.match(letter))
-    )
-
-
-@functools.cache
-def _marks() -> str:
-    return _ranges(lambda letter: unicodedata.category(letter)[0] == "M")
-
-
-def _ranges(chosen: Callable[[str], bool]) -> str:
-    found: list[str] = []
-    start = None
-    for code in range(0x20000):
-        inside = code < 0xD800 or code > 0xDFFF
-        if inside and chosen(chr(code)):
-            start = code if start is None else start
-        elif start is not None:
-            found.append(f"\\U{start:08x}-\\U{code - 1:08x}")
-            start = None
-    return "".join(found)
+    """Whether it is a letter, digit or combining mark of a script that puts spaces between words."""
+    return unicodedata.category(letter)[0] in "LNM" and re.match(f"[{UNSPACED}]", letter) is None

@@ -16,7 +16,7 @@ from dragoman import checkpoint, config
 from dragoman.avoid import Avoid
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.plan import BatchPlan
-from dragoman.decoding.base import ROW_MULTIPLE
+from dragoman.decoding.base import ROW_MULTIPLE, FoundNothing
 from dragoman.decoding.constrained import Terms
 from dragoman.decoding.rules import Ban, BeginWith
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
@@ -106,6 +106,8 @@ class Translator:
         self.max_src_tokens, self.join = max_src_tokens, join
         self.glossary = None if glossary is None else glossary.normalized(self.normalize)
         self.avoid = None if avoid is None else avoid.normalized(self.normalize)
+        if self.glossary:
+            self._require_writable(self.glossary)
         if self.glossary and self.avoid:
             for term in self.glossary.targets.values():
                 self._require_free(f"term {term!r}", term)
@@ -280,6 +282,14 @@ class Translator:
         return results
 
     def _begin(self, parts: Sequence[Part]) -> Search:
+        """The search of a batch. Raises DragomanError, with the source, where it finds nothing."""
+        try:
+            return (yield from self._search_of(parts))
+        except FoundNothing as error:
+            source = self.tokenizers.src.decode(parts[error.sentence].ids)
+            raise DragomanError(f"{source!r}: {error.why}") from error
+
+    def _search_of(self, parts: Sequence[Part]) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
@@ -398,23 +408,23 @@ class Translator:
         if self.avoid is not None and (held := self.avoid.held(text)):
             raise DragomanError(f"{what}: it holds {held[0]!r}, which is to be avoided: choose one of both")
 
-    def _terms(self, text: str) -> Terms:
-        """The tokens of each term that the translation of a text must hold.
+    def _require_writable(self, glossary: Glossary) -> None:
+        """Raises DragomanError for terms that the tokenizer cannot write, whatever text they will stand in."""
+        tokenizer = self.tokenizers.tgt
+        written = {target: tokenizer.decode(tokenizer.encode(target)) for target in glossary.targets.values()}
+        wrong = [f"{target!r} (it would come out as {text!r})" for target, text in written.items() if text != target]
+        if wrong:
+            more = f" and {len(wrong) - 5:,} more" if len(wrong) > 5 else ""
+            raise DragomanError(
+                f"term {', '.join(wrong[:5])}{more}: this model's vocabulary cannot write it: choose another term, or "
+                "train with it"
+            )
 
-        Raises DragomanError for one that the tokenizer cannot write.
-        """
+    def _terms(self, text: str) -> Terms:
+        """The tokens of each term that the translation of a text must hold."""
         if self.glossary is None:
             return ()
-        found = []
-        for term in self.glossary.find(text):
-            ids = self.tokenizers.tgt.encode(term.target)
-            if (written := self.tokenizers.tgt.decode(ids)) != term.target:
-                raise DragomanError(
-                    f"term {term.target!r}: this model's vocabulary cannot write it (it would come out as "
-                    f"{written!r}): choose another term, or train with it"
-                )
-            found.append(tuple(ids))
-        return tuple(found)
+        return tuple(tuple(self.tokenizers.tgt.encode(term.target)) for term in self.glossary.find(text))
 
     @functools.cached_property
     def _glue(self) -> torch.Tensor:

@@ -2,12 +2,15 @@
 
 import json
 import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
+from hypothesis import strategies as st
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
 from dragoman import careful as careful_module
@@ -16,7 +19,7 @@ from dragoman.careful import CarefulTranslator
 from dragoman.cli import app
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.glossary import Glossary
+from dragoman.glossary import Glossary, _tells_words
 from dragoman.models import TransformerConfig
 from dragoman.placeholders import Word, survive, words
 from dragoman.text.normalize import NORMALIZERS
@@ -65,8 +68,11 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
             assert after == before
     assert bound.n_best(lines[::-1])[::-1] == [bound.n_best([line])[0] for line in lines]
     assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
-    with pytest.raises(DragomanError, match="vocabulary cannot write it"):
-        Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen"})).translate(LINES)
+    with pytest.raises(DragomanError, match=r"term 'Hündchen' .*'Ärger' .*vocabulary cannot write it"):
+        Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen", "nowhere": "Ärger"}))
+    deaf = Translator.load(run, device="cpu", glossary=Glossary({"dog": "bird bird bird"}), no_repeat_ngram=1)
+    with pytest.raises(DragomanError, match=r"'the dog sees a dog \.': no translation can hold its terms"):
+        deaf.translate([LINES[0], LINES[0], "the dog sees a dog ."])
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
@@ -119,6 +125,31 @@ def test_a_glossary_file(tmp_path: Path) -> None:
 def test_where_terms_are_found(terms: list[str], text: str, found: list[str] | None) -> None:
     targets = [term.target for term in Glossary({term: term for term in terms}).find(text)]
     assert targets == found or found is None
+
+
+def by_one_expression(terms: list[str], text: str) -> list[str]:
+    """What a single regular expression of all terms finds: the readable, slow twin of `Glossary.find`."""
+    words = "".join(chr(code) for code in range(0x3000) if _tells_words(chr(code)))
+    marks = "".join(chr(code) for code in range(0x3000) if unicodedata.category(chr(code))[0] == "M")
+
+    def pattern(term: str) -> str:
+        body = f"(?i:{re.escape(term)})" if term == term.lower() else re.escape(term)
+        before = f"(?<![_{words}])" if _tells_words(term[0]) else ""
+        return f"{before}{body}(?![{'_' + words if _tells_words(term[-1]) else marks}])"
+
+    ordered = sorted(terms, key=len, reverse=True)
+    return [found.group() for found in re.finditer("|".join(map(pattern, ordered)), text)]
+
+
+@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.given(
+    st.lists(st.text("abA .-狗_\u0301", min_size=1, max_size=4).filter(lambda term: term.strip() == term), max_size=6),
+    st.text("abAB .-狗_\u0301", max_size=20),
+)
+def test_terms_are_those_of_one_expression(terms: list[str], text: str) -> None:
+    unique = sorted(set(terms))
+    found = [text[term.start : term.end] for term in Glossary({term: term for term in unique}).find(text)]
+    assert found == (by_one_expression(unique, text) if unique else [])
 
 
 def test_terms_are_normalised_as_the_text_is() -> None:
@@ -317,6 +348,14 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     begin.write_text("we\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="fewer lines"):
         call("--prefix", str(begin))
+    begin.write_text("we\n" * 9, encoding="utf-8")
+    out = text.with_name("out.txt")
+    out.write_text("precious\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="more lines than the 3"):
+        call("--prefix", str(begin), "-o", str(out))
+    assert out.read_text(encoding="utf-8") == "precious\n"
+    with pytest.raises(DragomanError, match="--rerank-weight inf: a number"):
+        call("--rerank", str(run), "--rerank-weight", "inf")
     with pytest.raises(DragomanError, match=r"only decoding\."):
         call("training.max_steps=3")
     with pytest.raises(DragomanError, match="no_repeat_ngram"):

@@ -233,6 +233,14 @@ def divisors(
     return torch.tensor(values, dtype=torch.float32, device=max_lengths.device)
 
 
+class FoundNothing(DragomanError):
+    """A search has no hypothesis for a sentence, told by its place in the batch."""
+
+    def __init__(self, sentence: int, why: str) -> None:
+        super().__init__(f"sentence {sentence + 1} of the batch: {why}")
+        self.sentence, self.why = sentence, why
+
+
 def check_finite(log_prob: float, sentence: int) -> None:
     """Refuse a hypothesis that has no probability.
 
@@ -240,12 +248,14 @@ def check_finite(log_prob: float, sentence: int) -> None:
     every token.
     """
     if log_prob == -math.inf:
-        raise DragomanError(
-            f"sentence {sentence + 1} of the batch: the rules of the search leave no next token (no_repeat_ngram, "
-            "min_length, ban_unk, a prefix, or phrases to avoid): lift one of them"
+        raise FoundNothing(
+            sentence,
+            "the rules of the search leave no next token (no_repeat_ngram, min_length, ban_unk, a prefix, or phrases "
+            "to avoid): lift one of them",
         )
     if not math.isfinite(log_prob):
-        raise DragomanError(
-            f"sentence {sentence + 1} of the batch: the model gives no token a finite probability (NaN or infinite "
-            "logits); its training diverged or the checkpoint is damaged: try an earlier checkpoint"
+        raise FoundNothing(
+            sentence,
+            "the model gives no token a finite probability (NaN or infinite logits); its training diverged or the "
+            "checkpoint is damaged: try an earlier checkpoint",
         )

@@ -28,6 +28,7 @@ from torch import Tensor
 from dragoman.decoding.base import (
     ROW_MULTIPLE,
     DecodingConfig,
+    FoundNothing,
     Hypothesis,
     Slots,
     Specials,
@@ -36,7 +37,6 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.rules import Rule, Step
 from dragoman.decoding.together import Search
-from dragoman.errors import DragomanError
 from dragoman.models.base import DecoderState
 
 Terms = tuple[tuple[int, ...], ...]
@@ -308,8 +308,9 @@ def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[C
 
 def _check_found(sentence: Sentence, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:
     if not sentence.finished and not bool(log_probs.isnan().any()):
-        raise DragomanError(
-            f"sentence {number + 1} of the batch: no translation can hold its terms: a rule of the search forbids one, "
-            "or the model's longest target has no room for them; lift the rule, or leave the term"
+        raise FoundNothing(
+            number,
+            "no translation can hold its terms: a rule of the search forbids one, or the model's longest target has no "
+            "room for them; lift the rule, or leave the term",
         )
     check_finite(sentence.finished[0].log_prob if sentence.finished else math.nan, number)
