@@ -142,6 +142,9 @@ def select(run_dir: Path, which: str = "best") -> Path:
         path = newest(run_dir)
     elif which.isdecimal():
         path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
+        if not path.is_dir():
+            there = ", ".join(f"{step_of(found):,}" for found in steps(run_dir)) or "none"
+            raise DragomanError(f"{run_dir}: has no checkpoint of step {int(which):,}; there are: {there}")
         verify(path)
     else:
         raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")

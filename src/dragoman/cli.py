@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -115,6 +116,9 @@ def train(
     changes = list(overrides or [])
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
+    for name, given_too in (("run_dir", run_dir), ("device", device), ("init_from", init_from)):
+        if given_too and any(change.startswith(f"{name}=") for change in changes):
+            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
     changes += [f"run_dir={json.dumps(str(run_dir), ensure_ascii=False)}"] if run_dir else []
     changes += [f"device={device}"] if device else []
     changes += [f"init_from={json.dumps(str(init_from), ensure_ascii=False)}"] if init_from else []
@@ -424,6 +428,8 @@ def data_demo(
 def main() -> None:
     """The entry point: one clear line and exit code 2 for mistakes that a person can mend."""
     debug = "--debug" in sys.argv
+    if sys.stderr is None:  # closed: what is said there goes nowhere
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         code = app(standalone_mode=False)
         if code == 130:  # typer's for Ctrl-C

@@ -1,6 +1,7 @@
 """What commands share: options, text from standard input or a file, and text to standard output or a file."""
 
 import contextlib
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,9 +91,12 @@ def text_output(path: Path | None) -> Iterator[Any]:
         with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
             yield file.write
         return
+    path = path.resolve() if path.is_symlink() else path  # a link stays, and what it leads to is written
     partial = path.with_name(path.name + ".partial")
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
+            if path.exists():
+                shutil.copymode(path, partial)
             yield file.write
         partial.replace(path)
     except OSError as error:

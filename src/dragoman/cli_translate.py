@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +107,8 @@ def translate(
     quantize = "int8" if precision == "int8" else None
     if quantize and engine == "pytorch":
         raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
+    if rerank_weight is not None and not math.isfinite(rerank_weight):
+        raise DragomanError(f"--rerank-weight {rerank_weight}: a number")
     if rerank_weight is not None and rerank is None:
         raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
     translator = Translator.load(
@@ -155,8 +158,8 @@ def translate(
                     write(_as_json(bar.done, src, found, links))
                 else:
                     write(_as_lines(bar.done, found, links, numbered=translator.decoding.n_best > 1))
-    if beginnings is not None and next(beginnings, None) is not None:
-        raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
+        if beginnings is not None and next(beginnings, None) is not None:
+            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
 
 
 def _as_json(line: int, src: str, found: "Sequence[Translation]", links: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from dragoman.errors import DragomanError, writing
 from dragoman.lock import locked
 from dragoman.progress import Progress, say
 from dragoman.text.corpus import FilesSource, contents, read_pairs
+from dragoman.text.languages import of_file
 from dragoman.text.tokenizers.base import read_json
 from dragoman.translator import STREAM_LINES, Translator, check_run_dir, in_chunks, languages_of
 
@@ -69,7 +70,7 @@ def diversify(
         names = [f"src-{names[0]}", f"tgt-{names[1]}"]
     result = Diversified(out / names[0], out / names[1])
     result.pairs = sum(1 for _ in read_pairs(source))
-    _require_same_languages(runs)
+    _require_same_languages(runs, source)
     # All of them now: after hours of translating it is too late to find that the last one cannot be loaded.
     translators = [Translator.load(run, **options) for _, run in runs]
     made_from = {
@@ -147,7 +148,7 @@ def _put_together(
             result.added[str(run)] = added
 
 
-def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
+def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSource) -> None:
     """Raises DragomanError unless all runs are between the same two languages, each from its own side."""
     first: tuple[str, str] | None = None
     for side, run in runs:
@@ -158,6 +159,11 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]]) -> None:
             raise DragomanError(
                 f"{run}: translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: --forward "
                 "runs read the source side, --backward runs the target side"
+            )
+        if reads != writes and (of_file(source.src) == pair[1] or of_file(source.tgt) == pair[0]):
+            raise DragomanError(
+                f"{run}: translates from {reads} to {writes}, but {source.src} is the source and {source.tgt} the "
+                "target: --forward runs read the source side, --backward runs the target side"
             )
 
 

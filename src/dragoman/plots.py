@@ -124,7 +124,9 @@ def save(figure: "matplotlib.figure.Figure", path: str | Path) -> Path:
 def check_suffix(path: Path) -> None:
     """Raise DragomanError unless a picture can be saved under this name."""
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise DragomanError(f"{path}: cannot save a picture as {path.suffix or 'that'!r}: use .svg, .png or .pdf")
+        raise DragomanError(
+            f"{path}: cannot save a picture as {path.suffix or 'a file without a suffix'}: use .svg, .png or .pdf"
+        )
 
 
 def to_svg(figure: "matplotlib.figure.Figure") -> str:

@@ -244,7 +244,8 @@ def test_a_prefix_too_many_is_told_and_nothing_is_lost(run: Path) -> None:
     (run / "two.de").write_text("Das Kind schläft.\nDas Kind schläft.\n", encoding="utf-8")
     said = refuse("translate", "runs/mine", "-i", "two.de", "--prefix", "begin.en", "-o", "two.en", cwd=run)
     assert "begin.en: more lines than the 2" in said
-    assert len((run / "two.en").read_text(encoding="utf-8").splitlines()) == 2
+    assert not (run / "two.en").exists()
+    assert len((run / "two.en.partial").read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_two_files_go_where_run_dir_says(run: Path) -> None:
@@ -302,7 +303,7 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["train", "--src", "data/demo/train.de", "--tgt", "data/demo/valid.en", "--run", "runs/bad"], "lines"),
         (["train", "--src", "latin1.de", "--tgt", "latin1.en", "--run", "runs/bad"], "latin1.de"),
         (["translate", "runs/nothing-here"], "not a run directory"),
-        (["translate", "runs/mine", "--checkpoint", "7"], "step-00000007"),
+        (["translate", "runs/mine", "--checkpoint", "7"], "has no checkpoint of step 7"),
         (["translate", "runs/mine", "--beam-size", "0"], "beam_size"),
         (["translate", "runs/mine", "-i", "missing.txt"], "missing.txt"),
         (["translate", "runs/mine", "--device", "cud"], "device 'cud'"),

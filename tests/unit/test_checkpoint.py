@@ -186,7 +186,8 @@ def test_select_takes_best_last_or_a_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "message"), [("2", "missing"), ("newest", "say best, last, or the number"), ("-1", "say best")]
+    ("which", "message"),
+    [("2", "no checkpoint of step 2; there are: 1"), ("newest", "say best, last, or the number"), ("-1", "say best")],
 )
 def test_select_refuses_what_is_not_there(tmp_path: Path, which: str, message: str) -> None:
     write(tmp_path, 1)

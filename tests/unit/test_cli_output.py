@@ -41,6 +41,18 @@ def test_what_was_written_before_a_mistake_is_kept_beside_it(
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
 
 
+def test_a_link_stays_one_and_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old\n", encoding="utf-8")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with text_output(link) as write:
+        write("new\n")
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == "new\n"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

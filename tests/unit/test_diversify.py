@@ -87,6 +87,16 @@ def test_runs_between_other_languages_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("ways", [{"backward": ["f"]}, {"forward": ["b"]}], ids=["backward", "forward"])
+def test_runs_that_go_the_other_way_than_the_files_are_refused(
+    ways: dict[str, list[str]], source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    runs["f"], runs["b"] = Stub(str.upper), Stub(str.upper, ("de", "en"))
+    with pytest.raises(DragomanError, match=r"train.en is the source and \S+train.de the target"):
+        diversify(source, tmp_path / "out", **ways)
+    assert not (tmp_path / "out").exists()
+
+
 def test_every_run_is_loaded_before_the_first_one_translates(
     source: FilesSource, runs: dict[str, Stub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

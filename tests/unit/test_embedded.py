@@ -332,6 +332,15 @@ def test_writes_files(tmp_path):
     assert [path.name for path in write(tmp_path, "en-de", sizes={"valid": 1})] == ["valid.en", "valid.de"]
 
 
+def test_files_of_other_content_are_not_written_over(tmp_path):
+    write(tmp_path, sizes={"train": 3, "test": 2})
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(write(tmp_path, sizes={"train": 3, "test": 2})) == 4  # the same again
+    with pytest.raises(DragomanError, match=r"test\.de: is there already, with other content"):
+        write(tmp_path, sizes={"valid": 3, "train": 3, "test": 4})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -237,6 +237,23 @@ def test_a_run_that_goes_on_forgets_the_scores_of_when_it_was_done(recipe: dict[
     assert tests == ["new"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["init_from=nosuch", "tokenizer={type: reuse, run: nosuch}", "distillation={teachers: [nosuch]}"],
+)
+def test_runs_that_are_not_there_are_told_before_anything_is_written(recipe: dict[str, Any], change: str) -> None:
+    with pytest.raises(DragomanError, match="nosuch: not a run directory"):
+        job(recipe, change).run()
+    assert not Path(recipe["run_dir"]).exists()
+
+
+def test_weights_that_leave_nothing_are_named(recipe: dict[str, Any]) -> None:
+    mix = {"type": "mix", "sources": [recipe["corpus"]["train"]], "weights": [0.001]}
+    recipe["corpus"] = {**recipe["corpus"], "train": mix, "doctor": "skip"}
+    with pytest.raises(DragomanError, match="no pair is left of it: raise its weights"):
+        job(recipe).prepare()
+
+
 def test_a_shorter_warm_up_leaves_noams_peak_where_it_is(recipe: dict[str, Any]) -> None:
     recipe["training"]["schedule"] = {"type": "noam", "warmup_steps": 4000}
     short = job(recipe)

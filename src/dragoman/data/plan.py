@@ -165,8 +165,9 @@ def _fill(src: IntArray, tgt: IntArray, cuts: IntArray) -> float:
 def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int) -> None:
     row = int(width.argmax())
     if (needed := int(width[row])) > batch_tokens:
+        shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
         raise DragomanError(
             f"row {row} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
-            f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more, "
-            f"or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
+            f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
+            + (shorter if batch_tokens > 1 else "")
         )

@@ -23,13 +23,14 @@ from dragoman.progress import clock, say, size_text
 from dragoman.recipe.init_from import Rows, begin_with
 from dragoman.report import write_report
 from dragoman.text.corpus import contents
-from dragoman.text.tokenizers import TokenizerPair, load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.text.tokenizers.base import read_json
 from dragoman.training.compilation import pick_compilation
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.runlog import RunLog
 from dragoman.training.schedules import NoamConfig
+from dragoman.translator import check_run_dir
 from dragoman.version import __version__
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
@@ -171,6 +172,12 @@ class Job(ABC):
         pick_compilation(training.compile, device)
         return count_parameters(model)
 
+    def others(self) -> list[str]:
+        """The run directories that the recipe takes something from before it trains."""
+        tokenizer = getattr(self.recipe, "tokenizer", None)
+        found = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
+        return [run for run in found if run]
+
     def run(self, seconds_left: float | None = None) -> Result:
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
@@ -185,6 +192,9 @@ class Job(ABC):
                 f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
                 f"with it, --init-from {self.run_dir}"
             )
+        if not checkpoint.steps(self.run_dir):  # a run that goes on has taken from others what it had to
+            for run in self.others():
+                check_run_dir(run)
         self.check()  # what cannot be built is refused before anything is written
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)

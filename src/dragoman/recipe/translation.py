@@ -117,6 +117,9 @@ class TranslationJob(Job):
         model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
         return model
 
+    def others(self) -> list[str]:
+        return [*super().others(), *self.recipe.distillation.teachers]
+
     def prepare(self) -> list[str]:
         corpus = self.recipe.corpus
         # Read before the long work: a test set that is missing should not be found missing at its end.
@@ -282,6 +285,8 @@ class TranslationJob(Job):
                 if ref is None:
                     raise DragomanError(f"{src}: --src needs a --ref, the reference translation of each line")
                 tests[name] = FilesSource(src=str(src), tgt=str(ref))
+        if "min_context" in options:
+            raise DragomanError("--min-context: of language models, and this run translates")
         evaluation, tokenize = self.recipe.evaluation, options.pop("tokenize", None)
         if tokenize is not None:
             changed = {**config.to_dict(evaluation), "tokenize": tokenize}
@@ -348,13 +353,15 @@ def _origin(source: Source) -> str:
 
 
 def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
-    """The normalised texts of a side. Raises DragomanError at their end where all were blank."""
+    """The normalised texts of a side. Raises DragomanError at their end where all were blank, or none was there."""
     normalize = NORMALIZERS[corpus.normalize]
-    blank = True
+    blank, there_are = True, False
     for pair in read_pairs(corpus.train):
         text = normalize(pair.src if side == "src" else pair.tgt)
-        blank = blank and not text.strip()
+        blank, there_are = blank and not text.strip(), True
         yield text
+    if not there_are:
+        raise DragomanError(f"{_origin(corpus.train)}: no pair is left of it: raise its weights")
     if blank:
         files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
         raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank")

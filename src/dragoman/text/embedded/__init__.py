@@ -9,6 +9,7 @@ ich möchte ein bier | i want a beer
 ich möchte eine cola | i want a coke
 """
 
+import filecmp
 import functools
 import random
 import re
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.text.embedded import chinese_sentences, german_sentences
 from dragoman.text.embedded.grammar import Derivation, split_of
 
@@ -68,24 +69,34 @@ def sentences(
 def write(dir: Path, pair: str = "de-en", seed: int = 1, sizes: dict[str, int] | None = None) -> list[Path]:
     """Write `train.de`, `train.en`, `valid.de` and so on (UTF-8, LF) and return their paths.
 
-    `sizes` names the splits to write; without it all three are written at their usual sizes.
+    `sizes` names the splits to write; without it all three are written at their usual sizes. Raises DragomanError where
+    a file of such a name is there with other content; then nothing has changed.
     """
     _direction(pair)
     languages = pair.split("-")
     streams = {split: sentences(pair, split, size, seed) for split, size in (SIZES if sizes is None else sizes).items()}
-    dir.mkdir(parents=True, exist_ok=True)
-    written = []
-    for split, stream in streams.items():
-        paths = [dir / f"{split}.{language}" for language in languages]
-        with (
-            paths[0].open("w", encoding="utf-8", newline="\n") as sources,
-            paths[1].open("w", encoding="utf-8", newline="\n") as targets,
-        ):
-            for source, target in stream:
-                sources.write(source + "\n")
-                targets.write(target + "\n")
-        written += paths
-    return written
+    paths = {split: [dir / f"{split}.{language}" for language in languages] for split in streams}
+    made: dict[Path, Path] = {}  # what is written first, and then goes into its place
+    try:
+        with writing(dir):
+            dir.mkdir(parents=True, exist_ok=True)
+            for split, stream in streams.items():
+                drafts = [path.with_name(path.name + ".tmp") for path in paths[split]]
+                made |= dict(zip(drafts, paths[split], strict=True))
+                sides = [draft.open("w", encoding="utf-8", newline="\n") for draft in drafts]
+                with sides[0], sides[1]:
+                    for pair_of_texts in stream:
+                        for side, text in zip(sides, pair_of_texts, strict=True):
+                            side.write(text + "\n")
+            for draft, path in made.items():
+                if path.exists() and not filecmp.cmp(draft, path, shallow=False):
+                    raise DragomanError(f"{path}: is there already, with other content: name another folder")
+            for draft, path in made.items():
+                draft.replace(path)
+    finally:
+        for draft in made:
+            draft.unlink(missing_ok=True)
+    return list(made.values())
 
 
 def _direction(pair: str) -> Pair:

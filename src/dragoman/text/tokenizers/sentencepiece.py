@@ -47,7 +47,7 @@ class SentencePieceConfig:
     algorithm: Literal["bpe", "unigram"] = "bpe"
     vocab_size: Annotated[int, Field(ge=8)] = 8000
     sampling: Annotated[float, Field(ge=0, le=1)] = 0.0
-    character_coverage: Annotated[float, Field(gt=0, le=1)] = 1.0
+    character_coverage: Annotated[float, Field(ge=0.98, le=1)] = 1.0
     byte_fallback: bool = False
     split_digits: bool = False
     max_sentences: Annotated[int, Field(ge=1)] = 1_000_000
@@ -101,7 +101,8 @@ class SentencePieceTokenizer(Tokenizer):
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise DragomanError(f"the tokenizer cannot be learnt: {_reason(error)}") from error
+            reason = _reason(error).replace("with --character_coverage option", "(tokenizer.character_coverage)")
+            raise DragomanError(f"the tokenizer cannot be learnt: {reason}") from error
         return cls(config, model.getvalue())
 
     @property
