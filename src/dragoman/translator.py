@@ -147,6 +147,11 @@ class Translator:
         changed = config.override({"decoding": recipe.get("decoding", {})}, changes)
         if not isinstance(changed["decoding"], dict) or len(changed) > 1:
             raise DragomanError(f"{' '.join(changes)}: a run is made; only decoding.SETTING=VALUE can be changed here")
+        given = {"decoding.length_penalty" if name == "alpha" else f"decoding.{name}" for name in decoding}
+        for change in changes:
+            key = change.partition("=")[0].strip()
+            if any(f"{key}.".startswith(f"{name}.") for name in given):
+                raise DragomanError(f"{change}: an option says it, too: give one of both")
         settings = {**changed["decoding"], **decoding}
         if "alpha" in decoding:  # of the length penalty that is set
             penalty = changed["decoding"].get("length_penalty", {})

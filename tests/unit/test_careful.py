@@ -360,6 +360,8 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
         call("training.max_steps=3")
     with pytest.raises(DragomanError, match="no_repeat_ngram"):
         call("decoding.no_repeat_ngrams=3")
+    with pytest.raises(DragomanError, match=r"decoding\.length_penalty\.alpha=2: an option says it, too"):
+        call("--length-penalty", "0", "decoding.length_penalty.alpha=2")
     for change in ("decoding=5", "decoding=", "decoding.which=last"):
         with pytest.raises(DragomanError):
             call(change)

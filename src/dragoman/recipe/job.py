@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -221,9 +222,9 @@ class Job(ABC):
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
-        return Result(
-            outcome, tests, write_report(self.run_dir), self.run_dir, best, self.next_command.format(run=self.run_dir)
-        )
+        report = write_report(self.run_dir)
+        next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
+        return Result(outcome, tests, report, self.run_dir, best, next_command)
 
     def _is_done(self, path: Path) -> bool:
         """Whether a run that stands at this checkpoint has nothing left to train."""
