@@ -377,7 +377,7 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     from dragoman import recipe as recipes
 
     if not run_or_recipe.is_dir():
-        say("the data of a recipe decide how many words and labels there are; here there are as many as may be, or two")
+        say("a recipe's data decide how many words and labels there are; here: as many words as may be, and two labels")
         return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()
     if overrides:
         raise DragomanError(f"{run_or_recipe}: a run is what it is; changes ({overrides[0]}) go with a recipe")

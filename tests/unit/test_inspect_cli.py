@@ -139,7 +139,7 @@ def test_trace(run: Path) -> None:
     assert "Packed" not in done.stdout  # the layers that are trained, not their fast twins
     recipe = inspect("trace", ROOT / "recipes/demo.yaml")
     assert recipe.exit_code == 0, recipe.output
-    assert "as many as may be" in recipe.stderr
+    assert "as many words as may be" in recipe.stderr
     assert "9 detokenize and score" in recipe.stdout
     assert "translation with each" in refused("trace", run, "one sentence")
 
