@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from dragoman import checkpoint, config
 from dragoman import recipe as recipes
 from dragoman.errors import DragomanError, writing
 from dragoman.predictor import LABELS
+from dragoman.training.averaging import mean
 from dragoman.training.runlog import RunLog
 from dragoman.translator import check_run_dir, tokenizer_files
 
@@ -41,7 +41,8 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
     for other in paths[1:]:
         _require_alike(paths[0], other)
     chosen = [checkpoint.select(path, which) for path in paths]
-    weights = mean([checkpoint.load_inference_weights(path) for path in chosen], [str(path) for path in chosen])
+    weights = [checkpoint.load_inference_weights(path) for path in chosen]
+    _require_equal_shapes(weights, chosen)
     told = {str(path): checkpoint.inference_digest(path) for path in chosen}
     with writing(out):
         out.mkdir(parents=True)
@@ -54,20 +55,15 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
                 shutil.copyfile(paths[0] / name, out / name)
         with RunLog(out, tensorboard=False) as log:
             log.event("mean", of=told)
-        checkpoint.save(out, STEP, {"model": weights}, {"step": STEP, checkpoint.MEAN_OF: told})
+        checkpoint.save(out, STEP, {"model": mean(weights)}, {"step": STEP, checkpoint.MEAN_OF: told})
     return out
 
 
-def mean(groups: Sequence[Mapping[str, Tensor]], names: Sequence[str]) -> dict[str, Tensor]:
-    """The mean of each tensor, added up in float64. Raises DragomanError where shapes differ, with the name."""
+def _require_equal_shapes(groups: Sequence[Mapping[str, Tensor]], paths: Sequence[Path]) -> None:
     shapes = [{name: tuple(tensor.shape) for name, tensor in group.items()} for group in groups]
-    for other, source in zip(shapes[1:], names[1:], strict=True):
+    for other, path in zip(shapes, paths, strict=True):
         if other != shapes[0]:
-            raise DragomanError(f"{source}: its weights have other shapes than those of {names[0]}")
-    return {
-        name: torch.stack([group[name].double() for group in groups]).mean(dim=0).to(tensor.dtype)
-        for name, tensor in groups[0].items()
-    }
+            raise DragomanError(f"{path}: its weights have other shapes than those of {paths[0]}")
 
 
 def _require_alike(first: Path, other: Path) -> None:

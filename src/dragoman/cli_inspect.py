@@ -121,9 +121,8 @@ def schedules(
     Left, the Transformer paper's schedule for each d_model and warm-up: it climbs in a straight line for `warmup`
     steps, then falls as one over the square root of the step. A wider model gets a smaller rate; a longer warm-up a
     later and lower peak, and after it the same curve. Right, the schedules whose peak is given: inverse_sqrt never
-    comes to rest; linear and cosine reach 0 at the last step; constant
-    stays; plateau halves when validation no longer improves (here
-    from the middle of the run on).
+    comes to rest; linear and cosine reach 0 at the last step; constant stays; plateau halves when validation no longer
+    improves (here from the middle of the run on).
 
     Example: dragoman inspect schedules --d-model 128 --warmup 500 --warmup 2000 --max-steps 5500
     """

@@ -254,7 +254,8 @@ def _collect(
 ) -> None:
     """Write down the hypotheses of the sentences that are done; one copy from the device for all of them."""
     rows = torch.tensor([slot for slot, _ in closing], device=finished.scores.device)
-    for source, cut in ((unfinished, True), (finished, False)):  # finished ones, where there are any, take the place
+    # Finished ones, where there are any, take the place of unfinished ones.
+    for source, cut in ((unfinished, True), (finished, False)):
         columns = (source.tokens[rows].tolist(), source.scores[rows].tolist(), source.log_probs[rows].tolist())
         for (_, sentence), *of_sentence in zip(closing, *columns, strict=True):
             found = [

@@ -240,9 +240,8 @@ def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[Trac
                 shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
                 origin, inner, before = call.kind, call.inner, call
             if times > 1 and call is calls[position]:
-                more = "call" if size == 2 else f"{size - 1} calls"
-                following = f"this and the next {more}" if size > 1 else "this call"
-                origin += f" ({following}: {times} times)"
+                following = {1: "this call", 2: "this and the next call"}
+                origin += f" ({following.get(size, f'this and the next {size - 1} calls')}: {times} times)"
             rows.append(TraceRow(step, call.path, origin, shape, call.dtype, call.depth))
             rows += _call_rows(step, inner, every_call)
         position += size * times

@@ -1,7 +1,7 @@
 """Averages of the weights, which translate better than the weights of any one step."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,14 +103,22 @@ class LastAverager(Averager):
         # One of this step or a later one is left from where a damaged checkpoint made the run go back.
         before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < step]
         earlier = list(itertools.islice(filter(_is_whole, reversed(before)), self.count - 1))
-        total = {
-            name: tensor.to(float64_device(tensor.device)).to(torch.float64, copy=True)
-            for name, tensor in checkpoint.weights(model).items()
-        }
-        for path in reversed(earlier):
-            for name, tensor in checkpoint.load_group(path, "model").items():
+        read = (checkpoint.load_group(path, "model") for path in reversed(earlier))
+        return mean(itertools.chain([checkpoint.weights(model)], read))
+
+
+def mean(groups: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each tensor of groups alike, in float32; they are added up in float64, one group after the other."""
+    total: dict[str, Tensor] = {}
+    count = 0
+    for group in groups:
+        count += 1
+        for name, tensor in group.items():
+            if name in total:
                 total[name] += tensor.to(total[name].device)
-        return {name: (tensor / (len(earlier) + 1)).float() for name, tensor in total.items()}
+            else:
+                total[name] = tensor.to(float64_device(tensor.device)).to(torch.float64, copy=True)
+    return {name: (tensor / count).float() for name, tensor in total.items()}
 
 
 def _is_whole(path: Path) -> bool:
