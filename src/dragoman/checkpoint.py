@@ -189,15 +189,9 @@ def restored(path: Path, build: Callable[[], M]) -> M:
     What the settings ask for is compared with what the file holds before memory is taken for either, as both may come
     from strangers. Raises DragomanError where they do not fit each other.
     """
-    file = path / f"{_inference_group(path)}.safetensors"
-    try:
-        with safe_open(file, framework="pt") as tensors:
-            held = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise DragomanError(f"{file}: cannot be read ({error})") from error
     with torch.device("meta"):  # shapes without memory
-        wanted = {name: tuple(tensor.shape) for name, tensor in weights(build()).items()}
-    _require_equal_shapes(wanted, held, str(path))
+        wanted = shapes(build())
+    require_equal_shapes(wanted, inference_shapes(path), str(path))
     model = build()
     load_weights(model, load_inference_weights(path), str(path))
     return model
@@ -205,6 +199,16 @@ def restored(path: Path, build: Callable[[], M]) -> M:
 
 def _inference_group(path: Path) -> str:
     return "averaged" if (path / "averaged.safetensors").exists() else "model"
+
+
+def inference_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of `load_inference_weights`, read without the numbers."""
+    file = path / f"{_inference_group(path)}.safetensors"
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise DragomanError(f"{file}: cannot be read ({error})") from error
 
 
 def inference_digest(path: Path) -> str:
@@ -225,17 +229,21 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
     """Copy tensors into the model. Raises DragomanError listing what is missing, unknown or of another shape."""
-    own = weights(model)
-    wanted, held = ({name: tuple(tensor.shape) for name, tensor in group.items()} for group in (own, tensors))
-    _require_equal_shapes(wanted, held, source)
+    require_equal_shapes(shapes(model), {name: tuple(tensor.shape) for name, tensor in tensors.items()}, source)
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in weights(model).items():
             tensor.copy_(tensors[name])
 
 
-def _require_equal_shapes(
+def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Those of its `weights`."""
+    return {name: tuple(tensor.shape) for name, tensor in weights(model).items()}
+
+
+def require_equal_shapes(
     wanted: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
 ) -> None:
+    """Raises DragomanError listing what `source` lacks of what is wanted, has beyond it, or has in another shape."""
     wrong = [f"lacks {name}" for name in wanted.keys() - held.keys()]
     wrong += [f"has an unknown {name}" for name in held.keys() - wanted.keys()]
     wrong += [

@@ -92,6 +92,16 @@ def test_another_model_or_no_run_is_refused(tmp_path: Path, first: Path) -> None
         begun(settings(tmp_path, "third", *SECOND), tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("change", [{"d_model": 16}, {"d_ff": 16}, {"num_encoder_layers": 2}])
+def test_another_model_is_refused_before_anything_is_written(
+    tmp_path: Path, first: Path, change: dict[str, Any]
+) -> None:
+    data = config.override(settings(tmp_path, "second", *SECOND, **change), [f"init_from={first}"])
+    with pytest.raises(DragomanError, match=r"init_from: .*first: does not fit.*both runs need the same `model:`"):
+        recipes.run(parse(TranslationRun, data))
+    assert not (tmp_path / "second").exists()
+
+
 def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
     from torch import nn
 

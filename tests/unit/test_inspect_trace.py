@@ -79,9 +79,27 @@ def test_what_a_recurrent_model_repeats_is_told_once() -> None:
     rows = trace(recurrent, WORDS, PAIRS)
     assert find(rows, "decoder.readout")
     assert sum(row.name == "decoder.readout" for row in rows) == 1
-    assert sum("5 times" in row.origin for row in rows) == 1
+    assert [row.name for row in rows if "5 times" in row.origin] == [
+        "encoder.layers.0.0.step()",
+        "decoder.attention.attend()",
+    ]
     every = trace(recurrent, WORDS, PAIRS, every_call=True)
     assert sum(row.name == "decoder.readout" for row in every) == 5
+
+
+def test_the_cells_and_the_attention_of_a_recurrent_model_are_seen() -> None:
+    recurrent = model(RecurrentConfig(d_model=8, d_embedding=6, attention="additive"))
+    rows = trace(recurrent, WORDS, PAIRS)
+    assert find(rows, "encoder.layers.0.0.read()").shape == "(2, 5, 6), (2, 5) → (2, 5, 4), (2, 4), (2, 4)"
+    assert find(rows, "encoder.layers.0.0.project_input()").shape == "(2, 5, 6) → (2, 5, 16)"  # all four gates
+    assert find(rows, "encoder.layers.0.0.step()").shape == "(2, 16), (2, 4), (2, 4) → (2, 4), (2, 4)"
+    assert "5 times" in find(rows, "encoder.layers.0.0.step()").origin
+    assert find(rows, "encoder.layers.0.1.read()").origin == "LSTMLayer, like encoder.layers.0.0.read()"
+    assert find(rows, "decoder.attention.attend()").shape.endswith("→ (2, 1, 8), (2, 1, 5)")
+    lines = [line.split()[0] for line in trace_table(rows).splitlines() if line]
+    assert "layers.0.0.read()" in lines
+    assert "query_proj" in lines  # within `decoder.attention.attend()`
+    assert not any(set(vars(module)) & {"read", "step", "attend"} for module in recurrent.modules())
 
 
 def test_the_loss_is_that_of_training_and_nothing_is_left_behind() -> None:

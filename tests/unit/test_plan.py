@@ -104,6 +104,8 @@ def test_a_row_longer_than_the_budget_is_named():
         DragomanError, match=r"row 1 .*3 source and 20 target.* need 21 .*batch_tokens.*more than 19 .*max_tokens"
     ):
         BatchPlan([3, 3], [3, 20], batch_tokens=20, seed=1)
+    with pytest.raises(DragomanError, match=r"^line 1,007 of the corpus is too long .*3 source and 20 target"):
+        BatchPlan([3, 3], [3, 20], batch_tokens=20, seed=1, lines=np.array([2, 1007]))
     assert BatchPlan([3, 3], [3, 20], batch_tokens=21, seed=1).num_batches == 2
 
 

@@ -32,7 +32,8 @@ class BatchPlan:
 
     Row 1 is 9 + 1 positions wide and fills the budget of 12 alone; the other three are 3 + 1 wide, and 3 x 4 = 12.
 
-    Raises DragomanError when there are no rows, or when the longest row does not fit into `batch_tokens` by itself.
+    Raises DragomanError when there are no rows, or when the longest row does not fit into `batch_tokens` by itself;
+    it is named by its line in the corpus where `lines` has those.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class BatchPlan:
         micro_batches: int = 1,
         seed: int = 1,
         shuffle: bool = True,
+        lines: IntArray | None = None,
     ) -> None:
         src, tgt = np.asarray(src_lengths, dtype=np.int32), np.asarray(tgt_lengths, dtype=np.int32)
         assert src.shape == tgt.shape, "a source and a target length for each row"
@@ -51,7 +53,7 @@ class BatchPlan:
         if not len(src):
             raise DragomanError("no sentence pairs to make batches of")
         width = np.maximum(src, tgt) + 1
-        _refuse_too_long(src, tgt, width, batch_tokens)
+        _refuse_too_long(src, tgt, width, batch_tokens, lines)
         self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
 
         # Widest first, and within a width from (long target, short source) to the opposite; every other width runs
@@ -162,12 +164,15 @@ def _fill(src: IntArray, tgt: IntArray, cuts: IntArray) -> float:
     return real / padded
 
 
-def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int) -> None:
+def _refuse_too_long(
+    src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int, lines: IntArray | None
+) -> None:
     row = int(width.argmax())
     if (needed := int(width[row])) > batch_tokens:
         shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
+        name = f"row {row}" if lines is None else f"line {lines[row]:,} of the corpus"
         raise DragomanError(
-            f"row {row} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
+            f"{name} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
             f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
             + (shorter if batch_tokens > 1 else "")
         )

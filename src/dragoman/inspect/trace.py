@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,8 @@ from dragoman.decoding.search import DecodingConfig, search
 from dragoman.errors import DragomanError
 from dragoman.inspect.tokens import labels
 from dragoman.models.base import Seq2SeqModel
+from dragoman.nn.recurrent import RecurrentLayer, RecurrentStack
+from dragoman.nn.recurrent_attention import RecurrentAttention
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.training.loss import token_loss
 
@@ -28,6 +30,13 @@ STEPS = (
     "8 encode once and search",
     "9 detokenize and score",
 )
+
+METHODS: dict[type[nn.Module], tuple[str, ...]] = {
+    RecurrentLayer: ("project_input", "read", "step"),
+    RecurrentStack: ("step",),
+    RecurrentAttention: ("project_keys", "attend"),
+}
+"""What is called of a module beside its `forward`, where that is all there is to see of a cell or a look back."""
 
 
 @dataclass(frozen=True)
@@ -197,18 +206,33 @@ class _recorded:
         self.open = [self.root]
 
     def __enter__(self) -> list[_Call]:
-        self.handles = []
+        self.undo: list[Callable[[], Any]] = []
         for path, module in self.model.named_modules():
             if path:
-                self.handles += [
-                    module.register_forward_pre_hook(self._before(path), with_kwargs=True),
-                    module.register_forward_hook(self._after),
+                self.undo += [
+                    module.register_forward_pre_hook(self._before(path), with_kwargs=True).remove,
+                    module.register_forward_hook(self._after).remove,
                 ]
+            for method in (name for kind, names in METHODS.items() if isinstance(module, kind) for name in names):
+                self._record_method(module, method, path)
         return self.root.inner
 
     def __exit__(self, *_: object) -> None:
-        for handle in self.handles:
-            handle.remove()
+        for undo in self.undo:
+            undo()
+
+    def _record_method(self, module: nn.Module, name: str, path: str) -> None:
+        """Stand in for the method of this one module."""
+        method, before = getattr(module, name), self._before(f"{path}.{name}()")
+
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            before(module, args, kwargs)
+            output = method(*args, **kwargs)
+            self._after(module, args, output)
+            return output
+
+        module.__dict__[name] = recorded
+        self.undo.append(lambda: module.__dict__.pop(name))
 
     def _before(self, path: str) -> Any:
         def note(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -299,12 +323,13 @@ def trace_table(rows: Sequence[TraceRow]) -> str:
 
 
 def _short_names(rows: Sequence[TraceRow]) -> list[str]:
-    """Indented by the depth of the call, without the path of the nearest call around it that it lies in."""
+    """Indented by the depth of the call, without the path of the nearest call around it that it lies in: of a module, or of
+    a method of one."""
     names: list[str] = []
     around: list[str] = []
     for row in rows:
         del around[row.depth :]
         outer = next((path for path in reversed(around) if row.name.startswith(f"{path}.")), None)
         names.append("  " * row.depth + (row.name.removeprefix(f"{outer}.") if outer else row.name))
-        around.append(row.name)
+        around.append(row.name.rpartition(".")[0] if row.name.endswith("()") else row.name)
     return names

@@ -13,6 +13,22 @@ Rows = tuple[Sequence[str], Sequence[str]]
 """What the rows of a matrix stand for (pieces of a vocabulary, labels): in the new model, and in the old one."""
 
 
+def check_fits(model: nn.Module, run: str) -> None:
+    """Raises DragomanError where `begin_with` will refuse the model whatever the vocabularies, which decide rows."""
+    held, wanted = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
+    for name in wanted.keys() & held.keys():
+        if wanted[name][1:] == held[name][1:]:
+            held[name] = wanted[name]
+    try:
+        checkpoint.require_equal_shapes(wanted, held, run)
+    except DragomanError as error:
+        raise _another_model(error) from error
+
+
+def _another_model(error: DragomanError) -> DragomanError:
+    return DragomanError(f"init_from: {error}: both runs need the same `model:`")
+
+
 def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
     """Copy the weights of `run`'s best checkpoint (its average, where it has one) into `model`; a line on each matrix.
 
@@ -43,7 +59,7 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
     try:
         checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
     except DragomanError as error:
-        raise DragomanError(f"init_from: {error}: both runs need the same `model:`") from error
+        raise _another_model(error) from error
     return lines
 
 

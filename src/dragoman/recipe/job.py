@@ -21,7 +21,7 @@ from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_prec
 from dragoman.errors import DragomanError, writing
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say, size_text
-from dragoman.recipe.init_from import Rows, begin_with
+from dragoman.recipe.init_from import Rows, begin_with, check_fits
 from dragoman.report import write_report
 from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
@@ -160,13 +160,19 @@ class Job(ABC):
         `options` are the task's own (how to search, how to score). Raises DragomanError for those it does not have.
         """
 
-    def check(self) -> int:
+    def check(self, *, with_others: bool = False) -> int:
         """Build everything that the recipe describes but its data; the number of parameters.
 
-        Raises DragomanError where parts do not fit each other, or need what this machine does not have. The optimizer
-        is left out: its settings are checked as they are read, and the first one built costs PyTorch a second.
+        Raises DragomanError where parts do not fit each other, or need what this machine does not have; `with_others`
+        also where the other runs that it takes something from are not there, or the model of `init_from` is another
+        one. The optimizer is left out: its settings are checked as they are read, and the first one built costs
+        PyTorch a second.
         """
+        for run in self.others() if with_others else ():
+            check_run_dir(run)
         model, training = self.build_untrained(), self.recipe.training
+        if with_others and self.recipe.init_from:
+            check_fits(model, self.recipe.init_from)
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
         device = pick_device(self.recipe.device)
         pick_precision(training.precision, device, self.recipe.model.d_model)
@@ -193,10 +199,9 @@ class Job(ABC):
                 f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
                 f"with it, --init-from {self.run_dir}"
             )
-        if not checkpoint.steps(self.run_dir):  # a run that goes on has taken from others what it had to
-            for run in self.others():
-                check_run_dir(run)
-        self.check()  # what cannot be built is refused before anything is written
+        # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
+        # had to.
+        self.check(with_others=not checkpoint.steps(self.run_dir))
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
         if path is None and checkpoint.steps(self.run_dir):  # to begin anew would write over what may be mended

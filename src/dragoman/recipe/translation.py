@@ -158,6 +158,7 @@ class TranslationJob(Job):
             batch_tokens=training.batch_tokens,
             micro_batches=training.micro_batches,
             seed=recipe.seed,
+            lines=prepared.train.lines,
         )
         # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
         beam_size = training.validation_beam_size
