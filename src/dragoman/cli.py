@@ -119,6 +119,8 @@ def train(
     for name, given_too in (("run_dir", run_dir), ("device", device), ("init_from", init_from)):
         if given_too and any(change.startswith(f"{name}=") for change in changes):
             raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
+    if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
+        raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
     changes += [f"run_dir={json.dumps(str(run_dir), ensure_ascii=False)}"] if run_dir else []
     changes += [f"device={device}"] if device else []
     changes += [f"init_from={json.dumps(str(init_from), ensure_ascii=False)}"] if init_from else []
