@@ -289,7 +289,10 @@ def evaluate(
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     tokenize: Annotated[
-        str | None, typer.Option(help="BLEU's tokenizer: auto, 13a, intl, zh, char, none. [default: the recipe's]")
+        str | None,
+        typer.Option(
+            help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"
+        ),
     ] = None,
     min_context: Annotated[
         int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")

@@ -1,6 +1,9 @@
 """What commands share: options, text from standard input or a file, and text to standard output or a file."""
 
 import contextlib
+import gzip
+import io
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -67,9 +70,9 @@ def decoding_changes(beam_size: int | None, length_penalty: float | None, n_best
 def text_output(path: Path | None) -> Iterator[Any]:
     """A function that writes text: to stdout as UTF-8 with LF, or to a file that appears only when it is complete.
 
-    Where it does not get so far, what was written is kept beside it.
+    Where it does not get so far, what was written is kept beside it. A file called `.gz` is written as that.
     """
-    if path is None:
+    if path is None or _is_stdout(path):
         if sys.stdout is None:
             raise DragomanError("standard output is closed: name a file with -o")
         out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
@@ -93,17 +96,36 @@ def text_output(path: Path | None) -> Iterator[Any]:
         return
     path = path.resolve() if path.is_symlink() else path  # a link stays, and what it leads to is written
     partial = path.with_name(path.name + ".partial")
+    written = False
     try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
+        with contextlib.ExitStack() as opened:
+            raw: Any = opened.enter_context(partial.open("wb"))
             if path.exists():
                 shutil.copymode(path, partial)
-            yield file.write
+            if path.suffix == ".gz":  # without name and time: the same text is the same bytes
+                raw = opened.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+            file = opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
+
+            def write_file(text: str) -> None:
+                nonlocal written
+                written = True
+                file.write(text)
+
+            yield write_file
         partial.replace(path)
     except OSError as error:
         raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         if partial.exists():
-            if partial.stat().st_size:
+            if written:
                 say(f"what was written until then is kept in {partial}")
             else:
                 partial.unlink()
+
+
+def _is_stdout(path: Path) -> bool:
+    """Whether it is another name of what stdout leads to (`/dev/stdout`), which must not be replaced by a new file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):  # no such file yet; stdout closed, or no file at all
+        return False

@@ -150,6 +150,11 @@ def translate(
                 begin = list(itertools.islice(beginnings, len(chunk)))
                 if len(begin) < len(chunk):
                     raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
+                for number, text in enumerate(begin, start=bar.done + 1):
+                    try:
+                        translator.check_prefix(text)
+                    except DragomanError as error:
+                        raise DragomanError(f"{prefix}:{number}: {error}") from error
                 results = translator.n_best(chunk, begin)
             for src, found in zip(chunk, results, strict=True):
                 bar.advance()

@@ -8,7 +8,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ class Glossary:
     """
 
     targets: dict[str, str]
+    places: dict[str, str] = field(default_factory=dict, compare=False)
+    """Where a target was read first (`terms.tsv, line 3`)."""
 
     @classmethod
     def load(cls, path: Path) -> "Glossary":
@@ -51,6 +53,7 @@ class Glossary:
         Raises DragomanError, naming the line, for more than two columns, an empty term, or a term with two targets.
         """
         targets: dict[str, str] = {}
+        places: dict[str, str] = {}
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
@@ -66,9 +69,14 @@ class Glossary:
                 raise DragomanError(
                     f"{path}, line {number}: {term!r} is {targets[term]!r} further up and {target!r} here: choose one"
                 )
+            places.setdefault(target, f"{path}, line {number}")
         if not targets:
             raise DragomanError(f"{path}: no terms in it: a line is a term, a tab, its translation")
-        return cls(targets)
+        return cls(targets, places)
+
+    def place(self, target: str) -> str:
+        """How a complaint about it begins: `terms.tsv, line 3: `, or with nothing where it was not read from a file."""
+        return f"{self.places[target]}: " if target in self.places else ""
 
     def normalized(self, normalize: Callable[[str], str]) -> "Glossary":
         """The glossary of normalised texts.
@@ -77,13 +85,20 @@ class Glossary:
         are written.
         """
         targets: dict[str, str] = {}
+        places: dict[str, str] = {}
         for term, target in self.targets.items():
-            said = normalize(target)
+            said, named = normalize(target), f"{self.place(target)}term"
             if said != target and said != unicodedata.normalize("NFC", target):
-                raise DragomanError(f"term {target!r}: the run's `normalize` makes {said!r} of it: write that instead")
+                raise DragomanError(
+                    f"{named} {target!r}: the run's `normalize` makes {said!r} of it: write that instead"
+                )
             if targets.setdefault(normalize(term), said) != said:
-                raise DragomanError(f"term {term!r}: the same as another one after the run's `normalize`: choose one")
-        return Glossary(targets)
+                raise DragomanError(
+                    f"{named} {term!r}: the same as another one after the run's `normalize`: choose one"
+                )
+            if target in self.places:
+                places.setdefault(said, self.places[target])
+        return Glossary(targets, places)
 
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""

@@ -22,8 +22,10 @@ _owned: set[Path] = set()
 
 
 @contextmanager
-def locked(run_dir: Path) -> Iterator[None]:
+def locked(run_dir: Path, remedy: str = "choose another run_dir=...") -> Iterator[None]:
     """Own a run directory, which is made if it is not there, and goes again if nothing was put into it.
+
+    `remedy`: what to do where it cannot be written.
 
     The operating system holds the lock for as long as this process lives and not a moment longer, so that the lock of
     one that was killed is taken over without a question; the file only says who it was. Whoever owns it already may
@@ -35,13 +37,13 @@ def locked(run_dir: Path) -> Iterator[None]:
         return
     made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
     path = run_dir / LOCK
-    with writing(run_dir, "choose another run_dir=..."):
+    with writing(run_dir, remedy):
         run_dir.mkdir(parents=True, exist_ok=True)
         file = _own(path)
     with file:
         _owned.add(owned)
         try:
-            with writing(path, "choose another run_dir=..."):
+            with writing(path, remedy):
                 file.truncate(0)
                 json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}, file)
                 file.flush()

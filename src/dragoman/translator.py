@@ -110,7 +110,7 @@ class Translator:
             self._require_writable(self.glossary)
         if self.glossary and self.avoid:
             for term in self.glossary.targets.values():
-                self._require_free(f"term {term!r}", term)
+                self._require_free(f"{self.glossary.place(term)}term {term!r}", term)
         self.device = device or torch.device("cpu")
         self.languages = languages  # codes, from and to
         self.reranker: Reranker | None = None
@@ -385,9 +385,9 @@ class Translator:
 
     def _parts(self, sentence: str, prefix: str) -> list[Part]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
-        if not sentence.strip():
+        ids = self.tokenizers.src.encode(sentence) if sentence.strip() else []
+        if not ids:  # or of characters that the tokenizer takes for spaces
             return []
-        ids = self.tokenizers.src.encode(sentence)
         begin = self._beginning(prefix) if prefix.strip() else []
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, self._terms(sentence), begin)]
@@ -397,10 +397,16 @@ class Translator:
             text.replace(HELD, " ")
             for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
         ]
-        return [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+        parts = [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+        return [part for part in parts if part.ids]
+
+    def check_prefix(self, prefix: str) -> None:
+        """Raises DragomanError for a prefix that the tokenizer cannot write or that is to be avoided."""
+        if prefix.strip():
+            self._beginning(self.normalize(prefix))
 
     def _beginning(self, prefix: str) -> list[int]:
-        """Its tokens. Raises DragomanError for one that the tokenizer cannot write or that is to be avoided."""
+        """Its tokens. Raises DragomanError as `check_prefix` does."""
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
@@ -417,12 +423,13 @@ class Translator:
         """Raises DragomanError for terms that the tokenizer cannot write, whatever text they will stand in."""
         tokenizer = self.tokenizers.tgt
         written = {target: tokenizer.decode(tokenizer.encode(target)) for target in glossary.targets.values()}
-        wrong = [f"{target!r} (it would come out as {text!r})" for target, text in written.items() if text != target]
+        wrong = {target: text for target, text in written.items() if text != target}
         if wrong:
-            more = f" and {len(wrong) - 5:,} more" if len(wrong) > 5 else ""
+            named = [f"{target!r} (it would come out as {text!r})" for target, text in wrong.items()]
+            more = f" and {len(named) - 5:,} more" if len(named) > 5 else ""
             raise DragomanError(
-                f"term {', '.join(wrong[:5])}{more}: this model's vocabulary cannot write it: choose another term, or "
-                "train with it"
+                f"{glossary.place(next(iter(wrong)))}term {', '.join(named[:5])}{more}: this model's vocabulary cannot "
+                "write it: choose another term, or train with it"
             )
 
     def _terms(self, text: str) -> Terms:

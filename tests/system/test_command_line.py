@@ -233,6 +233,16 @@ def test_closed_streams_are_told(run: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_stdout_by_its_name_is_written_to_and_not_replaced(run: Path) -> None:
+    (run / "one.de").write_text("Das Kind schläft.\n", encoding="utf-8")
+    (run / "log.txt").write_text("earlier\n", encoding="utf-8")
+    line = f"{sys.executable} -m dragoman translate runs/mine -i one.de -o /dev/stdout >> log.txt"
+    subprocess.run(line, shell=True, cwd=run, stderr=subprocess.DEVNULL, check=True)
+    lines = (run / "log.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2
+    assert lines[0] == "earlier"
+
+
 def test_an_empty_file_is_translated_to_an_empty_file(run: Path) -> None:
     (run / "empty.txt").write_bytes(b"")
     succeed("translate", "runs/mine", "-i", "empty.txt", "-o", "empty.out", cwd=run)

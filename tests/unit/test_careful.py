@@ -345,6 +345,13 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     assert len(call("--precision", "bfloat16")) == 3
     with pytest.raises(DragomanError, match="float32 or bfloat16"):
         call("--precision", "int4")
+    begin.write_text("we\nHündchen\n\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=f"^{re.escape(str(begin))}:2: prefix 'Hündchen': "):
+        call("--prefix", str(begin))
+    terms = text.with_name("terms.tsv")
+    terms.write_text("# terms\ncat\tbird\ndog\tHündchen\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=f"^{re.escape(str(terms))}, line 3: term 'Hündchen' .*cannot write it"):
+        call("--glossary", str(terms))
     begin.write_text("we\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="fewer lines"):
         call("--prefix", str(begin))

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.cli_options import text_output
 from dragoman.errors import DragomanError
+from dragoman.text.lines import read_lines
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -39,6 +40,20 @@ def test_what_was_written_before_a_mistake_is_kept_beside_it(
     with pytest.raises(DragomanError, match="line 1"), text_output(tmp_path / "none.txt"):
         raise DragomanError("line 1")
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_file_called_gz_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt.gz"
+    with text_output(path) as write:
+        write("ä\n")
+    first = path.read_bytes()
+    assert list(read_lines(path)) == ["ä"]
+    with text_output(path) as write:
+        write("ä\n")
+    assert path.read_bytes() == first
+    with pytest.raises(DragomanError, match="line 1"), text_output(path):
+        raise DragomanError("line 1")
+    assert [found.name for found in tmp_path.iterdir()] == ["out.txt.gz"]
 
 
 def test_a_link_stays_one_and_a_file_keeps_its_permissions(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_lines_come_back(lines: list[str]) -> None:
         ("Hund\n".encode("utf-16-be"), r"text.de looks like UTF-16"),
         ("Hund\nHund\n".encode("utf-16-le"), r"text.de looks like UTF-16"),
         (b"ein\nein Hund\0 und\n", r"text.de:2: a NUL byte \(byte 9 of the line\)"),
+        (b"ein\na\0\n", r"text.de:2: a NUL byte \(byte 2 of the line\)"),
         (b"", r"text.de is empty"),
         (b"PK\x03\x04rest", r"text.de is a zip file"),
         (b"\xfd7zXZ\x00rest", r"text.de is a xz file"),
@@ -105,6 +106,15 @@ def test_what_is_no_utf8_text_is_refused(write: Write, content: bytes, complaint
     with pytest.raises(DragomanError, match=complaint) as caught:
         list(read_lines(write(content)))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(gzip.compress(b"Hund\n", mtime=0), "gzip data"), (b"PK\x03\x04rest", "a zip file"), (b"BZh9", "a bzip2 file")],
+)
+def test_a_stream_that_is_packed_is_refused(content: bytes, kind: str) -> None:
+    with pytest.raises(DragomanError, match=f"^standard input is {kind}: unpack it first"):
+        list(lines_in(io.BytesIO(content), "standard input"))
 
 
 def test_damaged_gzip_is_refused(write: Write) -> None:

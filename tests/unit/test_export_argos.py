@@ -124,7 +124,8 @@ def test_nothing_is_replaced_that_normalisation_leaves() -> None:
 
 def test_a_package_is_one_file_with_its_folder(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told: list[str] = []
-    export(run, "argos", tmp_path / "out", src=tmp_path / "lines", tell=told.append)
+    (tmp_path / "more").write_text("".join(line + "\n" for line in [*LINES[:5], "", "▁"]), encoding="utf-8")
+    export(run, "argos", tmp_path / "out", src=tmp_path / "more", tell=told.append)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["translate-en_de-1_0.argosmodel"]
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as package:
         names = {name.removeprefix("translate-en_de-1_0/") for name in package.namelist()}

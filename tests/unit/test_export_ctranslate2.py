@@ -162,7 +162,11 @@ def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., CTranslate
     lines = [*LINES, 'sagt "<s>" ▁ und \\ ü']
     tokenizers = train_tokenizers(side, lambda: iter(lines), lambda: iter(lines))
     translator = tiny(tokenizers=tokenizers)
-    assert_same(translator.n_best(lines), converted(translator).n_best(lines))
+    lines += ["▁", " ▁ ▁ "]  # spaces to SentencePiece: a blank line
+    found = translator.n_best(lines)
+    assert_same(found, converted(translator).n_best(lines))
+    if isinstance(side, SentencePieceConfig):
+        assert [best[0].text for best in found[-2:]] == ["", ""]
 
 
 def test_two_vocabularies(converted: Callable[..., CTranslate2Engine]) -> None:
@@ -398,7 +402,7 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "compared with decoding.no_repeat_ngram 0, decoding.sampling None" in said[0]
-    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram 3: .*without --engine ctranslate2"):
+    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine ctranslate2"):
         engine(run, "ctranslate2", Translator.load(run, device="cpu"))
     found = engine(run, "ctranslate2", Translator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
     assert isinstance(found, CTranslate2Engine)
@@ -514,6 +518,19 @@ def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch)
     )
     engine(run, "ctranslate2", Translator.load(run, device="cpu"))
     assert len(list((run / "engines").iterdir())) == 2
+
+
+def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    (run / "engines").write_text("in the way", encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"engines: cannot be written.*without --engine ctranslate2, or with it once"):
+        engine(run, "ctranslate2", translator)
+    (run / "engines").unlink()
+    engine(run, "ctranslate2", translator)
+    (model,) = (run / "engines").glob("*/model.bin")
+    model.unlink()
+    with pytest.raises(DragomanError, match=r"cannot load it: .*; delete .*engines/ctranslate2-\w+: it is made again"):
+        engine(run, "ctranslate2", translator)
 
 
 def test_an_engine_of_int8_weights_is_kept_beside_the_exact_one(run: Path) -> None:

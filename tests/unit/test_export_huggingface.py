@@ -241,7 +241,7 @@ def assert_same_translations(translator: Translator, folder: Path, sentences: li
             assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
 
 
-SENTENCES = ["", *SRC_LINES, "  the  cat ", " ".join(SRC_LINES), "a é 中 <s>"]
+SENTENCES = ["", "▁", *SRC_LINES, "  the  cat ", " ".join(SRC_LINES), "a é 中 <s>"]
 SENTENCES += [" ".join(line.split()[start:]) for line in SRC_LINES for start in (1, 2, 3)]
 # At alpha 1, what has learnt as little as these goes on to the longest length, where the two differ by design.
 SEARCHES: dict[str, dict[str, Any]] = {

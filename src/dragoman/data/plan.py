@@ -164,9 +164,7 @@ def _fill(src: IntArray, tgt: IntArray, cuts: IntArray) -> float:
     return real / padded
 
 
-def _refuse_too_long(
-    src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int, lines: IntArray | None
-) -> None:
+def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
     row = int(width.argmax())
     if (needed := int(width[row])) > batch_tokens:
         shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"

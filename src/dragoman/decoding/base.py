@@ -45,7 +45,7 @@ class DecodingConfig:
     second-best token is a better guess. Banning does not rescale: scores stay log probabilities of the model.
     """
 
-    beam_size: int = Field(default=5, ge=1)
+    beam_size: int = Field(default=5, ge=1, le=1000)
     length_penalty: LengthPenalty = AveragePenalty()
     max_length_ratio: float = Field(default=2.0, ge=0.0)
     max_length_extra: int = Field(default=20, ge=0)

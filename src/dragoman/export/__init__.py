@@ -119,13 +119,19 @@ def engine(
         raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
     kind = name if quantize is None else f"{name}-{quantize}"
     folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
-    if not folder.is_dir():
+    if made := not folder.is_dir():
         # Equality shows in a few sentences; what quantization costs in BLEU does not.
         sentences = SENTENCES_OF_ENGINE if quantize is None else SENTENCES
-        with locked(folder.parent):
+        elsewhere = f"translate without --engine {name}, or with it once where the run can be written"
+        with locked(folder.parent, elsewhere):
             say(f"{folder}: converting this checkpoint, once")
             export(run_dir, name, folder, quantize=quantize, which=which, sentences=sentences)
-    loaded: Translator = module.load(folder, translator)
+    try:
+        loaded: Translator = module.load(folder, translator)
+    except DragomanError as error:
+        if made:
+            raise
+        raise DragomanError(f"{error}; delete {folder}: it is made again when it is needed") from error
     return loaded
 
 

@@ -217,7 +217,7 @@ class ArgosEngine:
         return ["translated by argostranslate itself, but for its splitter: each line as one sentence"]
 
     def _translation(self, sentence: str) -> Translation:
-        if not sentence.strip():
+        if not sentence.strip() or not self.processor.encode(sentence):
             return Translation("", 0.0, 0.0)
         text = (self._by_argos or self._by_the_same_calls)(sentence)
         # Of the search itself, scores would be without the probability of the </s> that may not come first.

@@ -90,11 +90,10 @@ def check_decoding(decoding: DecodingConfig) -> None:
     """Raises DragomanError for a setting that CTranslate2 would not follow exactly."""
     default = DecodingConfig()
     for setting in fields(cast(Any, decoding)):
-        value = getattr(decoding, setting.name)
-        if setting.name not in FOLLOWED and value != getattr(default, setting.name):
+        if setting.name not in FOLLOWED and getattr(decoding, setting.name) != getattr(default, setting.name):
             raise DragomanError(
-                f"decoding.{setting.name} {value}: CTranslate2 does this in another way, and translations would "
-                f"differ: leave it at {getattr(default, setting.name)}, or translate without --engine ctranslate2"
+                f"decoding.{setting.name}: CTranslate2 does this in another way, and translations would differ: leave "
+                "it at its default, or translate without --engine ctranslate2"
             )
 
 

@@ -119,7 +119,7 @@ class Engine:
         return list(self.tokenizer(text, verbose=False)["input_ids"])
 
     def _parts(self, sentence: str) -> list[str]:
-        if not sentence.strip():
+        if not sentence.strip() or not self._count(sentence):
             return []
         if self._count(sentence) <= self.max_src_tokens:
             return [sentence]

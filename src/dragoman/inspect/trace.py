@@ -323,13 +323,13 @@ def trace_table(rows: Sequence[TraceRow]) -> str:
 
 
 def _short_names(rows: Sequence[TraceRow]) -> list[str]:
-    """Indented by the depth of the call, without the path of the nearest call around it that it lies in: of a module, or of
-    a method of one."""
+    """Indented by the depth of the call, without the path of the nearest call around it that it lies in."""
     names: list[str] = []
     around: list[str] = []
     for row in rows:
         del around[row.depth :]
         outer = next((path for path in reversed(around) if row.name.startswith(f"{path}.")), None)
         names.append("  " * row.depth + (row.name.removeprefix(f"{outer}.") if outer else row.name))
+        # What lies in a method lies in its module.
         around.append(row.name.rpartition(".")[0] if row.name.endswith("()") else row.name)
     return names

@@ -84,8 +84,8 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
             return
         if len(line) > MAX_LINE_BYTES:
             raise DragomanError(f"{name}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; is this a text file?")
-        if number == 1 and (line.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(line)):
-            _refuse_utf16(name)
+        if number == 1:
+            _refuse_other_kinds(line, name)
         yield line
 
 
@@ -144,9 +144,18 @@ def _decode(line: bytes, name: str, number: int) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def _refuse_other_kinds(start: bytes, name: str) -> None:
+    """What a stream is that is no text of ours, by its first bytes (`open_bytes` has unpacked what a file held)."""
+    for magic, kind in {_GZIP: "gzip data", **{magic: f"a {kind} file" for magic, kind in _ARCHIVES.items()}}.items():
+        if start.startswith(magic):
+            raise DragomanError(f"{name} is {kind}: unpack it first")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(start):
+        _refuse_utf16(name)
+
+
 def _is_utf16(line: bytes) -> bool:
-    """Whether so many bytes are zero as in a text of ASCII letters, two bytes to each."""
-    return line.count(b"\0") * 3 >= len(line)
+    """Whether as many bytes are zero as in a text of ASCII letters, two bytes to each. A few are a mistake instead."""
+    return line.count(b"\0") * 3 >= len(line) and line.count(b"\0") >= 4
 
 
 def _refuse_utf16(name: str) -> NoReturn:
