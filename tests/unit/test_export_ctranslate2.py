@@ -402,7 +402,7 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "compared with decoding.no_repeat_ngram 0, decoding.sampling None" in said[0]
-    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine ctranslate2"):
+    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine"):
         engine(run, "ctranslate2", Translator.load(run, device="cpu"))
     found = engine(run, "ctranslate2", Translator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
     assert isinstance(found, CTranslate2Engine)
@@ -523,7 +523,7 @@ def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path) -> None:
     translator = Translator.load(run, device="cpu")
     (run / "engines").write_text("in the way", encoding="utf-8")
-    with pytest.raises(DragomanError, match=r"engines: cannot be written.*without --engine ctranslate2, or with it once"):
+    with pytest.raises(DragomanError, match=r"engines: cannot be written.*without --engine ctranslate2, or with it"):
         engine(run, "ctranslate2", translator)
     (run / "engines").unlink()
     engine(run, "ctranslate2", translator)
