@@ -132,6 +132,19 @@ def test_saved_and_loaded_is_equal(build: Build, inputs: tuple[Tensor, ...], tmp
         assert torch.equal(other(*inputs), model(*inputs))
 
 
+def test_dropped_words_are_unknown_ones() -> None:
+    settings = CLASSIFIERS["text_classifier"](**SMALL, word_dropout=0.9)
+    model = settings.build(vocab_size=VOCAB, num_labels=LABELS, pad_id=0, unk_id=1)
+    read: list[Tensor] = []
+    model.embedding.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    ids, mask = torch.full((8, 50), 7), torch.ones(8, 50, dtype=torch.bool)
+    for training in (True, False):
+        model.train(training)(ids, mask)
+    assert set(read[0].flatten().tolist()) == {1, 7}
+    assert 0.8 < (read[0] == 1).float().mean() < 1
+    assert torch.equal(read[1], ids)
+
+
 @pytest.mark.parametrize("variant", VARIANTS["text_classifier"], ids=lambda variant: str(list(variant.values())))
 def test_padding_may_be_no_number(variant: dict[str, Any]) -> None:
     torch.manual_seed(1)

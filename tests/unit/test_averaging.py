@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dragoman import checkpoint
 from dragoman.errors import DragomanError
-from dragoman.training.averaging import EmaConfig, LastConfig, NoAveragingConfig, applied
+from dragoman.training.averaging import EmaConfig, LastConfig, NoAveragingConfig, applied, mean
 
 
 def model_of(values: list[float]) -> nn.Linear:
@@ -136,6 +136,14 @@ def test_last_leaves_out_checkpoints_of_later_steps(tmp_path: Path) -> None:
     average = averager.average(model, 3)  # the run went back to step 2 and has come to 3 again
     assert average is not None
     assert torch.equal(average["weight"], torch.full((1, 2), 3.0))  # of 1, 2 and the weights
+
+
+def test_what_is_small_beside_a_large_weight_counts_in_the_mean() -> None:
+    """In float32 each sum of 1 and 2^-24 is 1."""
+    values = [1.0, 2**-24, 2**-24, 2**-24]
+    expected = torch.tensor(sum(values) / 4)  # a Python number has float64
+    assert torch.equal(mean({"weight": torch.tensor(value)} for value in values)["weight"], expected)
+    assert expected > 0.25
 
 
 def test_none_keeps_no_average(tmp_path: Path) -> None:

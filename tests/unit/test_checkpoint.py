@@ -144,6 +144,15 @@ def test_a_manifest_cannot_name_files_elsewhere_or_of_other_kinds(tmp_path: Path
     assert f"{name!r} is no name of a checkpoint file" in refusal(path)
 
 
+def test_a_file_that_was_put_there_afterwards_is_refused_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path, 1)
+    (path / ".DS_Store").write_bytes(b"a file manager's")
+    checkpoint.verify(path)
+    planted = path / "averaged.safetensors"  # would be translated with
+    shutil.copy(path / "model.safetensors", planted)
+    assert refusal(path).startswith(f"{planted}: not in the manifest")
+
+
 def test_what_was_being_written_when_a_run_was_killed_is_ignored_and_cleared_away(tmp_path: Path) -> None:
     whole = write(tmp_path, 1, 1.0)
     shutil.copytree(whole, whole.with_name("step-00000002.tmp"))
@@ -197,7 +206,7 @@ def test_select_refuses_what_is_not_there(tmp_path: Path, which: str, message: s
         checkpoint.select(tmp_path / "absent", "best")
     flip(checkpoint.steps(tmp_path)[0] / "state.json")
     for name in ("best", "last", "1"):
-        with pytest.raises(DragomanError):
+        with pytest.raises(DragomanError, match=r"state\.json: size or SHA-256 differ"):
             checkpoint.select(tmp_path, name)
 
 

@@ -109,7 +109,7 @@ def test_loss_and_validation_are_the_definitions() -> None:
     assert found.score == found.metrics["accuracy"] == pytest.approx(100 * sum(right) / 15)
     nats = [-row.log_softmax(dim=-1)[number % 3].item() for number, row in enumerate(logits)]
     assert found.metrics["loss"] == pytest.approx(sum(nats) / 15, rel=1e-4)
-    assert [sample["ref"] for sample in found.samples] == ["x", "y"]
+    assert [(sample["src"], sample["ref"]) for sample in found.samples] == [("[4]", "x"), ("[5, 5, 5]", "y")]  # 0 and 7
     assert {sample["hyp"] for sample in found.samples} <= {"x", "y", "z"}
 
 

@@ -315,3 +315,38 @@ def test_long_lines_are_not_kept_whole(tmp_path: Path, good: list[tuple[str, str
     (tmp_path / "c.en").write_bytes((tmp_path / "c.en").read_bytes()[:-5] + b"\xff" * 100_000 + b"\n")
     for side in sides_of(source, ("a", "b"), Diagnosis("a", "b")):
         assert max(len(line.text) for line in side) == LONG_LINE
+
+
+# -- thresholds --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("in_test_set", "sentence", "near"),
+    [
+        # n words have n - 2 grams of three.
+        ("a b c d e f g h i j k l", "a b c d e f g h i", True),  # 7 of 10 grams
+        ("a b c d e f g h", "a b c d e f g x", True),  # 5 of 7
+        ("a b c d e f g", "a b c d e f x", False),  # 4 of 6
+        ("a b c d e f g h i j k l", "a b c d e f g h", False),  # 6 of 10
+        ("a b c d e f g h", "a b c d e f g", True),  # 5 of 6
+        ("a b c d e f g", "a b c d e f", False),  # 4 of 5, but too short
+        ("a b c d e f", "a b c d e f g", False),
+    ],
+)
+def test_a_sentence_is_nearly_another_from_seven_tenths_of_its_grams_on(
+    in_test_set: str, sentence: str, near: bool
+) -> None:
+    assert Leakage([in_test_set]).nearly(key(sentence)) == near
+
+
+def test_a_language_is_told_from_twenty_characters_on(tmp_path: Path, good: list[tuple[str, str]]) -> None:
+    short, long = "été à la mer du sud", "été à la mer du nord"
+    assert (len(short), len(long)) == (19, 20)
+    pairs = [(short, "a southern seaside summer"), (long, "a northern seaside summer"), *dict.fromkeys(good)]
+    examination = Examination(
+        written(tmp_path, pairs), "de", "", identify=lambda texts: ["fr" if "été" in text else "de" for text in texts]
+    )
+    assert found(examination.run())["wrong language"][1:] == (1, "c.de:2")
+    report = fix(examination, tmp_path / "out")
+    assert report.dropped == {"wrong language": 1}
+    assert f"2\twrong language\t{long}\t" in report.report.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig, bleu_tokenizer, evaluate, score
+from dragoman.evaluation import EvaluationConfig, bleu_tokenizer, evaluate, score, spread
 from dragoman.text.corpus import Pair
 
 HYPOTHESES = ["The cat sat on the mat.", "A man is riding a Horse, slowly.", "", "Two dogs play in the snow"]
@@ -110,6 +110,13 @@ def test_scores_become_plain_data() -> None:
     scores = score(HYPOTHESES, REFERENCES, EvaluationConfig())
     assert json.loads(json.dumps(scores.to_dict())) == scores.to_dict()
     assert scores.to_dict().keys() == {"bleu", "chrf", "ter", "exact_match", "signatures", "sentences"}
+
+
+@pytest.mark.parametrize(("count", "rows"), [(0, []), (2, [0, 2]), (3, [0, 1, 2]), (9, [0, 1, 2, 3])])
+def test_samples_are_spread_over_the_test_set(count: int, rows: list[int]) -> None:
+    pairs = [Pair(row + 1, f"src {row}", f"tgt {row}") for row in range(4)]
+    expected = [{"src": f"src {row}", "ref": f"tgt {row}", "hyp": HYPOTHESES[row]} for row in rows]
+    assert spread(pairs, HYPOTHESES, count) == expected
 
 
 def test_unequal_counts_are_refused_with_both() -> None:

@@ -83,6 +83,14 @@ def test_quantized_weights_may_lose_a_little() -> None:
     assert "tokens agree; at least 50% should" in str(better_by_far.complaint(exact=False))
 
 
+def test_another_search_is_judged_by_its_tokens() -> None:
+    right, wrong = ("a b c d e", -1.0), ("a b c d a", -1.2)
+    assert compared([right], [right]).complaint(exact=True, same_search=False) is None
+    assert "only 80.0% of tokens agree" in str(compared([right], [wrong]).complaint(exact=True, same_search=False))
+    rescored = compared([right], [(right[0], -1.2)])
+    assert "scores of equal translations" in str(rescored.complaint(exact=True, same_search=False))
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

@@ -46,6 +46,7 @@ def test_what_is_wrong_is_said(src: str, translation: str, warning: str) -> None
         ("https://x.org/a/b/c/d", "https://x.org/a/b/c/d"),
         ("Nein!", "No, that is not so."),
         ("very very very good", "sehr gut"),
+        ("Sehr gut", "very very very good"),
     ],
 )
 def test_no_alarm(src: str, translation: str) -> None:

@@ -84,7 +84,10 @@ def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, l
         optimizer.step()
 
 
-@pytest.mark.parametrize("settings", [{}, {"momentum": 0.8, "weight_decay": 0.3, "newton_schulz_steps": 3}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"momentum": 0.8, "weight_decay": 0.3, "newton_schulz_steps": 3, "others": AdamWConfig(eps=0.5)}],
+)
 def test_steps_equal_those_of_pytorchs_muon_and_adamw(settings: dict[str, Any]) -> None:
     """PyTorch's Muon computes in bfloat16: so does ours for once, by the autocast."""
     ours, theirs = two_layers(), two_layers()
@@ -99,7 +102,7 @@ def test_steps_equal_those_of_pytorchs_muon_and_adamw(settings: dict[str, Any]) 
         adjust_lr_fn="match_rms_adamw",
     )
     rest = [p for p in theirs.parameters() if not any(p is matrix for matrix in matrices)]
-    adamw = torch.optim.AdamW(rest, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0)
+    adamw = torch.optim.AdamW(rest, betas=(0.9, 0.98), eps=config.others.eps, weight_decay=0.0)
     for step in range(1, 6):
         for model in (ours, theirs):
             fill_gradients(model, step)
@@ -120,6 +123,17 @@ def test_the_first_step_is_as_large_as_one_of_adamw() -> None:
     for matrix, old in zip(hidden_matrices(model), before, strict=True):
         step = (matrix - old).square().mean().sqrt().item()
         assert step == pytest.approx(0.1 * 0.2, rel=0.2)  # singular values are near 1, not at it
+
+
+@pytest.mark.parametrize("eps", [1e-9, 1e-3])
+def test_adamws_eps_holds_back_tiny_gradients(eps: float) -> None:
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(layer.weight)
+    layer.weight.grad = torch.full((1, 1), 1e-9)
+    optimizer = AdamWConfig(eps=eps).build(layer)
+    set_rate(optimizer, 1.0)
+    optimizer.step()
+    assert layer.weight.item() == pytest.approx(-1e-9 / (1e-9 + eps), rel=1e-3)
 
 
 def test_lion_by_hand() -> None:

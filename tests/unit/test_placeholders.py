@@ -52,6 +52,8 @@ def test_spans(text: str, found: list[str]) -> None:
         ("the grass %s .", "das gras .", None, "das gras %s ."),
         ("Hi {name}, see {url}.", "Hallo, siehe.", None, "Hallo {name}, siehe {url}."),
         ("“{title}” is new", "„“ ist neu", None, "„{title}“ ist neu"),
+        ("Hello {name} my friend", "Hallo.", None, "Hallo {name}."),
+        ("a <b>red</b> car", "ein (rotes Auto)", [0, 0, 1, 2, 2], "ein (<b>rotes</b> Auto)"),
     ],
 )
 def test_they_go_back_where_their_neighbours_went(

@@ -60,6 +60,13 @@ def test_what_is_kept_and_why_the_rest_is_not(source, tmp_path):
         corpus.src(0)[0] = 1
 
 
+def test_the_limit_itself_is_kept_on_either_side(tmp_path):
+    eight, nine = "w1 " * 8, "w1 " * 9
+    corpus, report = run(write(tmp_path, [eight, "w1", nine, "w1"], ["w1", eight, "w1", nine]), tmp_path / "ids")
+    assert corpus.lines.tolist() == [1, 2]
+    assert report.dropped == {"longer than 8 tokens": 2}
+
+
 def test_text_is_normalised_before_it_is_tokenized(tmp_path):
     source = write(tmp_path, ["e\u0301"], ["x"])
     tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(["é"]), lambda: iter(["x"]))
@@ -127,7 +134,7 @@ def test_nothing_left_and_a_failing_reader_leave_no_trace(tmp_path):
 def test_an_error_leaves_the_older_store_as_it_was(source, tmp_path):
     before = contents(run(source, tmp_path / "ids")[0])
     write(tmp_path, ["w1", "w2"], ["w1"])
-    with pytest.raises(DragomanError):
+    with pytest.raises(DragomanError, match=r"src\.txt has 2 lines but .*tgt\.txt has 1"):
         run(source, tmp_path / "ids")
     assert contents(IdCorpus(tmp_path / "ids")) == before
     assert not (tmp_path / "ids.tmp").exists()

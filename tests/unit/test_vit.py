@@ -34,6 +34,18 @@ def test_order_of_patches_matters_only_through_positions() -> None:
         assert same == is_same
 
 
+def test_what_goes_into_the_encoder_is_normed_with_its_positions() -> None:
+    torch.manual_seed(1)
+    model = ViTConfig(image_size=8, d_model=16, num_heads=2, num_layers=1, embedding_norm=True).build(num_labels=3)
+    nn.init.normal_(model.positions.embedding.weight)
+    seen: list[torch.Tensor] = []
+    model.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    images = torch.rand(2, 1, 8, 8)
+    model.eval()(images)
+    expected = F.layer_norm(model.patches(images) + model.positions.embedding.weight, (16,))
+    torch.testing.assert_close(seen[0], expected)
+
+
 def test_there_are_as_many_learned_positions_as_patches() -> None:
     model = ViTConfig(image_size=12, patch_size=3, d_model=16, position={"type": "learned"}).build(num_labels=2)
     assert model.positions.embedding.weight.shape == (16, 16)
