@@ -10,6 +10,8 @@ from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.models import MODELS, Seq2SeqModel
 from dragoman.models.blocks import PositionConfig
+from dragoman.models.recurrent import AttentionalDecoder
+from dragoman.models.transformer import Transformer
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
 from dragoman.training.loss import token_loss
@@ -182,6 +184,11 @@ def test_attention_maps_see_what_may_be_seen(build: Any) -> None:
         maps = model.attention_maps(batch.src, batch.src_mask, batch.tgt_in)
     src_len, tgt_len = batch.src.size(1), batch.tgt_in.size(1)
     assert src_len != tgt_len
+    if isinstance(model, Transformer):
+        decoder = [f"decoder.{layer}.{kind}" for layer in (0, 1) for kind in ("self", "cross")]
+        assert list(maps) == ["encoder.0.self", "encoder.1.self", *decoder]
+    else:
+        assert list(maps) == (["decoder.cross"] if isinstance(model.decoder, AttentionalDecoder) else [])
     for name, weights in maps.items():
         side, *_, kind = name.split(".")
         hidden = ~batch.src_mask[:, None, None, :]

@@ -369,8 +369,12 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
         call("decoding.no_repeat_ngrams=3")
     with pytest.raises(DragomanError, match=r"decoding\.length_penalty\.alpha=2: an option says it, too"):
         call("--length-penalty", "0", "decoding.length_penalty.alpha=2")
-    for change in ("decoding=5", "decoding=", "decoding.which=last"):
-        with pytest.raises(DragomanError):
+    for change, message in (
+        ("decoding=5", r"decoding=5: .*only decoding\.SETTING=VALUE"),
+        ("decoding=", r"decoding=: .*only decoding\.SETTING=VALUE"),
+        ("decoding.which=last", "decoding settings: .*`which`"),
+    ):
+        with pytest.raises(DragomanError, match=message):
             call(change)
     with pytest.raises(DragomanError, match="not with --engine"):
         call("--engine", "ctranslate2", "--prefix", str(begin))

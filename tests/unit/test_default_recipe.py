@@ -175,7 +175,7 @@ def test_unequal_files_are_refused(tmp_path: Path) -> None:
     src, tgt = write(tmp_path, corpus(100))
     with Path(tgt).open("a", encoding="utf-8") as file:
         file.write("one more\n")
-    with pytest.raises(DragomanError):
+    with pytest.raises(DragomanError, match=r"all\.src has 100 lines but .*all\.tgt has 101"):
         default_recipe(src, tgt, str(tmp_path / "run"))
 
 

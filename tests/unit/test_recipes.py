@@ -176,8 +176,12 @@ def test_that_test_sees_what_is_renamed() -> None:
 
 def test_what_the_readme_names_is_there() -> None:
     assert len(SHOWN) > 30
-    for name in re.findall(r"recipes/[\w-]+\.yaml", README):
+    shown = re.findall(r"recipes/[\w-]+\.yaml", README)
+    assert shown
+    for name in shown:
         assert (ROOT / name).is_file(), name
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^make (\w[\w-]*)", README, flags=re.MULTILINE):
+    targets = re.findall(r"^make (\w[\w-]*)", README, flags=re.MULTILINE)
+    assert {"demo", "test"} <= set(targets)
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target

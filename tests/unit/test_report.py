@@ -175,13 +175,25 @@ def test_a_run_that_was_killed_early(tmp_path: Path, log: str) -> None:
     assert "not finished" in Page(write_report(tmp_path)).text
 
 
-@pytest.mark.parametrize("kind", ["start", "plan", "train", "valid", "test", "end"])
-def test_each_event_may_be_missing(tmp_path: Path, kind: str) -> None:
+TOLD_BY = {
+    "start": "x86_64 <fast>",
+    "plan": "7,577,600",
+    "train": "training loss 5.00 → 0.56",
+    "valid": "at 6 of 9 validations",
+    "test": "29.87",
+    "end": "ended : max_steps",
+}
+
+
+@pytest.mark.parametrize("kind", TOLD_BY)
+def test_each_event_may_be_missing_and_the_others_are_told(tmp_path: Path, kind: str) -> None:
     run_directory(tmp_path)
     path = tmp_path / "metrics.jsonl"
     lines = [line for line in path.read_text(encoding="utf-8").split("\n") if f'"event": "{kind}"' not in line]
     path.write_text("\n".join(lines) + '{"event": "te', encoding="utf-8")
-    Page(write_report(tmp_path))
+    text = Page(write_report(tmp_path)).text.replace("ended:", "ended :")
+    assert {event for event, told in TOLD_BY.items() if told in text} == TOLD_BY.keys() - {kind}
+    assert "Settings, versions, machine" in text
 
 
 def test_a_run_that_goes_on_after_its_end_is_not_finished(tmp_path: Path) -> None:
