@@ -19,7 +19,7 @@ from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
 from dragoman.text.corpus import FilesSource, MixSource, Pair, Source, files_of, read_pairs, unweighted
-from dragoman.text.languages import language_of
+from dragoman.text.languages import TELLING, language_of
 from dragoman.text.lines import open_bytes, raw_lines, show
 
 CHUNK = 5000
@@ -234,7 +234,7 @@ class Examination:
     def _identify(self, pairs: list[tuple[int, str, str]]) -> None:
         """The languages of some lines of a chunk."""
         assert self.identify is not None
-        chosen = [pair for pair in pairs if min(len(pair[1]), len(pair[2])) >= 20][:IDENTIFIED]
+        chosen = [pair for pair in pairs if min(len(pair[1]), len(pair[2])) >= TELLING][:IDENTIFIED]
         if not chosen:
             return
         numbers, *sides = zip(*chosen, strict=True)

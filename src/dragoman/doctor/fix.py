@@ -19,13 +19,11 @@ from dragoman.doctor.shifts import Shift
 from dragoman.doctor.text import mended, wrong_with
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
-from dragoman.text.languages import language_of
+from dragoman.text.languages import TELLING, language_of
 
 REPORT = "dropped.tsv"
 UNSURE = 5
 """Pairs on either side of a shift that are dropped: where exactly it begins is not known better."""
-TELLING = 20
-"""Characters from which on the language of a text can be told."""
 BEYOND_MENDING = ("not UTF-8", "NUL", "private use character", "replacement character", "very long line")
 
 

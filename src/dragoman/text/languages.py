@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+TELLING = 20
+"""Characters from which on the language of a text can be told."""
+
 
 def language_of(code: str) -> str:
     """The language of a code, without region or script.
