@@ -5,6 +5,7 @@ import re
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -17,9 +18,10 @@ from dragoman import careful as careful_module
 from dragoman.alignment import align, owners
 from dragoman.careful import CarefulTranslator
 from dragoman.cli import app
-from dragoman.decoding.search import DecodingConfig
+from dragoman.decoding.search import DecodingConfig, Hypothesis
 from dragoman.errors import DragomanError
 from dragoman.glossary import Glossary, _tells_words
+from dragoman.mbr import expected_utility
 from dragoman.models import TransformerConfig
 from dragoman.placeholders import Word, survive, words
 from dragoman.text.normalize import NORMALIZERS
@@ -117,6 +119,7 @@ def test_a_glossary_file(tmp_path: Path) -> None:
         (["AI", "iphone"], "我用AI翻译、iPhoneを買う、AIX", ["AI", "iphone"]),
         (["कि", "cafe"], "किताब cafe\u0301 café", []),
         (["狗"], "一只狗在跑", ["狗"]),
+        (["red", "red hound"], "a red hound", ["red hound"]),
         (["hund", "name"], "https://x.org/hund {name} <b name=1> hund", ["hund"]),
         (["c++", "a.b", "(x)"], "C++ a.b axb (x)", ["c++", "a.b", "(x)"]),
         ([], "anything", []),
@@ -243,21 +246,42 @@ def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeyp
     assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
 
 
-def test_minimum_bayes_risk_takes_what_the_samples_agree_on(run: Path) -> None:  # noqa: F811
-    from dragoman.mbr import expected_utility
+@pytest.mark.parametrize(
+    "settings",
+    [{"sampling": {"samples": 12}, "mbr": "chrf", "n_best": 3}, {"mbr": "bleu", "n_best": 3}],
+    ids=["drawn", "beam"],
+)
+def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
+    run: Path,  # noqa: F811
+    settings: dict[str, Any],
+) -> None:
+    translator = Translator.load(run, device="cpu", **settings)
+    results = translator.n_best(LINES)
+    assert max(map(len, results)) > 1
+    # The same samples, by the same seed.
+    every = translator.with_decoding(mbr="none", n_best=translator.decoding.num_candidates)
+    for line, found in zip(LINES, results, strict=True):
+        (hypotheses,) = every._hypotheses(every._parts(line, ""))
+        texts = [translator.tokenizers.tgt.decode(item.ids) for item in hypotheses]
+        utility = expected_utility(texts, translator.decoding.mbr)
+        assert [item.score for item in found] == sorted(utility.values(), reverse=True)[:3]
+        assert [item.score for item in found] == [utility[item.text] for item in found]
 
-    translator = Translator.load(run, device="cpu", sampling={"samples": 12}, mbr="chrf", n_best=3)
-    every = translator.with_decoding(mbr="none", n_best=12)
-    drawn = every.model  # the same samples, by the same seed
-    assert drawn is translator.model
-    for line in LINES:
-        found = translator.n_best([line])[0]
-        assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
-        assert {item.text for item in found} <= {item.text for item in every.n_best([line])[0]}
-        assert found[0].score <= 100
-    assert expected_utility(["a", "a"], "chrf") == {"a": 100.0}
-    beam = Translator.load(run, device="cpu", mbr="bleu")
-    assert beam.n_best(LINES) == [beam.n_best([line])[0] for line in LINES]
+
+@pytest.mark.parametrize(
+    ("texts", "join", "tokenize"),
+    [(["a b", "c d", "c d"], " ", "13a"), (["他在家", "我们在家", "我们在家", "我们"], "", "char")],
+    ids=["words", "characters"],
+)
+def test_what_was_found_several_times_counts_several_times(texts: list[str], join: str, tokenize: str) -> None:
+    tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(texts), lambda: iter(texts))
+    decoding = DecodingConfig(beam_size=9, n_best=9, mbr="bleu")
+    translator = Translator(torch.nn.Identity(), tokenizers, decoding=decoding, join=join)  # type: ignore[arg-type]
+    found = translator.ranked([Hypothesis(tokenizers.tgt.encode(text), 0.0, 0.0) for text in texts])
+    expected = expected_utility(texts, "bleu", tokenize)
+    assert {item.text: item.score for item in found} == expected
+    assert found[0].text == texts[1]
+    assert expected != expected_utility(list(expected), "bleu", tokenize)
 
 
 @pytest.mark.parametrize(

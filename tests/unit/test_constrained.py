@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.test_search import EOS, PENALTIES, TableModel, contains, enumerated, random_model, sources
+from tests.unit.test_search import EOS, PENALTIES, UNK, TableModel, contains, enumerated, random_model, sources
 
 from dragoman.decoding import constrained
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.constrained import Candidate, Progress, Terms, allocated
+from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.rules import Ban
 from dragoman.decoding.search import Hypothesis, search
 from dragoman.errors import DragomanError
@@ -48,6 +49,37 @@ def test_a_wide_beam_finds_the_best_of_all_that_hold_the_terms(penalty: Any, n_b
         expected = [item for item in every if holds(item.ids, TERMS[sentence])][:n_best]
         assert [item.ids for item in found] == [item.ids for item in expected]
         assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-5)
+
+
+def test_none_ends_before_the_least_length() -> None:
+    model = random_model(11, vocab=7, sentences=len(TERMS))
+    config = DecodingConfig(beam_size=600, n_best=5, length_penalty=NoPenalty(), min_length=3)
+    for sentence, found in enumerate(run(model, TERMS, config, longest=5)):
+        every = enumerated(model, sentence, [4, 5, 6], NoPenalty(), longest=5)
+        expected = [item.ids for item in every if len(item.ids) >= 3 and holds(item.ids, TERMS[sentence])]
+        assert [item.ids for item in found] == expected[:5]
+
+
+def test_an_unknown_word_is_written_where_a_term_holds_it_and_nowhere_else() -> None:
+    model = random_model(12, vocab=6, sentences=2)
+    terms: list[Terms] = [((UNK,),), ((4, UNK),)]
+    config = DecodingConfig(beam_size=600, n_best=5, length_penalty=NoPenalty())
+    for sentence, found in enumerate(run(model, terms, config, longest=4)):
+        every = enumerated(model, sentence, [UNK, 4, 5], NoPenalty(), longest=4)
+        expected = [item.ids for item in every if item.ids.count(UNK) == 1 and holds(item.ids, terms[sentence])]
+        assert [item.ids for item in found] == expected[:5]
+
+
+def test_a_hypothesis_ends_where_that_is_one_of_the_best_continuations() -> None:
+    """Beam 1: after the term, to go on is better than to end, though no translation that goes on is."""
+    probabilities = torch.full((1, 4000, 6), 0.02)
+    probabilities[0, 0, 4] = 0.9
+    probabilities[0, 5, [EOS, 5]] = torch.tensor([0.4, 0.52])  # after 4
+    probabilities[0, 36, [EOS, 4]] = torch.tensor([0.6, 0.34])  # after 4 5
+    model, config = TableModel(probabilities.log()), DecodingConfig(beam_size=1, length_penalty=NoPenalty())
+    assert run(model, [((4,),)], config, longest=6)[0][0].ids == [4, 5]
+    two = DecodingConfig(beam_size=2, length_penalty=NoPenalty())
+    assert run(model, [((4,),)], two, longest=6)[0][0].ids == [4]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from dragoman import noisy_channel
 from dragoman.careful import CarefulTranslator
 from dragoman.cli import app
 from dragoman.decoding.search import DecodingConfig
@@ -36,10 +37,14 @@ def translator(tokenizers: TokenizerPair, seed: int, **settings: Any) -> Transla
     return Translator(model, tokenizers, decoding=decoding, **settings)
 
 
-def test_the_best_of_the_beam_by_both_models(tokenizers: TokenizerPair) -> None:
+@pytest.mark.parametrize("at_once", [2, 256])
+def test_the_best_of_the_beam_by_both_models(
+    tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
     """Scores are the sum of the forward score and the weighted log probability of a source token, whatever else is
     translated beside it; the run's own ranking is changed by it, and an order of n best is one of the beam's."""
     forward, back = translator(tokenizers, 1), translator(tokenizers, 2)
+    monkeypatch.setattr(noisy_channel, "SOURCES_AT_ONCE", at_once)
     weight, changed = 2.0, 0
     found = forward.with_decoding(n_best=2).reranked_by(Channel(back, weight)).n_best(SENTENCES)
     for src, [best, *others], beam in zip(

@@ -1,5 +1,6 @@
 """Translations that are drawn."""
 
+import dataclasses
 import math
 from collections import Counter
 
@@ -56,6 +57,16 @@ def test_temperature_0_and_top_1_are_greedy() -> None:
         for found, expected in zip(run(model, [0, 1, 2], config, longest=9), greedy, strict=True):
             assert [item.ids for item in found] == [expected[0].ids] * 2
             assert found[0].log_prob == pytest.approx(expected[0].log_prob, abs=1e-5)
+
+
+def test_rules_change_what_is_drawn_and_no_probability() -> None:
+    model, config = random_model(8, vocab=7), dataclasses.replace(drawn(20), repetition_penalty=2.0)
+    found = run(model, [1], config, longest=6)[0]
+    assert any(len(set(item.ids)) < len(item.ids) for item in found)
+    assert found != run(model, [1], drawn(20), longest=6)[0]
+    for item in found:
+        ids = item.ids if item.cut else [*item.ids, EOS]
+        assert item.log_prob == pytest.approx(model.log_prob(1, ids), abs=1e-4)
 
 
 def test_marks_are_not_drawn_and_no_more_than_the_longest_length() -> None:

@@ -279,7 +279,9 @@ def test_lengths() -> None:
     config = DecodingConfig(max_length_ratio=1.5, max_length_extra=2)
     mask = torch.tensor([[True, True, True], [True, False, False]])
     assert default_max_lengths(mask, config).tolist() == [6, 3]
-    assert default_max_lengths(mask, DecodingConfig(max_length_ratio=0.0, max_length_extra=0)).tolist() == [1, 1]
+    none = DecodingConfig(max_length_ratio=0.0, max_length_extra=0)
+    assert default_max_lengths(mask, none).tolist() == [1, 1]
+    assert default_max_lengths(mask, dataclasses.replace(none, min_length=5)).tolist() == [6, 6]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -372,8 +374,9 @@ def test_no_search_goes_beyond_the_positions_that_a_model_has() -> None:
     src = torch.full((2, 6), 5)
     for beam_size in (1, 3):
         endless = DecodingConfig(beam_size=beam_size, min_length=30)
-        found = search(model, src, src > 0, endless)
-        assert [len(hypotheses[0].ids) for hypotheses in found] == [12, 12]
+        for terms in (None, [((5,),), ((6, 7),)]):
+            found = search(model, src, src > 0, endless, terms=terms)
+            assert [len(hypotheses[0].ids) for hypotheses in found] == [12, 12]
 
 
 def contains(ids: list[int], sequence: tuple[int, ...]) -> bool:

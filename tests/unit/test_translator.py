@@ -69,15 +69,21 @@ def test_a_line_longer_than_the_model_knows_is_cut_and_joined(run: Path) -> None
     parts = split_long(" ".join(LINES), lambda text: len(translator.tokenizers.src.encode(text)), 12)
     assert len(parts) > 1
     assert translator.translate([" ".join(LINES)])[0] == " ".join(translator.translate(parts))
+    # A prefix is where the first part's translation begins.
+    [joined] = translator.n_best([" ".join(LINES)], ["we see"])[0]
+    alone = [found[0] for found in translator.n_best(parts, ["we see", *[""] * (len(parts) - 1)])]
+    assert joined.text == " ".join(item.text for item in alone)
+    assert joined.log_prob == pytest.approx(sum(item.log_prob for item in alone))
+    assert joined.score == pytest.approx(sum(item.score for item in alone) / len(parts))
     assert len(split_long("cat " * 500, lambda text: len(text.split()), 12)) == 42
 
 
 def test_settings_can_be_changed_when_loading(run: Path) -> None:
     translator = Translator.load(run, device="cpu", beam_size=3, n_best=2)
     assert translator.decoding == dataclasses.replace(DecodingConfig(), beam_size=3, n_best=2)
-    found = translator.n_best(LINES[:1])[0]
-    assert len(found) <= 2
-    assert found[0].score >= found[-1].score
+    found = translator.n_best(LINES[1:2])[0]
+    assert len(found) == 2
+    assert found[0].score >= found[1].score
     with pytest.raises(DragomanError, match="beam_size"):
         Translator.load(run, beam_sise=3)
 
