@@ -43,6 +43,12 @@ def test_a_label_that_is_never_said_has_no_precision() -> None:
     assert scores.macro_f1 == pytest.approx((200 / 3) / 2)
 
 
+def test_a_label_that_is_said_without_cause_counts_as_0() -> None:
+    scores = score_labels(["cat", "ant"], ["ant", "ant"], LABELS)
+    assert scores.per_label["cat"].recall == scores.per_label["cat"].f1 == 0
+    assert scores.macro_f1 == pytest.approx((200 / 3) / 2)
+
+
 def test_notes_show_the_confusion() -> None:
     notes = score_labels(["ant", "bee", "bee"], ["ant", "ant", "bee"], LABELS[:2]).notes()
     assert notes[0].split() == ["label", "precision", "recall", "F1", "|", "said", "to", "be:", "ant", "bee"]

@@ -233,6 +233,29 @@ def test_what_mending_brings_to_light_is_dropped_too(tmp_path: Path, good: list[
     assert again.verdict == "clean"
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_pair_is_dropped_where_one_side_is_in_the_test_set(
+    tmp_path: Path, good: list[tuple[str, str]], side: int
+) -> None:
+    said = ("Der Zebrahund gähnt.", "The zebra dog yawns.")
+    walks = (
+        "Ein Mann in einem roten Hemd geht über die breite Straße.",
+        "A man in a red shirt walks across the wide street.",
+    )
+    nearly = (walks[0].replace("Straße", "Allee"), walks[1].replace("street", "road"))
+    sides = [["Sonst nichts."], ["Nothing else."]]
+    sides[side] += [said[side], walks[side]]
+    rest = list(dict.fromkeys(good))
+    corpus = written(tmp_path, [*rest[:7], said, nearly, *rest[7:]])
+    examination = Examination(corpus, "de", "en", [HeldOut("news", *sides)])
+    leaks = {kind: place for kind, (_, *place) in found(examination.run()).items() if "test set" in kind}
+    assert leaks == {"in the test set": [1, "c.de:8"], "nearly in the test set": [1, "c.de:9"]}
+    report = fix(examination, tmp_path / "out")
+    assert report.dropped == {"in the test set": 1, "nearly in the test set": 1}
+    for path, lines in zip((report.src, report.tgt), zip(*rest, strict=True), strict=True):
+        assert path.read_text(encoding="utf-8").splitlines() == list(lines)
+
+
 def _repeated(pairs: list[tuple[str, str]]) -> int:
     return len(pairs) - len(set(pairs))
 

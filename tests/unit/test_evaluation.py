@@ -51,9 +51,13 @@ def test_chinese_is_scored_by_the_character() -> None:
 
 @pytest.mark.parametrize(
     ("language", "tokenizer"),
-    [("zh", "zh"), ("zh-Hans", "zh"), ("cmn", "zh"), ("yue", "zh"), ("en", "13a"), ("de", "13a"), ("", "13a")],
+    [
+        *[(language, "zh") for language in ("zh", "zh-Hans", "cmn", "yue")],
+        *[(language, "char") for language in ("ja", "th", "lo", "km", "my")],
+        *[(language, "13a") for language in ("en", "de", "ko", "")],
+    ],
 )
-def test_auto_is_zh_for_chinese_and_13a_for_others(language: str, tokenizer: str) -> None:
+def test_auto_is_by_the_character_where_there_are_no_spaces_and_13a_elsewhere(language: str, tokenizer: str) -> None:
     assert bleu_tokenizer("auto", language) == tokenizer
 
 
@@ -131,12 +135,14 @@ def test_nothing_to_score_is_refused() -> None:
 
 def test_one_letter_in_two_spellings_is_no_difference() -> None:
     composed, decomposed = "Ein Mädchen läuft über die Straße.", "Ein Ma\u0308dchen la\u0308uft u\u0308ber die Straße."
-    scores = score([composed], [decomposed], EvaluationConfig(), "de")
-    assert (scores.bleu, scores.exact_match) == (pytest.approx(100.0), 100.0)
+    for said, reference in ((composed, decomposed), (decomposed, composed)):
+        scores = score([said], [reference], EvaluationConfig(), "de")
+        assert (scores.bleu, scores.exact_match) == (pytest.approx(100.0), 100.0)
 
 
-def test_ter_of_text_without_spaces_counts_characters() -> None:
-    scores = score(["我爱你的狗和猫。"], ["我爱你的狗和鸟。"], EvaluationConfig(), "zh_CN")
+@pytest.mark.parametrize("language", ["zh_CN", "ja"])
+def test_ter_of_text_without_spaces_counts_characters(language: str) -> None:
+    scores = score(["我爱你的狗和猫。"], ["我爱你的狗和鸟。"], EvaluationConfig(), language)
     assert scores.ter == pytest.approx(12.5)  # one of eight
     assert "asian:yes" in scores.signatures["ter"]
 

@@ -117,7 +117,7 @@ def test_all_but_plateau_go_by_the_step_alone(settings: Any) -> None:
     assert schedule.state_dict() == {}
 
 
-SCORES = [1.0, 2.0, 2.0, 1.5, 2.5, 2.4, 2.3, 2.2, 2.1, 2.0, 1.9, 3.0]
+SCORES = [1.0, 0.5, 2.0, 2.0, 1.5, 2.5, 2.4, 2.3, 2.2, 2.1, 2.0, 1.9, 3.0]
 
 
 def plateau_rates(schedule: Schedule, scores: list[float], best: float = -math.inf) -> list[float]:
@@ -130,7 +130,7 @@ def plateau_rates(schedule: Schedule, scores: list[float], best: float = -math.i
 
 
 def test_plateau_reduces_after_so_many_validations_without_a_better_score() -> None:
-    by_hand = [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625]
+    by_hand = [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625]
     schedule = PlateauConfig(lr=1.0, warmup_steps=0, factor=0.5, patience=2).build(100, 512)
     assert plateau_rates(schedule, SCORES) == by_hand
 
