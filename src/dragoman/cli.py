@@ -25,6 +25,7 @@ from dragoman.cli_options import (
     Precision,
     Recipe,
     Run,
+    RunDir,
     SearchChanges,
     Which,
     decoding_changes,
@@ -89,7 +90,7 @@ def train(
     tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
     valid_src: Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")] = None,
     valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
-    run_dir: Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")] = None,
+    run_dir: RunDir = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     budget: Annotated[
         str | None, typer.Option(help="Take so long (30min, 2h, 90s): the number of steps is chosen for it.")
@@ -116,14 +117,9 @@ def train(
     changes = list(overrides or [])
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
-    for name, given_too in (("run_dir", run_dir), ("device", device), ("init_from", init_from)):
-        if given_too and any(change.startswith(f"{name}=") for change in changes):
-            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
     if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
         raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
-    changes += [f"run_dir={json.dumps(str(run_dir), ensure_ascii=False)}"] if run_dir else []
-    changes += [f"device={device}"] if device else []
-    changes += [f"init_from={json.dumps(str(init_from), ensure_ascii=False)}"] if init_from else []
+    changes = _with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
     seconds = None if budget is None else seconds_of(budget)
     if recipe is not None:
         if src or tgt or valid_src or valid_tgt:
@@ -152,6 +148,15 @@ def train(
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     say(f"run {result.run_dir}, report {result.report}")
     say(result.next_command)
+
+
+def _with_options(changes: list[str], **options: Path | str | None) -> list[str]:
+    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    given = {name: str(value) for name, value in options.items() if value}
+    for name in given:
+        if any(change.startswith(f"{name}=") for change in changes):
+            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
+    return changes + [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
 
 
 def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
@@ -362,11 +367,11 @@ def average(
 
 
 @app.command()
-def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
+def prepare(recipe: Recipe, overrides: Overrides = None, run_dir: RunDir = None) -> None:
     """Learn the tokenizer and store the corpus as ids, ahead of training."""
     from dragoman import recipe as recipes
 
-    for line in recipes.prepare(recipes.load(recipe, overrides)):
+    for line in recipes.prepare(recipes.load(recipe, _with_options(overrides or [], run_dir=run_dir))):
         say(line)
 
 

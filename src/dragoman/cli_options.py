@@ -16,6 +16,7 @@ from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
+RunDir = Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")]
 Recipe = Annotated[Path, typer.Argument(help="Recipe (YAML).", show_default=False)]
 Overrides = Annotated[
     list[str] | None, typer.Argument(help="Changes to the recipe: key.subkey=value ...", show_default=False)

@@ -1101,13 +1101,13 @@ MIXTURES = [
         "a file of weights with a line too few",
         lambda: weighted(["1"] * (PAIRS - 1)),
         "refused",
-        "weights has fewer lines than there are pairs",
+        "weights has fewer lines than there are pairs: give each pair one number",
     ),
     Case(
         "a file of weights with a line too many",
         lambda: weighted(["1"] * (PAIRS + 1)),
         "refused",
-        "weights has more lines than there are pairs",
+        "weights has more lines than there are pairs: give each pair one number",
     ),
     Case(
         "a negative weight",

@@ -300,7 +300,7 @@ def test_the_doctor_examines_all_of_a_recipe(run: Path) -> None:
 
 def test_prepare_then_reuse(run: Path) -> None:
     assert "stored in" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
-    assert "used what was stored" in succeed("prepare", "mine.yaml", "run_dir=runs/ahead", cwd=run).stderr
+    assert "used what was stored" in succeed("prepare", "mine.yaml", "--run", "runs/ahead", cwd=run).stderr
 
 
 @pytest.mark.parametrize(

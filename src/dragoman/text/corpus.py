@@ -257,7 +257,8 @@ def _weighted(pairs: Iterator[Pair], weights: Iterator[float], name: str) -> Ite
     total, given = 0.0, 0
     for pair, weight in itertools.zip_longest(pairs, weights):
         if pair is None or weight is None:
-            raise DragomanError(f"{name} has {'more' if pair is None else 'fewer'} lines than there are pairs")
+            than = "more" if pair is None else "fewer"
+            raise DragomanError(f"{name} has {than} lines than there are pairs: give each pair one number")
         total += weight
         while given < math.floor(total + 1e-9):
             given += 1
