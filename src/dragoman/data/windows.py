@@ -47,7 +47,8 @@ def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int =
     """
     rows = torch.from_numpy(ids[starts[:, None] + np.arange(block_len + 1)].astype(np.int64))  # (batch, block_len + 1)
     mask = np.arange(block_len) >= np.broadcast_to(first, len(starts))[:, None]
-    return Windows(rows[:, :-1], rows[:, 1:], torch.from_numpy(mask), int(mask.sum()))
+    # Not views of the same rows: what has gaps goes to a GPU by way of a copy, for which everything waits.
+    return Windows(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), torch.from_numpy(mask), int(mask.sum()))
 
 
 class WindowPlan:

@@ -127,6 +127,17 @@ def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[
     return banned
 
 
+def ban(log_probs: Float[Tensor, "rows vocab"], ids: list[int]) -> None:
+    """Column by column: a list as an index becomes a tensor, for whose way to a GPU everything would wait."""
+    for column in ids:
+        log_probs[:, column] = -math.inf
+
+
+def rows_at_once(logits: Float[Tensor, "rows vocab"]) -> int:
+    """How many rows to look at together: on a GPU all."""
+    return ROWS_AT_ONCE if logits.device.type == "cpu" else logits.size(0)
+
+
 def best_tokens(
     logits: Float[Tensor, "rows vocab"],
     k: int,
@@ -139,17 +150,17 @@ def best_tokens(
 
     Of tokens with the same probability the smaller id is first (unless more than TIES + 1 of them are as probable as
     the last: then `topk` has chosen among them). Columns that banned tokens leave empty have -inf.
-    Without `rules` it looks at a few rows at a time: numbers that are read while they are still in the processor's
-    cache, in memory that need not be asked for anew (docs/log.md).
+    Without `rules` a CPU looks at a few rows at a time: numbers that are read while they are still in its cache, in
+    memory that need not be asked for anew (docs/log.md).
     """
-    if not rules and logits.size(0) > ROWS_AT_ONCE:
-        parts = [best_tokens(part, k, banned) for part in logits.split(ROWS_AT_ONCE)]
+    if not rules and logits.size(0) > rows_at_once(logits):
+        parts = [best_tokens(part, k, banned) for part in logits.split(rows_at_once(logits))]
         return torch.cat([log_probs for log_probs, _ in parts]), torch.cat([ids for _, ids in parts])
     log_probs = logits.float().log_softmax(dim=-1)
     for rule in rules:
         assert prefixes is not None
         rule(Step(log_probs, prefixes, sentences, logits))
-    log_probs[:, banned] = -math.inf
+    ban(log_probs, banned)
     top, ids = top_columns(log_probs, min(k + TIES, logits.size(1)))
     ids, order = ids.sort(dim=1)
     top, order = top.gather(1, order).sort(dim=1, descending=True, stable=True)

@@ -13,15 +13,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
-    ROWS_AT_ONCE,
     DecodingConfig,
     Hypothesis,
     SampledConfig,
     Slots,
     Specials,
+    ban,
     banned_ids,
     check_finite,
     divisors,
+    rows_at_once,
 )
 from dragoman.decoding.draw import draw, filtered, numbers
 from dragoman.decoding.rules import Rule, Step
@@ -68,12 +69,12 @@ def sample_search(
         allowed = own.clone()
         for rule in rules:
             rule(Step(allowed, tokens.flatten(0, 1), slots.of_rows(), logits))
-        allowed[:, banned_ids(config, specials, length)] = -math.inf
+        ban(allowed, banned_ids(config, specials, length))
         for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
             check_finite(float(allowed[row].amax()), slots.of_rows()[row])
-        # A few rows at a time, as in `best_tokens`.
+        at_once = rows_at_once(logits)  # as in `best_tokens`
         parts = zip(
-            allowed.to(exact).split(ROWS_AT_ONCE), where[:, :, length - 1].flatten().split(ROWS_AT_ONCE), strict=True
+            allowed.to(exact).split(at_once), where[:, :, length - 1].flatten().split(at_once), strict=True
         )
         ids = torch.cat([draw(filtered(part, config.sampling), at) for part, at in parts]).to(device)
         goes_on = lengths == 0

@@ -5,6 +5,7 @@ Search, scoring, training and export call `encode`, `decode`, `start`, `step` (o
 says so for every family.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -33,11 +34,11 @@ def kept_sentences(
     Rows of one sentence stand together, equally many for each, and share one memory. Where the new groups are unequal,
     each row gets a memory of its own.
     """
-    sentence_of = rows // (num_rows // num_sentences)
-    kept, counts = torch.unique_consecutive(sentence_of, return_counts=True)
-    if not bool((counts == counts[0]).all()):
-        kept = sentence_of
-    return None if torch.equal(kept, torch.arange(num_sentences, device=kept.device)) else kept
+    sentence_of = (rows // (num_rows // num_sentences)).tolist()  # the only time that a step waits here for a GPU
+    groups = [(sentence, len(list(group))) for sentence, group in itertools.groupby(sentence_of)]
+    equal = len({size for _, size in groups}) == 1
+    kept = [sentence for sentence, _ in groups] if equal else sentence_of
+    return None if kept == list(range(num_sentences)) else torch.tensor(kept, device=rows.device)
 
 
 class Seq2SeqModel(nn.Module, ABC):

@@ -30,8 +30,7 @@ def textbook_attention(
 
     Where there are fewer heads of keys than of queries, each serves as many neighbouring queries' heads.
     """
-    if key.size(1) != query.size(1):
-        key, value = (heads.repeat_interleave(query.size(1) // key.size(1), dim=1) for heads in (key, value))
+    key, value = _for_each(query, key), _for_each(query, value)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (batch, num_heads, query_len, key_len)
     if bias is not None:
         scores = scores + bias
@@ -52,8 +51,18 @@ def fused_attention(
     """The same in one kernel that never holds the weights."""
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    grouped = key.size(1) != query.size(1)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate, enable_gqa=grouped)
+    # PyTorch's own way with fewer heads of keys (`enable_gqa`) has, under a mask, no kernel on a GPU but one that holds
+    # the weights.
+    key, value = _for_each(query, key), _for_each(query, value)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+
+
+def _for_each(
+    query: Float[Tensor, "batch num_heads query_len d_head"], heads: Float[Tensor, "batch num_kv_heads key_len d_head"]
+) -> Float[Tensor, "batch num_heads key_len d_head"]:
+    """Heads of keys or values, one for each of the queries'."""
+    groups = query.size(1) // heads.size(1)
+    return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
 
 
 @runtime_checkable

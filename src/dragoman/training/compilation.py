@@ -25,6 +25,9 @@ KINDS = (EncoderLayer, DecoderLayer)
 """The layers of Transformers, language models and classifiers; a recurrent model has none."""
 BACKEND = "inductor"
 """PyTorch's own compiler: to C++ on a CPU, to Triton on a GPU."""
+VARIANTS = 64
+"""Compilations of a kind of layer, more than there are reasons for: one row or several, lengths that are multiples of 16
+or not, tables of positions that grow. With PyTorch's 8, what is new after them is left uncompiled for good."""
 
 
 @cache
@@ -67,6 +70,8 @@ def compile_layers(model: nn.Module, name: CompileName, device: torch.device) ->
         if name != "auto":
             say(f"training.compile={name}: this model has no layers to compile; it is trained as it is")
         return "none"
+    if how != "none":
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, VARIANTS)
     for layer in layers if how != "none" else ():
         layer.compile(dynamic=True, backend=BACKEND, mode="reduce-overhead" if how == "graphs" else None)
     return how

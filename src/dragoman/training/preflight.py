@@ -10,9 +10,10 @@ import math
 import shutil
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -33,6 +34,8 @@ PREFLIGHT = "preflight"
 """Folder of a run directory for the trial's checkpoint; it is gone when training starts."""
 SPARE = 0.95
 """The share of the memory that is there which a training may take."""
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ def preflight(trainer: Trainer) -> Estimate:
     checkpoint that does not work, and where the disk has not enough room.
     """
     reset_peak(trainer.device)
-    _largest_batch(trainer)
-    seconds_per_step = _steps(trainer)
+    _fitting(trainer, _largest_batch)
+    seconds_per_step = _fitting(trainer, _steps)
     with uncompiled():
         seconds_per_validation = trainer.task.rehearse(trainer.model)
     size, seconds_per_checkpoint = _checkpoint(trainer)
@@ -88,30 +91,35 @@ def preflight(trainer: Trainer) -> Estimate:
 # -- memory and time -------------------------------------------------------------------------------------------------
 
 
+def _fitting(trainer: Trainer, trial: Callable[[Trainer], Found]) -> Found:
+    """What `trial` finds. Raises DragomanError, saying which batches would fit, where memory is full in it."""
+    try:
+        return trial(trainer)
+    except torch.OutOfMemoryError as error:
+        why = str(error).splitlines()[0]
+    # Not before the exception is gone: it holds what the trial held, and smaller batches are tried without that.
+    raise _does_not_fit(trainer.config.batch_tokens, _largest_that_fits(trainer), why)
+
+
 def _largest_batch(trainer: Trainer) -> None:
     """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
     budget = trainer.config.batch_tokens
-    try:
-        sizes, peaks = [], []
-        for part in (8, 4):
-            batch = trainer.task.largest(budget // part)
-            _forward_backward(trainer, batch)
-            sizes.append(_positions(batch))
-            peaks.append(peak_bytes(trainer.device))
-        largest, available = trainer.task.largest(budget), available_bytes(trainer.device)
-        # What grows with the batch is what these two differ by; the optimizer will have two moments for each weight.
-        each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
-        moments = 2 * sum(
-            tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values()
-        )
-        needed = each * (_positions(largest) - sizes[1]) + moments
-        if available is not None and needed > SPARE * available:
-            room = sizes[1] + (SPARE * available - moments) / each if each else 0.0
-            fits = int(budget * min(1.0, max(0.0, room / _positions(largest))))
-            raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
-        _forward_backward(trainer, largest)
-    except torch.OutOfMemoryError as error:
-        raise _does_not_fit(budget, _largest_that_fits(trainer, budget), str(error).splitlines()[0]) from error
+    sizes, peaks = [], []
+    for part in (8, 4):
+        batch = trainer.task.largest(budget // part)
+        _forward_backward(trainer, batch)
+        sizes.append(_positions(batch))
+        peaks.append(peak_bytes(trainer.device))
+    largest, available = trainer.task.largest(budget), available_bytes(trainer.device)
+    # What grows with the batch is what these two differ by; the optimizer will have two moments for each weight.
+    each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
+    moments = 2 * sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values())
+    needed = each * (_positions(largest) - sizes[1]) + moments
+    if available is not None and needed > SPARE * available:
+        room = sizes[1] + (SPARE * available - moments) / each if each else 0.0
+        fits = int(budget * min(1.0, max(0.0, room / _positions(largest))))
+        raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
+    _forward_backward(trainer, largest)
 
 
 def _positions(batch: Any) -> int:
@@ -124,8 +132,9 @@ def _tensors(batch: Any) -> list[torch.Tensor]:
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _largest_that_fits(trainer: Trainer, budget: int) -> int:
+def _largest_that_fits(trainer: Trainer) -> int:
     """By halving, on a device that says when its memory is full; 0 where nothing fits."""
+    budget = trainer.config.batch_tokens
     while budget := budget // 2:
         trainer.forget_gradients()
         torch.cuda.empty_cache()
@@ -152,7 +161,8 @@ def _forward_backward(trainer: Trainer, batch: Any) -> None:
 
 
 def _steps(trainer: Trainer) -> float:
-    """Seconds of a step, from a few whole ones at a rate of 0."""
+    """Seconds of a step, from a few whole ones at a rate of 0. On a GPU then the largest batch once more: only now are
+    the optimizer's moments in its memory."""
     times = []
     trainer.standing_still = True
     try:
@@ -163,8 +173,11 @@ def _steps(trainer: Trainer) -> float:
             times.append(time.monotonic() - start)
     finally:
         trainer.standing_still = False
-    trainer.forget_gradients()
-    return statistics.fmean(times[WARM_UP_STEPS:])
+    if trainer.device.type != "cpu":
+        _forward_backward(trainer, trainer.task.largest(trainer.config.batch_tokens))
+    # A step in which a compiler meets a new kind of shape takes as long as hundreds; those come to an end.
+    typical = statistics.fmean if trainer.compiled == "none" else statistics.median
+    return typical(times[WARM_UP_STEPS:])
 
 
 # -- disk ------------------------------------------------------------------------------------------------------------

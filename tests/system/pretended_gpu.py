@@ -1,0 +1,171 @@
+"""A GPU that is none: tensors that say they are on another device and keep their numbers in the memory of this one.
+
+What a real one would refuse is refused, an operation whose tensors are on two devices; and what a real one would wait
+for is counted, each time that a value goes back to Python, and each copy up that nobody asked to be done beside other
+work. It knows nothing of kernels, precision and speed. To be used in a process of its own: PyTorch's backend for
+Python (`PrivateUse1`) is there once and for all.
+"""
+
+import json
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE = torch.device("privateuseone", 0)
+
+waits: Counter[str] = Counter()
+"""Values that Python asked for, by the lines that did."""
+slow_copies: Counter[str] = Counter()
+"""Copies to the device for which everything waits."""
+
+ASKS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_consecutive", "_unique2"}
+"""Operations whose result, or its shape, the program needs at once."""
+
+
+def line() -> str:
+    """The innermost line of Dragoman that is being computed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and "/dragoman/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rpartition('/dragoman/')[2]}:{frame.f_lineno}"
+
+
+class Pretended(torch.Tensor):
+    """Its numbers are those of `held`."""
+
+    held: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, held: torch.Tensor) -> "Pretended":
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, held.size(), strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype, device=DEVICE
+        )
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name == "tolist":
+            waits[line()] += 1
+            return args[0].held.tolist()
+        if name == "numpy":
+            raise TypeError(f"{line()}: numpy() of a tensor that is on a GPU")
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return computed(func, args, kwargs or {})
+
+
+class PretendedGpu(TorchDispatchMode):
+    """Inside, `DEVICE` is one to make tensors on."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return computed(func, args, kwargs or {})
+
+
+def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """`func` where its tensors are. Raises RuntimeError where they are on two devices."""
+    name = func.overloadpacket.__name__
+    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    there = [tensor for tensor in tensors if isinstance(tensor, Pretended)]
+    # A number by itself may be on the CPU; a list that is an index is copied.
+    here = [tensor for tensor in tensors if not isinstance(tensor, Pretended) and tensor.dim()]
+    result_there = torch.device(kwargs["device"]) == DEVICE if kwargs.get("device") is not None else bool(there)
+    if name in ("_to_copy", "copy_"):
+        if there and not isinstance(args[-1], Pretended):
+            if name == "copy_" and not kwargs.get("non_blocking"):
+                slow_copies[line()] += 1
+        elif result_there and not there and not kwargs.get("non_blocking"):
+            slow_copies[line()] += 1
+        elif there and not result_there or name == "copy_" and not isinstance(args[0], Pretended) and there:
+            waits[line()] += 1
+    elif there and here:
+        if name not in ("index", "index_put_", "index_put", "_index_put_impl_"):
+            raise RuntimeError(f"{line()}: {name} of tensors on two devices: {[(type(t).__name__, t.dtype) for t in tensors]}")
+        slow_copies[line()] += 1
+    elif name in ASKS and there:
+        waits[line()] += 1
+    if name in ("index", "index_put_", "index_put", "_index_put_impl_") and there:
+        waits[line()] += sum(index is not None and index.dtype == torch.bool for index in args[1])
+    if kwargs.get("device") is not None:
+        kwargs = {**kwargs, "device": "cpu"}
+    kwargs.pop("pin_memory", None)
+    found = func(*_real(args), **_real(kwargs))
+    changed = {id(tensor.held): tensor for tensor in there} | {id(tensor): tensor for tensor in tensors}
+
+    def wrapped(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return changed.get(id(value)) if id(value) in changed else Pretended(value) if result_there else value
+
+    return tree_map(wrapped, found)
+
+
+def _real(values: Any) -> Any:
+    return tree_map(lambda value: value.held if isinstance(value, Pretended) else value, values)
+
+
+class Module(backend_registration._DummyBackendModule):  # type: ignore[misc]
+    """What PyTorch asks of `torch.pretended`."""
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.bfloat16]
+
+
+def set_up() -> None:
+    backend_registration._setup_privateuseone_for_python_backend("pretended", Module())
+    torch.__future__.set_swap_module_params_on_conversion(True)  # weights that are one stay one
+    torch.inference_mode = lambda mode=True: torch.no_grad() if mode else nullcontext()  # its tensors do not come by here
+    tensor = torch.tensor
+    torch.tensor = lambda data, *rest, device=None, **options: tensor(data, *rest, **options).to(device or "cpu")
+
+
+def record(owner: Any, name: str, found: list[dict[str, Any]]) -> None:
+    """Have every call of `owner.name` add to `found` what was waited for in it, by lines."""
+    original = getattr(owner, name)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        before = waits.copy(), slow_copies.copy()
+        result = original(*arguments, **keywords)
+        found.append({"what": name, "waits": waits - before[0], "slow copies": slow_copies - before[1]})
+        return result
+
+    setattr(owner, name, call)
+
+
+def main(recipe: str, run: str, changes: list[str]) -> None:
+    """Train as `recipe` says and print, as JSON, what was waited for in every step of the training (`train_step`), of
+    a search (`close`, at its end) and in every translation (`n_best`), in their order."""
+    set_up()
+    from dragoman import device, storage
+
+    device.pick_device = lambda name="auto": DEVICE
+    write = storage.write_tensors
+    storage.write_tensors = lambda path, tensors: write(path, _real(dict(tensors)))
+    from dragoman import recipe as recipes
+    from dragoman.decoding.base import Slots
+    from dragoman.training import preflight
+    from dragoman.training.loop import Trainer
+    from dragoman.translator import Translator
+
+    preflight.TRIAL_STEPS = 4
+    found: list[dict[str, Any]] = []
+    record(Trainer, "train_step", found)
+    record(Slots, "close", found)
+    record(Translator, "n_best", found)
+    with PretendedGpu():
+        recipes.job(recipes.load(recipe, [f"run_dir={run}", *changes])).run()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
