@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -148,6 +149,28 @@ def test_the_preflight_finds_what_would_fail_later(
             preflight(trainer(tmp_path, Regression(), batch_tokens=4_000_000))
         fits = int(str(caught.value).split("training.batch_tokens=")[2].split()[0])
         assert 100_000 < fits < 4_000_000
+
+
+def test_what_filled_the_memory_is_gone_before_a_smaller_batch_is_tried(trainer: Make, tmp_path: Path) -> None:
+    class Full(Regression):
+        """On a device that holds 300 rows."""
+
+        held: list[weakref.ref[Tensor]] = []
+        alive: list[bool] = []
+
+        def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
+            hidden = model(batch.x)
+            self.alive.append(any(tensor() is not None for tensor in self.held))
+            if len(batch.x) > 300:
+                self.held.append(weakref.ref(hidden))
+                raise torch.OutOfMemoryError("out of memory")
+            return super().loss(model, batch, label_smoothing)
+
+    task = Full()
+    with pytest.raises(DragomanError, match=r"does not fit into memory \(out of memory\): training.batch_tokens=256 fits"):
+        preflight(trainer(tmp_path, task, batch_tokens=1024))
+    assert len(task.held) == 2  # 1,024 and 512
+    assert not any(task.alive)
     assert checkpoint.steps(tmp_path) == []
 
 
