@@ -145,7 +145,7 @@ def _put_together(
                         seen.add(key)
                         added += 1
                         _write(files, src, tgt)
-            result.added[str(run)] = added
+            result.added[str(run)] = result.added.get(str(run), 0) + added  # a run may go both ways
 
 
 def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSource) -> None:

@@ -22,10 +22,10 @@ _owned: set[Path] = set()
 
 
 @contextmanager
-def locked(run_dir: Path, remedy: str = "choose another run_dir=...") -> Iterator[None]:
+def locked(run_dir: Path, remedy: str = "choose another run_dir=...", name: str = LOCK) -> Iterator[None]:
     """Own a run directory, which is made if it is not there, and goes again if nothing was put into it.
 
-    `remedy`: what to do where it cannot be written.
+    `remedy`: what to do where it cannot be written. `name`: of the file that says who owns it.
 
     The operating system holds the lock for as long as this process lives and not a moment longer, so that the lock of
     one that was killed is taken over without a question; the file only says who it was. Whoever owns it already may
@@ -36,7 +36,7 @@ def locked(run_dir: Path, remedy: str = "choose another run_dir=...") -> Iterato
         yield
         return
     made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
-    path = run_dir / LOCK
+    path = run_dir / name
     with writing(run_dir, remedy):
         run_dir.mkdir(parents=True, exist_ok=True)
         file = _own(path)

@@ -316,6 +316,8 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["translate", "runs/nothing-here"], "not a run directory"),
         (["translate", "runs/mine", "--checkpoint", "7"], "has no checkpoint of step 7"),
         (["translate", "runs/mine", "--beam-size", "0"], "beam_size"),
+        (["translate", "runs/mine", "decoding.max_length_ratio=1e20"], "max_length_ratio"),
+        (["translate", "runs/mine", "decoding.max_length_extra=99999999999999999999"], "max_length_extra"),
         (["translate", "runs/mine", "-i", "missing.txt"], "missing.txt"),
         (["translate", "runs/mine", "--device", "cud"], "device 'cud'"),
         (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "--src needs a --ref"),

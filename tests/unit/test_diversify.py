@@ -65,6 +65,15 @@ def test_each_translation_stands_beside_what_it_was_made_from(
     assert (found.pairs, found.added) == (3, {"f1": 3, "f2": 3, "b": 3})
 
 
+def test_a_run_that_goes_both_ways_is_counted_for_both(
+    source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+) -> None:
+    runs["both"] = Stub(lambda line: f"{line}-x", ("mul", "mul"))
+    found = diversify(source, tmp_path / "out", forward=["both"], backward=["both"])
+    assert (found.pairs, found.added) == (3, {"both": 6})
+    assert len(lines(found.src)) == len(lines(found.tgt)) == 9
+
+
 def test_what_is_there_already_or_blank_is_not_added(
     source: FilesSource, runs: dict[str, Stub], tmp_path: Path
 ) -> None:

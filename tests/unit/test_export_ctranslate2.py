@@ -1,5 +1,6 @@
 """CTranslate2 computes the same probabilities and finds the same translations, or the export is refused."""
 
+import fcntl
 import random
 import sys
 from collections.abc import Callable
@@ -498,6 +499,20 @@ def test_an_export_that_breaks_off_leaves_nothing(run: Path, tmp_path: Path, mon
     with pytest.raises(KeyboardInterrupt):
         export(run, "ctranslate2", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_a_folder_that_another_export_writes_is_left_to_it(run: Path, tmp_path: Path) -> None:
+    partial = tmp_path / "out.partial"
+    partial.mkdir()
+    (partial / "left").mkdir()
+    with (partial / ".unfinished").open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DragomanError, match=r"out\.partial: another process works in it: wait for it, or end it"):
+            export(run, "ctranslate2", tmp_path / "out", verify=False)
+        assert (partial / "left").is_dir()
+    export(run, "ctranslate2", tmp_path / "out", verify=False)  # its owner is gone
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]
+    assert not {"left", ".unfinished"} & {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

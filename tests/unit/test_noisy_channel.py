@@ -117,6 +117,8 @@ def test_one_measure_at_a_time_and_the_right_languages(tokenizers: TokenizerPair
         (["--rerank", "forward"], "forward: translates from en to de; to rank translations, give one from de to en"),
         (["--rerank", "back", "--rerank-weight", "3", "--guard"], None),
         (["--rerank-weight", "3"], "--rerank-weight: of what?"),
+        (["--rerank", "back", "--rerank-weight", "1e308"], "--rerank-weight 1e+308: a number from -1000 to 1000"),
+        (["--rerank", "back", "--rerank-weight", "nan"], "--rerank-weight nan: a number from -1000 to 1000"),
         (["--rerank", "back", "--beam-size", "1"], "a search with one hypothesis leaves nothing to rank"),
         (["--rerank", "back", "decoding.mbr=chrf"], "decoding.mbr ranks translations already"),
     ],

@@ -47,20 +47,20 @@ class DecodingConfig:
 
     beam_size: int = Field(default=5, ge=1, le=1000)
     length_penalty: LengthPenalty = AveragePenalty()
-    max_length_ratio: float = Field(default=2.0, ge=0.0)
-    max_length_extra: int = Field(default=20, ge=0)
-    min_length: int = Field(default=0, ge=0)
+    max_length_ratio: float = Field(default=2.0, ge=0.0, le=1000.0)
+    max_length_extra: int = Field(default=20, ge=0, le=100_000)
+    min_length: int = Field(default=0, ge=0, le=100_000)
     n_best: int = Field(default=1, ge=1)
     ban_unk: bool = True
     no_repeat_ngram: int = Field(default=0, ge=0)
     """So many tokens in a row may not come twice in a translation; 0: anything may."""
-    repetition_penalty: float = Field(default=1.0, ge=1.0)
+    repetition_penalty: float = Field(default=1.0, ge=1.0, le=1000.0)
     """What the log probability of a token that was written before is multiplied with."""
 
-    coverage_penalty: float = Field(default=0.0, ge=0.0)
+    coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
     that are drawn."""
-    diversity: float = Field(default=0.0, ge=0.0)
+    diversity: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""
     sampling: SampledConfig | None = None

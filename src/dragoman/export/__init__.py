@@ -29,7 +29,7 @@ from dragoman.version import __version__
 __all__ = ["ENGINES", "TARGETS", "Engine", "HeldOut", "engine", "export", "target"]
 
 UNFINISHED = ".unfinished"
-"""An empty file in a folder that is being written."""
+"""A file in a folder that is being written: it says by whom."""
 
 SENTENCES = 1000
 """Held-out sentences that an export is compared on, at most."""
@@ -74,25 +74,26 @@ def export(
     if partial.exists() and not (partial / UNFINISHED).exists():
         raise DragomanError(f"{partial}: is in the way, and not an export that was broken off: rename or delete it")
     made = [path for path in final.parents if not path.exists()]
-    try:
-        with writing(partial):
+    with locked(partial, "name a folder that can be written", UNFINISHED):
+        try:
+            with writing(partial):
+                for left in partial.iterdir():  # by an export that was broken off
+                    if left.name != UNFINISHED:
+                        storage.remove(left)
+                module.write(translator, partial, quantize)
+            if text is not None:
+                comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
+                _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
+            with writing(final):
+                (partial / UNFINISHED).unlink()
+                for path in sorted(partial.rglob("*"), reverse=True):
+                    storage.sync(path)
+                storage.rename(partial, final)
+        finally:
             storage.remove(partial)
-            storage.make_directory(partial)
-            storage.write_text(partial / UNFINISHED, "")
-            module.write(translator, partial, quantize)
-        if text is not None:
-            comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
-            _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
-        with writing(final):
-            (partial / UNFINISHED).unlink()
-            for path in sorted(partial.rglob("*"), reverse=True):
-                storage.sync(path)
-            storage.rename(partial, final)
-    finally:
-        storage.remove(partial)
-        with contextlib.suppress(OSError):  # a folder that holds something stays
-            for path in made:
-                path.rmdir()
+            with contextlib.suppress(OSError):  # a folder that holds something stays
+                for path in made:
+                    path.rmdir()
 
 
 def engine(
