@@ -44,7 +44,12 @@ class Pretended(torch.Tensor):
     @staticmethod
     def __new__(cls, held: torch.Tensor) -> "Pretended":
         made = torch.Tensor._make_wrapper_subclass(
-            cls, held.size(), strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype, device=DEVICE
+            cls,
+            held.size(),
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=DEVICE,
         )
         made.held = held
         return made
@@ -81,16 +86,16 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     here = [tensor for tensor in tensors if not isinstance(tensor, Pretended) and tensor.dim()]
     result_there = torch.device(kwargs["device"]) == DEVICE if kwargs.get("device") is not None else bool(there)
     if name in ("_to_copy", "copy_"):
-        if there and not isinstance(args[-1], Pretended):
-            if name == "copy_" and not kwargs.get("non_blocking"):
-                slow_copies[line()] += 1
-        elif result_there and not there and not kwargs.get("non_blocking"):
-            slow_copies[line()] += 1
-        elif there and not result_there or name == "copy_" and not isinstance(args[0], Pretended) and there:
+        source, copied_there = (args[1], isinstance(args[0], Pretended)) if name == "copy_" else (args[0], result_there)
+        if copied_there and not isinstance(source, Pretended):
+            slow_copies[line()] += not kwargs.get("non_blocking")
+        elif isinstance(source, Pretended) and not copied_there:
             waits[line()] += 1
     elif there and here:
         if name not in ("index", "index_put_", "index_put", "_index_put_impl_"):
-            raise RuntimeError(f"{line()}: {name} of tensors on two devices: {[(type(t).__name__, t.dtype) for t in tensors]}")
+            raise RuntimeError(
+                f"{line()}: {name} of tensors on two devices: {[(type(t).__name__, t.dtype) for t in tensors]}"
+            )
         slow_copies[line()] += 1
     elif name in ASKS and there:
         waits[line()] += 1
@@ -124,7 +129,9 @@ class Module(backend_registration._DummyBackendModule):  # type: ignore[misc]
 def set_up() -> None:
     backend_registration._setup_privateuseone_for_python_backend("pretended", Module())
     torch.__future__.set_swap_module_params_on_conversion(True)  # weights that are one stay one
-    torch.inference_mode = lambda mode=True: torch.no_grad() if mode else nullcontext()  # its tensors do not come by here
+    torch.inference_mode = lambda mode=True: (
+        torch.no_grad() if mode else nullcontext()
+    )  # its tensors do not come by here
     tensor = torch.tensor
     torch.tensor = lambda data, *rest, device=None, **options: tensor(data, *rest, **options).to(device or "cpu")
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 PAIRS = ["corpus.train.size=500", "corpus.valid.size=20", "corpus.test.test.size=20"]
 SHORT = ["training.max_steps=4", "training.validate_every=4"]
 MODERN = [
-    "model={type: transformer, d_model: 64, num_heads: 4, num_kv_heads: 2, d_ff: 64, activation: swiglu, norm: rms, dropout: 0.1, "
-    "num_encoder_layers: 2, num_decoder_layers: 2, position: {type: rotary}, tie_embeddings: all}",
+    "model={type: transformer, d_model: 64, num_heads: 4, num_kv_heads: 2, d_ff: 64, activation: swiglu, norm: rms, "
+    "dropout: 0.1, num_encoder_layers: 2, num_decoder_layers: 2, position: {type: rotary}, tie_embeddings: all}",
     "training.optimizer={type: muon}",
     "training.micro_batches=2",
     "training.r_drop=1.0",
@@ -29,8 +28,9 @@ pytestmark = pytest.mark.skipif(
 
 def on_pretended_gpu(recipe: str, changes: list[str], folder: Path) -> list[dict[str, Any]]:
     """What was waited for, as `pretended_gpu.main` says. A mixture of devices would have ended it."""
+    program = [sys.executable, "-W", "ignore", ROOT / "tests/system/pretended_gpu.py"]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", ROOT / "tests/system/pretended_gpu.py", ROOT / "recipes" / recipe, "run", *changes],
+        [*program, ROOT / "recipes" / recipe, "run", *changes],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -49,9 +49,7 @@ def on_pretended_gpu(recipe: str, changes: list[str], folder: Path) -> list[dict
     ],
     ids=["transformer", "modern", "lstm", "language-model", "classifier"],
 )
-def test_a_step_waits_for_a_gpu_once_and_is_on_no_other_device(
-    recipe: str, changes: list[str], tmp_path: Path
-) -> None:
+def test_a_step_waits_for_a_gpu_once_and_is_on_no_other_device(recipe: str, changes: list[str], tmp_path: Path) -> None:
     found = on_pretended_gpu(recipe, [*changes, *SHORT], tmp_path)
     trained = [event for event in found if event["what"] == "train_step"]
     assert len(trained) == 8  # four of the trial before
@@ -64,7 +62,9 @@ def test_a_step_waits_for_a_gpu_once_and_is_on_no_other_device(
 @pytest.mark.parametrize("recipe", ["toy-reverse.yaml", "toy-reverse-lstm.yaml"])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_step_of_a_search_waits_for_a_gpu_once_or_twice(recipe: str, beam_size: int, tmp_path: Path) -> None:
-    found = on_pretended_gpu(recipe, [*PAIRS, *SHORT, f"decoding.beam_size={beam_size}", "decoding.min_length=8"], tmp_path)
+    found = on_pretended_gpu(
+        recipe, [*PAIRS, *SHORT, f"decoding.beam_size={beam_size}", "decoding.min_length=8"], tmp_path
+    )
     events = [event["what"] for event in found]
     last = found[-1]
     assert last["what"] == "n_best"

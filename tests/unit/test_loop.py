@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -155,8 +155,8 @@ def test_what_filled_the_memory_is_gone_before_a_smaller_batch_is_tried(trainer:
     class Full(Regression):
         """On a device that holds 300 rows."""
 
-        held: list[weakref.ref[Tensor]] = []
-        alive: list[bool] = []
+        held: ClassVar[list[weakref.ref[Tensor]]] = []
+        alive: ClassVar[list[bool]] = []
 
         def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
             hidden = model(batch.x)
@@ -167,7 +167,9 @@ def test_what_filled_the_memory_is_gone_before_a_smaller_batch_is_tried(trainer:
             return super().loss(model, batch, label_smoothing)
 
     task = Full()
-    with pytest.raises(DragomanError, match=r"does not fit into memory \(out of memory\): training.batch_tokens=256 fits"):
+    with pytest.raises(
+        DragomanError, match=r"does not fit into memory \(out of memory\): training.batch_tokens=256 fits"
+    ):
         preflight(trainer(tmp_path, task, batch_tokens=1024))
     assert len(task.held) == 2  # 1,024 and 512
     assert not any(task.alive)

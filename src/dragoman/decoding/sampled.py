@@ -73,9 +73,7 @@ def sample_search(
         for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
             check_finite(float(allowed[row].amax()), slots.of_rows()[row])
         at_once = rows_at_once(logits)  # as in `best_tokens`
-        parts = zip(
-            allowed.to(exact).split(at_once), where[:, :, length - 1].flatten().split(at_once), strict=True
-        )
+        parts = zip(allowed.to(exact).split(at_once), where[:, :, length - 1].flatten().split(at_once), strict=True)
         ids = torch.cat([draw(filtered(part, config.sampling), at) for part, at in parts]).to(device)
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)

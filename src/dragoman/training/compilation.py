@@ -26,8 +26,8 @@ KINDS = (EncoderLayer, DecoderLayer)
 BACKEND = "inductor"
 """PyTorch's own compiler: to C++ on a CPU, to Triton on a GPU."""
 VARIANTS = 64
-"""Compilations of a kind of layer, more than there are reasons for: one row or several, lengths that are multiples of 16
-or not, tables of positions that grow. With PyTorch's 8, what is new after them is left uncompiled for good."""
+"""Compilations of a kind of layer, more than there are reasons for: one row or several, lengths that are multiples of
+16 or not, tables of positions that grow. With PyTorch's 8, what is new after them is left uncompiled for good."""
 
 
 @cache
