@@ -93,9 +93,7 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             waits[line()] += 1
     elif there and here:
         if name not in ("index", "index_put_", "index_put", "_index_put_impl_"):
-            raise RuntimeError(
-                f"{line()}: {name} of tensors on two devices: {[(type(t).__name__, t.dtype) for t in tensors]}"
-            )
+            raise RuntimeError(f"{line()}: {name} of tensors on two devices")
         slow_copies[line()] += 1
     elif name in ASKS and there:
         waits[line()] += 1
@@ -129,9 +127,8 @@ class Module(backend_registration._DummyBackendModule):  # type: ignore[misc]
 def set_up() -> None:
     backend_registration._setup_privateuseone_for_python_backend("pretended", Module())
     torch.__future__.set_swap_module_params_on_conversion(True)  # weights that are one stay one
-    torch.inference_mode = lambda mode=True: (
-        torch.no_grad() if mode else nullcontext()
-    )  # its tensors do not come by here
+    # Operations of inference mode, and a copy that `torch.tensor` makes by itself, do not come by `computed`.
+    torch.inference_mode = lambda mode=True: torch.no_grad() if mode else nullcontext()
     tensor = torch.tensor
     torch.tensor = lambda data, *rest, device=None, **options: tensor(data, *rest, **options).to(device or "cpu")
 
