@@ -106,8 +106,8 @@ def translate(
     quantize = "int8" if precision == "int8" else None
     if quantize and engine == "pytorch":
         raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
-    if rerank_weight is not None and not abs(rerank_weight) <= 1000:
-        raise DragomanError(f"--rerank-weight {rerank_weight}: a number from -1000 to 1000")
+    if rerank_weight is not None and not 0 <= rerank_weight <= 1000:
+        raise DragomanError(f"--rerank-weight {rerank_weight}: a number from 0 to 1000")
     if rerank_weight is not None and rerank is None:
         raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
     translator = Translator.load(

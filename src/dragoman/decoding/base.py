@@ -60,7 +60,7 @@ class DecodingConfig:
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
     that are drawn."""
-    diversity: float = Field(default=0.0, ge=0.0, le=1000.0)
+    diversity: float = Field(default=0.0, ge=0.0, le=1e6)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""
     sampling: SampledConfig | None = None
