@@ -26,6 +26,8 @@ slow_copies: Counter[str] = Counter()
 
 ASKS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_consecutive", "_unique2"}
 """Operations whose result, or its shape, the program needs at once."""
+INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_"}
+"""Operations that copy an index from the CPU, and that ask how many are true where it is a mask."""
 
 
 def line() -> str:
@@ -82,7 +84,7 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     name = func.overloadpacket.__name__
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     there = [tensor for tensor in tensors if isinstance(tensor, Pretended)]
-    # A number by itself may be on the CPU; a list that is an index is copied.
+    # A number by itself may be on the CPU.
     here = [tensor for tensor in tensors if not isinstance(tensor, Pretended) and tensor.dim()]
     result_there = torch.device(kwargs["device"]) == DEVICE if kwargs.get("device") is not None else bool(there)
     if name in ("_to_copy", "copy_"):
@@ -92,12 +94,12 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         elif isinstance(source, Pretended) and not copied_there:
             waits[line()] += 1
     elif there and here:
-        if name not in ("index", "index_put_", "index_put", "_index_put_impl_"):
+        if name not in INDEXES:
             raise RuntimeError(f"{line()}: {name} of tensors on two devices")
         slow_copies[line()] += 1
     elif name in ASKS and there:
         waits[line()] += 1
-    if name in ("index", "index_put_", "index_put", "_index_put_impl_") and there:
+    if name in INDEXES and there:
         waits[line()] += sum(index is not None and index.dtype == torch.bool for index in args[1])
     if kwargs.get("device") is not None:
         kwargs = {**kwargs, "device": "cpu"}
@@ -108,7 +110,7 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     def wrapped(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        return changed.get(id(value)) if id(value) in changed else Pretended(value) if result_there else value
+        return changed[id(value)] if id(value) in changed else Pretended(value) if result_there else value
 
     return tree_map(wrapped, found)
 
