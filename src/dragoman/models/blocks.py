@@ -22,6 +22,7 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from dragoman.nn.sublayers import attend, feed_forward
 
 
 class PositionScheme:
@@ -198,8 +199,8 @@ class EncoderLayer(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
         """`maps`, when given, gets the layer's attention map appended (`MultiHeadAttention.attend`)."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
-        return self.feed_forward_residual(x, self.feed_forward)
+        x = attend(x, self.self_attention_residual, self.self_attention, None, mask, maps)
+        return feed_forward(x, self.feed_forward_residual, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -226,11 +227,10 @@ class DecoderLayer(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
         """`maps`, when given, gets the layer's attention maps appended, self before cross."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask, maps))
+        x = attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
         if self.cross_attention is not None:
-            cross = self.cross_attention
-            x = self.cross_attention_residual(x, lambda y: cross(y, memory, memory_mask, maps))
-        return self.feed_forward_residual(x, self.feed_forward)
+            x = attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
+        return feed_forward(x, self.feed_forward_residual, self.feed_forward)
 
     def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
         """What every `step` attends to, projected once."""

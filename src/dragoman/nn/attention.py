@@ -246,12 +246,13 @@ class MultiHeadAttention(nn.Module):
         return Projected(self.query_proj(x), self.key_proj(x), self.value_proj(x))
 
     def _is_short_training(self, query: Tensor, memory: Tensor) -> bool:
-        return (
-            trains_in_bfloat16(query)
-            and max(query.size(1), memory.size(1)) <= SHORT
-            and self.key_proj.out_features == self.query_proj.out_features
-            and not (self.training and self.dropout.rate)
-        )
+        return self.is_plain and trains_in_bfloat16(query) and max(query.size(1), memory.size(1)) <= SHORT
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are as many heads of keys as of queries, and weights are not dropped."""
+        grouped = self.key_proj.out_features != self.query_proj.out_features
+        return not grouped and not (self.training and self.dropout.rate)
 
     def _attend_short(
         self,

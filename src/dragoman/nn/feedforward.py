@@ -22,10 +22,15 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        if isinstance(self.activation, nn.ReLU) and not (self.training and self.dropout.rate) and trains_in_bfloat16(x):
+        if self.is_plain and trains_in_bfloat16(x):
             return from_rows(feed_forward(to_rows(x), self.expand, self.contract), x.shape[:-1])
         (hidden,) = project(x, self.expand)
         return project(self.dropout(self.activation(hidden)), self.contract)[0]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but ReLU stands between the two products."""
+        return isinstance(self.activation, nn.ReLU) and not (self.training and self.dropout.rate)
 
 
 class SwiGLU(nn.Module):

@@ -102,6 +102,9 @@ class AttentionPositions(nn.Module):
     cache holds them rotated; keys that a bias is about always begin at position 0.
     """
 
+    has_bias = False
+    """Whether `bias` ever says anything."""
+
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
     ) -> Float[Tensor, "batch num_heads len d_head"]:
@@ -167,6 +170,8 @@ class AlibiPositions(AttentionPositions):
     The paper's m * (j - i) for a key j at or before its query i, in a decoder; an encoder sees both sides and takes the
     symmetric -m * |i - j|, of which the former is the part that the causal mask leaves. No limit on length.
     """
+
+    has_bias = True
 
     def __init__(self, num_heads: int) -> None:
         super().__init__()

@@ -115,32 +115,32 @@ class _Projection(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, *parameters: Tensor | None) -> Tensor:
         weights = [weight for weight in parameters[: len(parameters) // 2] if weight is not None]
         biases = [bias for bias in parameters[len(weights) :] if bias is not None]
-        matrix = _in_bfloat16(weights)
+        matrix = in_bfloat16(weights)
         ctx.save_for_backward(rows, matrix)
         ctx.widths, ctx.has_bias = [len(weight) for weight in weights], bool(biases)
-        return _linear(rows, matrix, _in_bfloat16(biases) if biases else None)
+        return linear(rows, matrix, in_bfloat16(biases) if biases else None)
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         rows, matrix = ctx.saved_tensors
         to_biases = _to_bias(above).split(ctx.widths) if ctx.has_bias else (None,) * len(ctx.widths)
-        return above @ matrix, *_to_weight(above, rows).split(ctx.widths), *to_biases
+        return above @ matrix, *to_weight(above, rows).split(ctx.widths), *to_biases
 
 
 class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, *parameters: Tensor) -> Tensor:
         expand, expand_bias, contract, contract_bias = (parameter.bfloat16() for parameter in parameters)
-        hidden = _linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
+        hidden = linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
         ctx.save_for_backward(rows, hidden, expand, contract)
-        return _linear(hidden, contract, contract_bias)
+        return linear(hidden, contract, contract_bias)
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor, ...]:
         rows, hidden, expand, contract = ctx.saved_tensors
         to_hidden = above @ contract
         torch.ops.aten.threshold_backward.grad_input(to_hidden, hidden, 0, grad_input=to_hidden)
-        to_expand, to_contract = _to_weight(to_hidden, rows), _to_weight(above, hidden)
+        to_expand, to_contract = to_weight(to_hidden, rows), to_weight(above, hidden)
         return to_hidden @ expand, to_expand, _to_bias(to_hidden), to_contract, _to_bias(above)
 
 
@@ -157,7 +157,7 @@ class _Logits(torch.autograd.Function):
         rows, matrix = ctx.saved_tensors
         # Where the loss has put it in their place, it has the rows of zeros below that they were given.
         above = ctx.logits if above.data_ptr() == ctx.logits.data_ptr() else to_rows(above)
-        return above @ matrix, _to_weight(above, rows), None
+        return above @ matrix, to_weight(above, rows), None
 
 
 _kept: list[tuple[Room, weakref.ref[Room]]] = []
@@ -175,7 +175,7 @@ def _used_again(rows: int, width: int) -> Tensor:
     return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
 
 
-def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
+def linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
     if ROWS > 1 and has_onednn_bf16():
         return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
@@ -183,7 +183,7 @@ def _linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str =
     return product.relu_() if activation == "relu" else product
 
 
-def _to_weight(above: Tensor, rows: Tensor) -> Tensor:
+def to_weight(above: Tensor, rows: Tensor) -> Tensor:
     return (above.T @ rows).float()
 
 
@@ -191,7 +191,7 @@ def _to_bias(above: Tensor) -> Tensor:
     return above.sum(dim=0).float()  # added up in float32 as well, by the kernel
 
 
-def _in_bfloat16(parameters: list[Tensor]) -> Tensor:
+def in_bfloat16(parameters: list[Tensor]) -> Tensor:
     """Below each other."""
     return (parameters[0] if len(parameters) == 1 else torch.cat(parameters)).bfloat16()
 

@@ -19,6 +19,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.nn import kernels
+
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
 GPU_LOGITS_AT_ONCE = 2**27
@@ -82,6 +84,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         gradient = None
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
+        if in_place and gradient is not None and not teachers and logits.dtype == torch.bfloat16 and kernels.available():
+            ctx.save_for_backward(gradient)
+            return kernels.cross_entropy(gradient, targets, mask, at_target, everywhere).sum()
         total = logits.new_zeros((), dtype=torch.float32)
         at_once = rows_at_once(logits)
         # Made once: memory that is new has to be cleared by the system first, page by page.

@@ -1,0 +1,249 @@
+"""What stands between the matrix products of a training step in bfloat16 on a CPU, as loops in C (`kernels.c`).
+
+PyTorch walks its numbers once for each operation, and calls some tens of operations for a sublayer; a product in
+between takes little longer than that. Each function here is the twin of a few lines of PyTorch that its docstring
+names. The file is compiled by the machine's own C compiler when it is first needed, which takes two seconds, and kept
+in the user's cache; where there is no compiler, `available` is False and the lines of PyTorch are taken.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+from jaxtyping import BFloat16, Bool, Float, Int
+from torch import Tensor
+
+from dragoman.device import cpu_capabilities
+from dragoman.progress import say
+
+SOURCE = Path(__file__).with_name("kernels.c")
+FLAGS = (
+    "-std=gnu11", "-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
+)  # fmt: skip
+BLOCKS = 16
+"""In which sums over rows are taken (`kernels.c`)."""
+LANES, SHORT, WIDEST_HEAD, WIDEST = 16, 64, 64, 8192
+"""What widths are multiples of; the longest sentence and the widest head of attention; the widest row of dropout."""
+
+
+@cache
+def available() -> bool:
+    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and a C compiler."""
+    return _library() is not None
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if sys.platform != "linux" or not cpu_capabilities().get("avx512_bf16") or compiler is None:
+        return None
+    try:
+        built = _cache_folder() / f"kernels-{_fingerprint(compiler)}.so"
+        if not built.exists():
+            _compile(compiler, built)
+        return ctypes.CDLL(str(built))
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        say(f"{SOURCE.name} cannot be compiled here ({said.strip().splitlines()[0]}): training with PyTorch alone")
+        return None
+
+
+def _fingerprint(compiler: str) -> str:
+    """Of all that the compiled file depends on."""
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+    machine = [platform.machine(), sorted(cpu_capabilities().items()), FLAGS, torch.__version__]
+    return hashlib.sha256(SOURCE.read_bytes() + version + repr(machine).encode()).hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    """Of this user alone, as what lies there is executed."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _compile(compiler: str, built: Path) -> None:
+    """Linked without OpenMP's library: its functions are those of the one that PyTorch has loaded, and so the threads
+    are the same ones."""
+    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
+        compiled, linked = Path(folder, "kernels.o"), Path(folder, "kernels.so")
+        for command in (
+            [compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled)],
+            [compiler, "-shared", str(compiled), "-o", str(linked), "-lm"],
+        ):
+            subprocess.run(command, capture_output=True, check=True, text=True)
+        os.replace(linked, built)
+
+
+def _call(name: str, *arguments: object) -> None:
+    library = _library()
+    assert library is not None
+    getattr(library, name)(*map(_argument, arguments))
+
+
+def _argument(value: object) -> object:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_int64(value) if type(value) is int else value
+
+
+def norm_forward(
+    x: Float[Tensor, "rows width"], gain: Float[Tensor, " width"], bias: Float[Tensor, " width"], eps: float, padded: int
+) -> tuple[BFloat16[Tensor, "padded width"], Float[Tensor, "rows 2"]]:
+    """(`F.layer_norm(x, ...)` with rows of zeros below, mean and 1 / standard deviation of each row)."""
+    rows, width = x.shape
+    out, moments = x.new_empty(padded, width, dtype=torch.bfloat16), x.new_empty(rows, 2)
+    _call("norm_forward", rows, padded, width, x, gain, bias, ctypes.c_float(eps), out, moments)
+    return out, moments
+
+
+def norm_backward(
+    above: BFloat16[Tensor, "padded width"],
+    x: Float[Tensor, "rows width"],
+    gain: Float[Tensor, " width"],
+    moments: Float[Tensor, "rows 2"],
+    past: Float[Tensor, "rows width"],
+) -> tuple[Float[Tensor, "rows width"], Float[Tensor, " width"], Float[Tensor, " width"]]:
+    """The gradients by x, gain and bias of `norm_forward` where `above` is that by its result, and `past` is to be
+    added to the first of them."""
+    rows, width = x.shape
+    to_x, to_gain, to_bias = torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain)
+    room = x.new_empty(2 * BLOCKS, width)
+    _call("norm_backward", rows, width, above, x, gain, moments, past, to_x, to_gain, to_bias, room)
+    return to_x, to_gain, to_bias
+
+
+def dropout_bytes(rows: int, width: int, seed: int) -> Int[Tensor, "rows width"]:
+    """The random bytes by which `dropout_add` decides: what is below round(256 x rate) is dropped."""
+    found = torch.empty(rows, width, dtype=torch.uint8)
+    _call("dropout_bytes", rows, width, ctypes.c_uint64(seed), found)
+    return found
+
+
+def dropout_add(
+    x: Float[Tensor, "rows width"], y: BFloat16[Tensor, "padded width"], seed: int, dropped: int
+) -> Float[Tensor, "rows width"]:
+    """x + dropout(y) at a rate of dropped / 256, without rows of zeros below."""
+    out = torch.empty_like(x)
+    _call("dropout_add", *x.shape, x, y, ctypes.c_uint64(seed), ctypes.c_int32(dropped), out)
+    return out
+
+
+def dropout_backward(
+    above: Float[Tensor, "rows width"], seed: int, dropped: int, padded: int
+) -> tuple[BFloat16[Tensor, "padded width"], Float[Tensor, " width"]]:
+    """(the gradient by y of `dropout_add`, its sum over rows)."""
+    rows, width = above.shape
+    to_y, to_bias = above.new_empty(padded, width, dtype=torch.bfloat16), above.new_empty(width)
+    room = above.new_empty(BLOCKS, width)
+    _call(
+        "dropout_backward", rows, padded, width, above, ctypes.c_uint64(seed), ctypes.c_int32(dropped), to_y, to_bias, room
+    )  # fmt: skip
+    return to_y, to_bias
+
+
+def relu_backward(
+    gradient: BFloat16[Tensor, "rows width"], hidden: BFloat16[Tensor, "rows width"]
+) -> Float[Tensor, " width"]:
+    """`gradient` by what ReLU has made (`hidden`) becomes that by what it was made of; the sum of that over rows."""
+    rows, width = gradient.shape
+    to_bias, room = torch.empty(width), torch.empty(BLOCKS, width)
+    _call("relu_backward", rows, width, gradient, hidden, to_bias, room)
+    return to_bias
+
+
+def column_sums(x: BFloat16[Tensor, "rows width"]) -> Float[Tensor, " width"]:
+    """`x.sum(dim=0)` in float32."""
+    rows, width = x.shape
+    total, room = torch.empty(width), torch.empty(BLOCKS, width)
+    _call("column_sums", rows, width, x, total, room)
+    return total
+
+
+class _Attention(ctypes.Structure):
+    _fields_ = [  # noqa: RUF012
+        *((name, ctypes.c_int64) for name in ("batch", "heads", "width", "query_len", "key_len")),
+        *((name, ctypes.c_int64) for name in ("query_stride", "key_stride", "context_stride")),
+        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "allowed")),
+        *((name, ctypes.c_int64) for name in ("allowed_batch", "allowed_query")),
+        ("turns", ctypes.c_void_p),
+    ]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Queries, keys and values of an attention, where projections have put them: in rows, heads side by side."""
+
+    batch: int
+    num_heads: int
+    query_len: int
+    key_len: int
+    query: BFloat16[Tensor, "query_rows d_model"]
+    key: BFloat16[Tensor, "key_rows d_model"]
+    value: BFloat16[Tensor, "key_rows d_model"]
+    mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None
+    turns: Float[Tensor, "len half_d_head 2"] | None
+    """Cosine and sine of rotary positions."""
+
+    def described(self) -> _Attention:
+        d_model, mask = self.query.size(1), self.mask
+        return _Attention(
+            self.batch, self.num_heads, d_model // self.num_heads, self.query_len, self.key_len,
+            self.query.stride(0), self.key.stride(0), d_model,
+            self.query.data_ptr(), self.key.data_ptr(), self.value.data_ptr(),
+            None if mask is None else mask.data_ptr(),
+            0 if mask is None or mask.size(0) == 1 else mask.stride(0),
+            0 if mask is None or mask.size(2) == 1 else mask.stride(2),
+            None if self.turns is None else self.turns.data_ptr(),
+        )  # fmt: skip
+
+
+def attention_forward(
+    heads: Heads,
+) -> tuple[BFloat16[Tensor, "query_rows d_model"], Float[Tensor, "batch num_heads query_len columns"]]:
+    """(the context of `textbook_attention`, heads side by side, and its weights, filled up to whole vectors)."""
+    padded, d_model = heads.query.shape
+    context = heads.query.new_empty(padded, d_model)
+    weights = torch.empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
+    _call("attention_forward", ctypes.byref(heads.described()), padded, context, weights)
+    return context, weights
+
+
+def attention_backward(
+    heads: Heads,
+    weights: Float[Tensor, "batch num_heads query_len columns"],
+    above: BFloat16[Tensor, "query_rows d_model"],
+    to_heads: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    """The gradients by queries, keys and values into the real rows of `to_heads`, which lie as those do."""
+    _call("attention_backward", ctypes.byref(heads.described()), weights, above, *to_heads)
+
+
+def cross_entropy(
+    logits: BFloat16[Tensor, "rows vocab"],
+    targets: Int[Tensor, " rows"],
+    real: Bool[Tensor, " rows"],
+    at_target: float,
+    everywhere: float,
+) -> Float[Tensor, " rows"]:
+    """The loss of each row, and its gradient in the place of the logits (`training/loss.py`, whose twin it is)."""
+    losses, room = torch.empty(len(logits)), torch.empty(torch.get_num_threads(), in_lanes(logits.size(1)))
+    _call(
+        "cross_entropy", *logits.shape, logits, targets, real,
+        ctypes.c_float(at_target), ctypes.c_float(everywhere), losses, room,
+    )  # fmt: skip
+    return losses
+
+
+def in_lanes(length: int) -> int:
+    """As many numbers as whole vectors have."""
+    return length + -length % LANES
