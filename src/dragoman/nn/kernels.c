@@ -273,11 +273,39 @@ static inline void store(int64_t len, int64_t width, float *from, const float *t
         for (int64_t i = 0; i < width; i += LANES) put_bf16(to + row * stride + i, get(from + row * width + i));
 }
 
+/* LANES rows of LANES numbers to as many columns, in four rounds: each puts together what stands so far apart, singles,
+   pairs, fours and eights. */
+static inline void turn_over(const vec rows[LANES], float *to, int64_t stride) {
+    vec singles[LANES], fours[LANES];
+    for (int i = 0; i < LANES; i += 4) {
+        const vec low = _mm512_unpacklo_ps(rows[i], rows[i + 1]), high = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+        const vec low2 = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]), high2 = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
+        singles[i] = (vec)_mm512_unpacklo_pd((__m512d)low, (__m512d)low2);
+        singles[i + 1] = (vec)_mm512_unpackhi_pd((__m512d)low, (__m512d)low2);
+        singles[i + 2] = (vec)_mm512_unpacklo_pd((__m512d)high, (__m512d)high2);
+        singles[i + 3] = (vec)_mm512_unpackhi_pd((__m512d)high, (__m512d)high2);
+    }
+    for (int i = 0; i < 4; i++) {
+        fours[i] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0x88);
+        fours[i + 4] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0xdd);
+        fours[i + 8] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0x88);
+        fours[i + 12] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 8; i++) {
+        put(to + i * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0x88));
+        put(to + (i + 8) * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0xdd));
+    }
+}
+
 /* (len x width) to (width x columns), where columns from `len` on are zero. */
 static inline void transpose(int64_t len, int64_t width, int64_t columns, const float *from, float *to) {
-    for (int64_t i = 0; i < width; i++) put(to + (i + 1) * columns - LANES, all(0.0f));
-    for (int64_t row = 0; row < len; row++)
-        for (int64_t i = 0; i < width; i++) to[i * columns + row] = from[row * width + i];
+    for (int64_t row = 0; row < columns; row += LANES)
+        for (int64_t i = 0; i < width; i += LANES) {
+            vec rows[LANES];
+            for (int lane = 0; lane < LANES; lane++)
+                rows[lane] = row + lane < len ? get(from + (row + lane) * width + i) : all(0.0f);
+            turn_over(rows, to + i * columns + row, columns);
+        }
 }
 
 static inline int64_t in_lanes(int64_t len) { return (len + LANES - 1) / LANES * LANES; }
