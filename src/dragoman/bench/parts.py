@@ -83,11 +83,12 @@ class Stopwatch:
 
 
 PRODUCT = re.compile(
-    r"(aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)|mkldnn::\w+)$", re.I
+    r"(aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)|mkldnn::\w+|kernels::attention_\w+)$",
+    re.I,
 )
 INSIDE = {
     "softmax and loss": re.compile(r"CrossEntropy|softmax|logsumexp|nll_loss", re.I),
-    "norms": re.compile(r"(layer|rms)_?norm", re.I),
+    "norms": re.compile(r"(layer|rms)_?norm|kernels::norm", re.I),
     "dropout": re.compile(r"dropout|aten::random_$", re.I),
     "embeddings": re.compile(r"embedding", re.I),
     "optimizer": re.compile(r"^update$|Optimizer\.", re.I),
@@ -95,7 +96,7 @@ INSIDE = {
 ITSELF = {
     "copies and casts": re.compile(r"aten::(_to_copy|copy_|clone|cat|fill_|zero_|zeros|contiguous|stack)$"),
     "other": re.compile(
-        r"^(?!aten::|triton_)|aten::(empty|view|as_strided|transpose|t|expand|reshape|slice|select|unsqueeze)"
+        r"^(?!aten::|triton_|kernels::)|aten::(empty|view|as_strided|transpose|t|expand|reshape|slice|select|unsqueeze)"
     ),
 }
 GROUPS = ("matrix products", *INSIDE, "copies and casts", "elementwise", "other")

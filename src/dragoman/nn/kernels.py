@@ -1,7 +1,7 @@
 """What stands between the matrix products of a training step in bfloat16 on a CPU, as loops in C (`kernels.c`).
 
 PyTorch walks its numbers once for each operation, and calls some tens of operations for a sublayer; a product in
-between takes little longer than that. Each function here is the twin of a few lines of PyTorch that its docstring
+between takes little longer than that. Each function here is the twin of a few lines of PyTorch, which its docstring
 names. The file is compiled by the machine's own C compiler when it is first needed, which takes two seconds, and kept
 in the user's cache; where there is no compiler, `available` is False and the lines of PyTorch are taken.
 """
@@ -14,21 +14,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import torch
-from jaxtyping import BFloat16, Bool, Float, Int
+from jaxtyping import BFloat16, Bool, Float, Int, UInt8
 from torch import Tensor
+from torch.profiler import record_function
 
 from dragoman.device import cpu_capabilities
 from dragoman.progress import say
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = (
-    "-std=gnu11", "-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
-)  # fmt: skip
+FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC")
 BLOCKS = 16
 """In which sums over rows are taken (`kernels.c`)."""
 LANES, SHORT, WIDEST_HEAD, WIDEST = 16, 64, 64, 8192
@@ -37,24 +37,50 @@ LANES, SHORT, WIDEST_HEAD, WIDEST = 16, 64, 64, 8192
 
 @cache
 def available() -> bool:
-    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and a C compiler."""
+    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and a C
+    compiler (`cc`, or what the environment calls `CC`). It is said once where only the last is missing."""
     return _library() is not None
 
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if sys.platform != "linux" or not cpu_capabilities().get("avx512_bf16") or compiler is None:
+    if sys.platform != "linux" or not cpu_capabilities().get("avx512_bf16"):
+        return None
+    name = os.environ.get("CC") or "cc"
+    compiler = shutil.which(name)
+    if compiler is None:
+        say(f"there is no C compiler ({name}) here: training by PyTorch's own operations alone, which is slower")
         return None
     try:
-        built = _cache_folder() / f"kernels-{_fingerprint(compiler)}.so"
-        if not built.exists():
-            _compile(compiler, built)
-        return ctypes.CDLL(str(built))
+        return _compiled(compiler)
     except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        say(f"{SOURCE.name} cannot be compiled here ({said.strip().splitlines()[0]}): training with PyTorch alone")
+        why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        say(f"{name} cannot compile {SOURCE.name} ({why[0] if why else error}): training by PyTorch's own operations "
+            "alone, which is slower")  # fmt: skip
         return None
+
+
+def _compiled(compiler: str) -> ctypes.CDLL:
+    """From the cache, or else compiled now and put there.
+
+    Linked without OpenMP's library: its functions are those of the one that PyTorch has loaded, and the threads the
+    same ones.
+    """
+    folder = _cache_folder()
+    kept = folder / f"kernels-{_fingerprint(compiler)}.so" if folder else None
+    if kept is not None and kept.exists():
+        return ctypes.CDLL(str(kept))
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        compiled, linked = Path(made, "kernels.o"), Path(made, "kernels.so")
+        for command in (
+            [compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled)],
+            [compiler, "-shared", str(compiled), "-o", str(linked), "-lm"],
+        ):
+            subprocess.run(command, capture_output=True, check=True, text=True)
+        library = ctypes.CDLL(str(linked))
+        if kept is not None:
+            os.replace(linked, kept)
+        return library
 
 
 def _fingerprint(compiler: str) -> str:
@@ -64,30 +90,27 @@ def _fingerprint(compiler: str) -> str:
     return hashlib.sha256(SOURCE.read_bytes() + version + repr(machine).encode()).hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
-    """Of this user alone, as what lies there is executed."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _compile(compiler: str, built: Path) -> None:
-    """Linked without OpenMP's library: its functions are those of the one that PyTorch has loaded, and so the threads
-    are the same ones."""
-    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
-        compiled, linked = Path(folder, "kernels.o"), Path(folder, "kernels.so")
-        for command in (
-            [compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled)],
-            [compiler, "-shared", str(compiled), "-o", str(linked), "-lm"],
-        ):
-            subprocess.run(command, capture_output=True, check=True, text=True)
-        os.replace(linked, built)
+def _cache_folder() -> Path | None:
+    """Where no other user can write, as what lies there is executed; None where there is no such place."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        there = folder.stat()
+    except (OSError, RuntimeError):  # no home, or one that cannot be written to
+        return None
+    ours = there.st_uid == os.getuid() and not there.st_mode & 0o022
+    return folder if ours and os.access(folder, os.W_OK) else None
 
 
 def _call(name: str, *arguments: object) -> None:
     library = _library()
     assert library is not None
-    getattr(library, name)(*map(_argument, arguments))
+    function = getattr(library, name)
+    if torch.autograd._profiler_enabled():
+        with record_function(f"kernels::{name}"):
+            function(*map(_argument, arguments))
+    else:
+        function(*map(_argument, arguments))
 
 
 def _argument(value: object) -> object:
@@ -97,7 +120,11 @@ def _argument(value: object) -> object:
 
 
 def norm_forward(
-    x: Float[Tensor, "rows width"], gain: Float[Tensor, " width"], bias: Float[Tensor, " width"], eps: float, padded: int
+    x: Float[Tensor, "rows width"],
+    gain: Float[Tensor, " width"],
+    bias: Float[Tensor, " width"],
+    eps: float,
+    padded: int,
 ) -> tuple[BFloat16[Tensor, "padded width"], Float[Tensor, "rows 2"]]:
     """(`F.layer_norm(x, ...)` with rows of zeros below, mean and 1 / standard deviation of each row)."""
     rows, width = x.shape
@@ -122,7 +149,7 @@ def norm_backward(
     return to_x, to_gain, to_bias
 
 
-def dropout_bytes(rows: int, width: int, seed: int) -> Int[Tensor, "rows width"]:
+def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width"]:
     """The random bytes by which `dropout_add` decides: what is below round(256 x rate) is dropped."""
     found = torch.empty(rows, width, dtype=torch.uint8)
     _call("dropout_bytes", rows, width, ctypes.c_uint64(seed), found)
@@ -145,9 +172,8 @@ def dropout_backward(
     rows, width = above.shape
     to_y, to_bias = above.new_empty(padded, width, dtype=torch.bfloat16), above.new_empty(width)
     room = above.new_empty(BLOCKS, width)
-    _call(
-        "dropout_backward", rows, padded, width, above, ctypes.c_uint64(seed), ctypes.c_int32(dropped), to_y, to_bias, room
-    )  # fmt: skip
+    drawn = ctypes.c_uint64(seed), ctypes.c_int32(dropped)
+    _call("dropout_backward", rows, padded, width, above, *drawn, to_y, to_bias, room)
     return to_y, to_bias
 
 
@@ -170,7 +196,7 @@ def column_sums(x: BFloat16[Tensor, "rows width"]) -> Float[Tensor, " width"]:
 
 
 class _Attention(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         *((name, ctypes.c_int64) for name in ("batch", "heads", "width", "query_len", "key_len")),
         *((name, ctypes.c_int64) for name in ("query_stride", "key_stride", "context_stride")),
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "allowed")),
@@ -200,7 +226,7 @@ class Heads:
             self.batch, self.num_heads, d_model // self.num_heads, self.query_len, self.key_len,
             self.query.stride(0), self.key.stride(0), d_model,
             self.query.data_ptr(), self.key.data_ptr(), self.value.data_ptr(),
-            None if mask is None else mask.data_ptr(),
+            None if mask is None else mask.data_ptr(),  # whose last dimension is contiguous
             0 if mask is None or mask.size(0) == 1 else mask.stride(0),
             0 if mask is None or mask.size(2) == 1 else mask.stride(2),
             None if self.turns is None else self.turns.data_ptr(),
@@ -222,7 +248,7 @@ def attention_backward(
     heads: Heads,
     weights: Float[Tensor, "batch num_heads query_len columns"],
     above: BFloat16[Tensor, "query_rows d_model"],
-    to_heads: tuple[Tensor, Tensor, Tensor],
+    to_heads: Sequence[Tensor],
 ) -> None:
     """The gradients by queries, keys and values into the real rows of `to_heads`, which lie as those do."""
     _call("attention_backward", ctypes.byref(heads.described()), weights, above, *to_heads)

@@ -191,9 +191,9 @@ def _to_bias(above: Tensor) -> Tensor:
     return above.sum(dim=0).float()  # added up in float32 as well, by the kernel
 
 
-def in_bfloat16(parameters: list[Tensor]) -> Tensor:
+def in_bfloat16(parameters: Sequence[Tensor]) -> Tensor:
     """Below each other."""
-    return (parameters[0] if len(parameters) == 1 else torch.cat(parameters)).bfloat16()
+    return (parameters[0] if len(parameters) == 1 else torch.cat(tuple(parameters))).bfloat16()
 
 
 def padded(length: int) -> int:

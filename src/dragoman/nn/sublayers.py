@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from dragoman.nn import kernels, projection
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.norms import PreNorm, ResidualConnection
+from dragoman.nn.norms import PreNorm
 from dragoman.nn.projection import from_rows, in_bfloat16, linear, padded, to_rows, to_weight, trains_in_bfloat16
 
 
@@ -28,22 +28,21 @@ def attend(
     maps: list[Tensor] | None = None,
 ) -> Float[Tensor, "batch query_len d_model"]:
     """`attention` in its `residual` connection, to `memory` or, where that is None, to what it is itself given."""
-    if maps is None and _fits(x, residual) and _is_short(x, attention, memory):
-        assert isinstance(residual, PreNorm)
+    around = _connection(x, residual)
+    found: Tensor
+    if around is not None and maps is None and _is_short(x, attention, memory):
         projections = attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj
         sublayer = _Attention(
-            residual.norm.eps,
-            _dropped(residual),
+            around.eps,
+            around.dropped,
             attention.query_proj.out_features // attention.d_head,
-            mask,
+            mask.contiguous() if mask is not None else None,
             attention.positions.turns(0, x.size(1)),
         )
-        weights = [weight for projected in projections for weight in (projected.weight, projected.bias)]
-        attended: Tensor = _AttentionSublayer.apply(
-            sublayer, x, memory, residual.norm.weight, residual.norm.bias, *weights
-        )
-        return attended
-    found: Tensor = residual(x, lambda y: attention(y, y if memory is None else memory, mask, maps))
+        weights, biases = [linear.weight for linear in projections], [linear.bias for linear in projections]
+        found = _AttentionSublayer.apply(sublayer, x, memory, around.gain, around.bias, *weights, *biases)
+    else:
+        found = residual(x, lambda y: attention(y, y if memory is None else memory, mask, maps))
     return found
 
 
@@ -51,29 +50,47 @@ def feed_forward(
     x: Float[Tensor, "batch len d_model"], residual: nn.Module, network: nn.Module
 ) -> Float[Tensor, "batch len d_model"]:
     """`network` in its `residual` connection."""
-    if _fits(x, residual) and isinstance(network, FeedForward) and network.is_plain and not network.expand.out_features % kernels.LANES:
-        found: Tensor = _FeedForwardSublayer.apply(
-            residual.norm.eps, _dropped(residual), x, residual.norm.weight, residual.norm.bias,
-            network.expand.weight, network.expand.bias, network.contract.weight, network.contract.bias,
-        )  # fmt: skip
-        return found
-    found = residual(x, network)
+    around = _connection(x, residual)
+    found: Tensor
+    if (
+        around is not None
+        and isinstance(network, FeedForward)
+        and network.is_plain
+        and network.expand.out_features % kernels.LANES == 0
+    ):
+        parameters = around.gain, around.bias, *network.expand.parameters(), *network.contract.parameters()
+        found = _FeedForwardSublayer.apply(around.eps, around.dropped, x, *parameters)
+    else:
+        found = residual(x, network)
     return found
 
 
-def _fits(x: Tensor, residual: nn.Module) -> bool:
-    """Whether there is a fast twin of this connection, and use for it."""
-    return (
+@dataclass(frozen=True)
+class _Connection:
+    """x + dropout(sublayer(norm(x))): its norm, and in how many cases of 256 it drops what the sublayer says."""
+
+    gain: Tensor
+    bias: Tensor
+    eps: float
+    dropped: int
+
+
+def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
+    """What a fast twin needs to know of a connection; None where there is no twin, or no use for it."""
+    if not (
         trains_in_bfloat16(x)
         and projection.ROWS > 1
-        and isinstance(residual, PreNorm)
-        and type(residual.norm) is nn.LayerNorm
-        and residual.dropout.rate < 0.99
         and x.dtype == torch.float32
         and x.size(-1) % kernels.LANES == 0
         and x.size(-1) <= kernels.WIDEST
+        and isinstance(residual, PreNorm)
+        and residual.dropout.rate < 0.99
+        and type(norm := residual.norm) is nn.LayerNorm
         and kernels.available()
-    )
+    ):
+        return None
+    dropped = round(256 * residual.dropout.rate) if residual.training else 0
+    return _Connection(norm.weight, norm.bias, norm.eps, dropped)
 
 
 def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
@@ -85,11 +102,6 @@ def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -
         and attention.d_head <= kernels.WIDEST_HEAD
         and not attention.positions.has_bias
     )
-
-
-def _dropped(residual: ResidualConnection) -> int:
-    """Of 256."""
-    return round(256 * residual.dropout.rate) if residual.training else 0
 
 
 def _seed(dropped: int) -> int:
@@ -118,8 +130,7 @@ class _AttentionSublayer(torch.autograd.Function):
     @staticmethod
     @torch.autocast("cpu", enabled=False)
     def forward(ctx: Any, sublayer: _Attention, x: Tensor, memory: Tensor | None, *parameters: Tensor) -> Tensor:
-        gain, bias, *weights = parameters[:2] + parameters[2::2]
-        biases = parameters[3::2]  # of queries, keys, values and of the output, as `weights`
+        (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
         lines, d_model = x.flatten(0, 1), x.size(-1)
         rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps, padded(len(lines)))
         output = in_bfloat16(weights[3:])
@@ -156,10 +167,9 @@ class _AttentionSublayer(torch.autograd.Function):
         to_memory = None
         if key_rows is not None:
             to_memory = from_rows(sides[1] @ matrices[1], (ctx.x_shape[0], ctx.key_len)).float()
-        parts = [(weight, bias) for weights, biases in zip(to_weights, to_biases, strict=True)
-                 for weight, bias in zip(weights.split(d_model), biases.split(d_model), strict=True)]
-        by_projection = [gradient for pair in [*parts, (to_output, to_output_bias)] for gradient in pair]
-        return None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias, *by_projection
+        parts = [part for whole in to_weights for part in whole.split(d_model)]
+        bias_parts = [part for whole in to_biases for part in whole.split(d_model)]
+        return None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias, *parts, to_output, *bias_parts, to_output_bias
 
 
 def _zero_below(rows: Tensor, real: int, width: int) -> Tensor:

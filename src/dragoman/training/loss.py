@@ -84,9 +84,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         gradient = None
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
-        if in_place and gradient is not None and not teachers and logits.dtype == torch.bfloat16 and kernels.available():
+        if gradient is not None and in_place and not teachers and _has_kernel(logits):
             ctx.save_for_backward(gradient)
-            return kernels.cross_entropy(gradient, targets, mask, at_target, everywhere).sum()
+            return kernels.cross_entropy(gradient, targets.long(), mask, at_target, everywhere).sum()
         total = logits.new_zeros((), dtype=torch.float32)
         at_once = rows_at_once(logits)
         # Made once: memory that is new has to be cleared by the system first, page by page.
@@ -122,6 +122,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
         return times(gradient, grad_output), *(None for _ in ctx.needs_input_grad[1:])
+
+
+def _has_kernel(logits: Tensor) -> bool:
+    """Whether one walk in C takes the place of the loop below."""
+    on_cpu = logits.device.type == "cpu" and logits.dtype == torch.bfloat16 and logits.is_contiguous()
+    return on_cpu and kernels.available()
 
 
 def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:

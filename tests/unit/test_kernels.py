@@ -1,0 +1,345 @@
+"""The loops in C equal the lines of PyTorch that they are the twins of, and so do the sublayers made of them."""
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
+from dragoman.nn import kernels, sublayers
+from dragoman.nn.attention import textbook_attention
+from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.positions import RotaryPositions
+from dragoman.nn.projection import ROWS
+from dragoman.training.loss import textbook_loss, token_loss
+
+needs_kernels = pytest.mark.skipif(not kernels.available(), reason="no AVX-512 for bfloat16, or no C compiler")
+EXACT = {"atol": 2e-5, "rtol": 2e-5}
+ROUNDED = {"atol": 1e-2, "rtol": 1e-2}
+"""One rounding to bfloat16, which has 8 bits."""
+SHAPES = [(1, 16), (16, 32), (37, 48), (200, 128)]
+
+
+def padded(rows: int) -> int:
+    return rows + -rows % ROWS
+
+
+def in_rows(rows: int, width: int) -> Tensor:
+    """Random ones, and rows below that must not be read."""
+    x = torch.randn(padded(rows), width).bfloat16()
+    x[rows:] = torch.nan
+    return x
+
+
+@needs_kernels
+@pytest.mark.parametrize(("rows", "width"), SHAPES)
+def test_layer_norm_and_its_way_back(rows: int, width: int) -> None:
+    torch.manual_seed(0)
+    x, gain, bias = (torch.randn(*shape, requires_grad=True) for shape in ((rows, width), (width,), (width,)))
+    out, moments = kernels.norm_forward(x.detach() * 1.0, gain.detach(), bias.detach(), 1e-5, padded(rows))
+    plain = F.layer_norm(x, (width,), gain, bias, 1e-5)
+    torch.testing.assert_close(out[:rows].float(), plain, **ROUNDED)
+    assert not out[rows:].any()
+    above, past = in_rows(rows, width), torch.randn(rows, width)
+    found = kernels.norm_backward(above, x.detach(), gain.detach(), moments, past)
+    wanted = torch.autograd.grad(plain, (x, gain, bias), above[:rows].float())
+    for mine, other in zip(found, (wanted[0] + past, *wanted[1:]), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-4)
+
+
+def split_mix(seed: int, rows: int, width: int) -> np.ndarray:
+    """SplitMix64 as its authors wrote it: a word for each eight bytes, one after the other."""
+    state, found = seed, []
+    for _ in range(rows * width // 8):
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        found.append(z ^ (z >> 31))
+    return np.array(found, dtype="<u8").view(np.uint8).reshape(rows, width)
+
+
+@needs_kernels
+@pytest.mark.parametrize("seed", [0, 1234567, 2**64 - 1])
+def test_random_bytes_are_those_of_split_mix(seed: int) -> None:
+    assert (kernels.dropout_bytes(9, 48, seed).numpy() == split_mix(seed, 9, 48)).all()
+
+
+@needs_kernels
+@pytest.mark.parametrize("dropped", [0, 1, 77, 250])
+@pytest.mark.parametrize(("rows", "width"), SHAPES)
+def test_dropout_added_and_its_way_back(rows: int, width: int, dropped: int) -> None:
+    torch.manual_seed(0)
+    x, y, above = torch.randn(rows, width), in_rows(rows, width), torch.randn(rows, width)
+    factor = (kernels.dropout_bytes(rows, width, 5) >= dropped) * (256 / (256 - dropped))
+    torch.testing.assert_close(kernels.dropout_add(x, y, 5, dropped), x + y[:rows].float() * factor, **EXACT)
+    to_y, to_bias = kernels.dropout_backward(above, 5, dropped, padded(rows))
+    torch.testing.assert_close(to_y[:rows].float(), above * factor, **ROUNDED)
+    assert not to_y[rows:].any()
+    torch.testing.assert_close(to_bias, (above * factor).sum(dim=0), atol=1e-3, rtol=1e-4)
+
+
+@needs_kernels
+def test_dropout_drops_as_many_as_it_should() -> None:
+    bytes_of = kernels.dropout_bytes(1000, 512, 3)
+    assert (bytes_of < 77).double().mean().item() == pytest.approx(77 / 256, abs=3e-3)
+    assert not torch.equal(bytes_of[0], bytes_of[1])
+    assert not torch.equal(bytes_of, kernels.dropout_bytes(1000, 512, 4))
+
+
+@needs_kernels
+@pytest.mark.parametrize(("rows", "width"), SHAPES)
+def test_the_way_back_through_relu_and_sums_over_rows(rows: int, width: int) -> None:
+    torch.manual_seed(0)
+    hidden, gradient = torch.randn(rows, width).relu().bfloat16(), torch.randn(rows, width).bfloat16()
+    wanted = gradient * (hidden > 0)
+    torch.testing.assert_close(kernels.column_sums(gradient), gradient.float().sum(dim=0), atol=1e-4, rtol=1e-4)
+    to_bias = kernels.relu_backward(gradient, hidden)
+    assert torch.equal(gradient, wanted)
+    torch.testing.assert_close(to_bias, wanted.float().sum(dim=0), atol=1e-4, rtol=1e-4)
+
+
+def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -> kernels.Heads:
+    """Three sentences, two heads; keys and values side by side, as a projection leaves them."""
+    torch.manual_seed(0)
+    query_len, key_len = lengths
+    query, together = in_rows(3 * query_len, 2 * d_head), in_rows(3 * key_len, 4 * d_head)
+    key, value = together.split(2 * d_head, dim=1)
+    real = torch.rand(3, key_len) < 0.7
+    real[:, 0] = True
+    masks = {"no": None, "keys": key_mask(real), "causal": subsequent_mask(key_len)[None, None][:, :, :query_len]}
+    mask = masks[masked]
+    turns = torch.view_as_real(RotaryPositions(d_head).turns(0, query_len)) if rotary else None
+    return kernels.Heads(3, 2, query_len, key_len, query, key, value, mask, turns)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("lengths", "d_head", "masked", "rotary"),
+    [
+        ((1, 1), 16, "no", False),
+        ((5, 3), 32, "keys", False),
+        ((15, 15), 32, "causal", True),
+        ((16, 17), 48, "keys", False),
+        ((33, 33), 64, "causal", True),
+        ((20, 64), 64, "keys", False),
+        ((64, 64), 16, "causal", False),
+    ],
+)
+def test_attention_and_its_way_back(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -> None:
+    heads = heads_of(lengths, d_head, masked, rotary)
+
+    def apart(rows: Tensor, length: int) -> Tensor:
+        return rows[: 3 * length].float().view(3, length, 2, d_head).transpose(1, 2).requires_grad_()
+
+    q, k, v = apart(heads.query, lengths[0]), apart(heads.key, lengths[1]), apart(heads.value, lengths[1])
+    positions = RotaryPositions(d_head)
+    turned = (positions.rotate(q, 0), positions.rotate(k, 0)) if rotary else (q, k)
+    plain, plain_weights = textbook_attention(*turned, v, heads.mask)
+    context, weights = kernels.attention_forward(heads)
+    real = context[: 3 * lengths[0]].float().view(3, lengths[0], 2, d_head).transpose(1, 2)
+    torch.testing.assert_close(real, plain, **ROUNDED)
+    torch.testing.assert_close(weights[..., : lengths[1]], plain_weights, **EXACT)
+    assert not weights[..., lengths[1] :].any()
+    assert not context[3 * lengths[0] :].any()
+    above = in_rows(3 * lengths[0], 2 * d_head)
+    gradients = torch.full_like(heads.query, 7.0), torch.full((len(heads.key), 4 * d_head), 7.0).bfloat16()
+    kernels.attention_backward(heads, weights, above, (gradients[0], *gradients[1].split(2 * d_head, dim=1)))
+    upstream = above[: 3 * lengths[0]].float().view(3, lengths[0], 2, d_head).transpose(1, 2)
+    to_q, to_k, to_v = torch.autograd.grad(plain, (q, k, v), upstream)
+    for mine, length, wanted in (
+        (gradients[0], lengths[0], to_q),
+        (gradients[1][:, : 2 * d_head], lengths[1], to_k),
+        (gradients[1][:, 2 * d_head :], lengths[1], to_v),
+    ):
+        found = mine[: 3 * length].float().reshape(3, length, 2, d_head).transpose(1, 2)
+        torch.testing.assert_close(found, wanted, atol=2e-2, rtol=1e-2)
+        assert (mine[3 * length :] == 7.0).all()
+
+
+@needs_kernels
+@pytest.mark.parametrize("vocab", [3, 16, 50, 8000])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_and_its_gradient(vocab: int, smoothing: float) -> None:
+    torch.manual_seed(0)
+    logits = (4 * torch.randn(5, 7, vocab)).bfloat16()
+    targets, real = torch.randint(vocab, (5, 7)), torch.rand(5, 7) < 0.8
+    exact = logits.float().requires_grad_()
+    wanted = textbook_loss(exact[real], targets[real], smoothing)
+    (to_exact,) = torch.autograd.grad(wanted, exact)
+    here = logits.clone().requires_grad_()
+    found = token_loss(here * 1, targets, real, smoothing, in_place=True)
+    torch.testing.assert_close(found, wanted, atol=1e-3, rtol=1e-5)
+    (to_logits,) = torch.autograd.grad(found, here)
+    torch.testing.assert_close(to_logits.float(), to_exact, atol=2e-3, rtol=1e-2)
+    assert not to_logits[~real].any()
+
+
+@needs_kernels
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_loss_of_what_is_no_number_is_none(bad: float) -> None:
+    logits = torch.randn(2, 40).bfloat16()
+    logits[1, 33] = bad
+    losses = kernels.cross_entropy(logits, torch.tensor([1, 2]), torch.tensor([True, True]), 0.9, 0.1)
+    assert losses[0].isfinite()
+    assert not losses[1].isfinite()
+
+
+@needs_kernels
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    torch.manual_seed(0)
+    config = BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.3, position=RotaryConfig())
+    layer, x, memory = DecoderLayer(config), torch.randn(9, 13, 32), torch.randn(9, 11, 32)
+    threads = torch.get_num_threads()
+
+    def gradients(count: int) -> list[Tensor]:
+        torch.set_num_threads(count)
+        torch.manual_seed(1)
+        layer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            out = layer(x, subsequent_mask(13)[None, None], memory, None)
+        out.square().sum().backward()
+        return [out.detach(), *(parameter.grad.clone() for parameter in layer.parameters())]
+
+    try:
+        for one, several in zip(gradients(1), gradients(3), strict=True):
+            assert torch.equal(one, several)
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Bytes(nn.Module):
+    """The dropout of a fast sublayer, whose seed is known, in PyTorch."""
+
+    def __init__(self, seed: int, rate: float) -> None:
+        super().__init__()
+        self.seed, self.rate = seed, rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped = round(256 * self.rate)
+        found = kernels.dropout_bytes(x.size(0) * x.size(1), x.size(2), self.seed).view(x.shape)
+        return x.float() * (found >= dropped) * (256 / (256 - dropped))
+
+
+@needs_kernels
+@pytest.mark.parametrize("kind", ["self", "rotary", "cross", "feed-forward"])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    position = {"position": RotaryConfig()} if kind == "rotary" else {}
+    layer = DecoderLayer(BlockConfig(d_model=64, num_heads=2, d_ff=96, dropout=rate, **position))
+    x, memory = (torch.randn(4, length, 64, requires_grad=True) for length in (9, 6))
+    real = torch.ones(4, 6, dtype=torch.bool)
+    real[1, 3:] = False
+    causal = subsequent_mask(9)[None, None]
+    monkeypatch.setattr(sublayers, "_seed", lambda dropped: 11)
+
+    def sublayer(fast: bool) -> tuple[Tensor, ...]:
+        monkeypatch.setattr(kernels, "available", lambda: fast)
+        residual = getattr(layer, {"cross": "cross_attention_residual", "feed-forward": "feed_forward_residual"}.get(
+            kind, "self_attention_residual"))  # fmt: skip
+        own = residual.dropout
+        if not fast and rate:
+            residual.dropout = Bytes(11, rate)
+        with torch.autocast("cpu", torch.bfloat16):
+            if kind == "feed-forward":
+                out = sublayers.feed_forward(x, residual, layer.feed_forward)
+            elif kind == "cross":
+                out = sublayers.attend(x, residual, layer.cross_attention, memory, key_mask(real))
+            else:
+                out = sublayers.attend(x, residual, layer.self_attention, None, causal)
+        residual.dropout = own
+        assert (type(out.grad_fn).__name__ == "AddBackward0") is not fast
+        torch.manual_seed(2)
+        wanted = [x, *([memory] if kind == "cross" else []), *layer.parameters()]
+        found = torch.autograd.grad(out, wanted, torch.randn_like(out), allow_unused=True)
+        return out, *(gradient for gradient in found if gradient is not None)
+
+    for mine, other in zip(sublayer(True), sublayer(False), strict=True):
+        assert mine.dtype == other.dtype == torch.float32
+        assert (mine - other).norm() <= 2e-2 * other.norm() + 0.3  # that of a key's bias is zero but for rounding
+
+
+@needs_kernels
+def test_where_there_is_no_twin_the_sublayer_is_as_it_is_written() -> None:
+    """Not a number's difference: the very same computation."""
+    torch.manual_seed(0)
+    for changes in (
+        {"norm_placement": "post"}, {"norm": "rms"}, {"attention_dropout": 0.1, "activation_dropout": 0.1},
+        {"num_kv_heads": 1, "activation": "gelu"}, {"d_model": 24, "num_heads": 1},
+    ):  # fmt: skip
+        layer = DecoderLayer(
+            BlockConfig(**{"d_model": 32, "num_heads": 2, "d_ff": 64, "dropout": 0.1, **changes}), False
+        )
+        x = torch.randn(2, 5, layer.self_attention.query_proj.in_features, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16):
+            out = layer(x, subsequent_mask(5)[None, None])
+        names, waiting = set(), [out.grad_fn]
+        while waiting:
+            node = waiting.pop()
+            names.add(type(node).__name__)
+            waiting += [following for following, _ in node.next_functions if following is not None]
+        assert not any("Sublayer" in name for name in names), changes
+
+
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """As in a process that has not looked for a compiler yet, and a user whose cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    kernels.available.cache_clear()
+    kernels._library.cache_clear()
+    yield tmp_path / "cache" / "dragoman"
+    kernels.available.cache_clear()
+    kernels._library.cache_clear()
+
+
+@needs_kernels
+def test_the_loops_are_compiled_once_and_kept_for_the_user_alone(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kernels.available()
+    (kept,) = anew.iterdir()
+    assert stat.S_IMODE(anew.stat().st_mode) == 0o700
+    made = kept.stat().st_mtime_ns
+    kernels.available.cache_clear()
+    kernels._library.cache_clear()
+    monkeypatch.setattr(kernels, "FLAGS", kernels.FLAGS)
+    assert kernels.available()
+    assert kept.stat().st_mtime_ns == made
+    monkeypatch.setattr(kernels, "FLAGS", (*kernels.FLAGS, "-DSOMETHING_ELSE"))
+    kernels._library.cache_clear()
+    assert kernels._library() is not None
+    assert len(list(anew.iterdir())) == 2
+
+
+@needs_kernels
+@pytest.mark.parametrize("mode", [0o777, 0o720])
+def test_a_cache_that_others_can_write_to_is_not_used(anew: Path, mode: int) -> None:
+    anew.mkdir(parents=True)
+    anew.chmod(mode)
+    assert kernels.available()
+    assert not list(anew.iterdir())
+
+
+@needs_kernels
+@pytest.mark.parametrize("compiler", ["a-compiler-that-is-not-there", "false", "fails"])
+def test_without_a_compiler_training_goes_on_without_them(
+    compiler: str, anew: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if compiler == "fails":
+        script = tmp_path / "fails"
+        script.write_text('#!/bin/sh\n[ "$1" = --version ] && exit\necho "kernels.c:1: no such thing" >&2; exit 1\n')
+        script.chmod(0o700)
+        compiler = str(script)
+    monkeypatch.setenv("CC", compiler)
+    assert not kernels.available()
+    assert not kernels.available()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert compiler in lines[0]
+    assert "training by PyTorch's own operations alone" in lines[0]
+    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64), cross_attention=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        layer(torch.randn(2, 5, 32), subsequent_mask(5)[None, None]).sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
