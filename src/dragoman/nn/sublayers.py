@@ -131,17 +131,17 @@ class _AttentionSublayer(torch.autograd.Function):
     @torch.autocast("cpu", enabled=False)
     def forward(ctx: Any, sublayer: _Attention, x: Tensor, memory: Tensor | None, *parameters: Tensor) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
-        lines, d_model = x.flatten(0, 1), x.size(-1)
+        lines = x.flatten(0, 1)
         rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps, padded(len(lines)))
         output = in_bfloat16(weights[3:])
         if memory is None:
             key_rows, matrices, key_len = None, [in_bfloat16(weights[:3])], x.size(1)
-            q, k, v = linear(rows, matrices[0], in_bfloat16(biases[:3])).split(d_model, dim=1)
+            q, k, v = linear(rows, matrices[0], in_bfloat16(biases[:3])).chunk(3, dim=1)
         else:
             key_rows, matrices = to_rows(memory), [in_bfloat16(weights[:1]), in_bfloat16(weights[1:3])]
             key_len = memory.size(1)
             q = linear(rows, matrices[0], in_bfloat16(biases[:1]))
-            k, v = linear(key_rows, matrices[1], in_bfloat16(biases[1:3])).split(d_model, dim=1)
+            k, v = linear(key_rows, matrices[1], in_bfloat16(biases[1:3])).chunk(2, dim=1)
         context, shares = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
         found = linear(context, output, in_bfloat16(biases[3:]))
         ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *matrices)
@@ -159,7 +159,7 @@ class _AttentionSublayer(torch.autograd.Function):
         if key_rows is not None:
             sides.append(_zero_below(key_rows, ctx.x_shape[0] * ctx.key_len, len(matrices[1])))
         heads = ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v)
-        to_heads = [part for side in sides for part in side.split(d_model, dim=1)]
+        to_heads = [part for side in sides for part in side.chunk(side.size(1) // d_model, dim=1)]
         kernels.attention_backward(heads, shares, to_context, to_heads)
         to_weights = [to_weight(side, of) for side, of in zip(sides, (rows, key_rows), strict=False)]
         to_biases = [kernels.column_sums(side) for side in sides]
@@ -167,8 +167,8 @@ class _AttentionSublayer(torch.autograd.Function):
         to_memory = None
         if key_rows is not None:
             to_memory = from_rows(sides[1] @ matrices[1], (ctx.x_shape[0], ctx.key_len)).float()
-        parts = [part for whole in to_weights for part in whole.split(d_model)]
-        bias_parts = [part for whole in to_biases for part in whole.split(d_model)]
+        parts = [part for whole in to_weights for part in whole.chunk(len(whole) // d_model)]
+        bias_parts = [part for whole in to_biases for part in whole.chunk(len(whole) // d_model)]
         return None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias, *parts, to_output, *bias_parts, to_output_bias
 
 
