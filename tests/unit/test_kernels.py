@@ -111,6 +111,8 @@ def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -
     real = torch.rand(3, key_len) < 0.7
     real[:, 0] = True
     masks = {"no": None, "keys": key_mask(real), "causal": subsequent_mask(key_len)[None, None][:, :, :query_len]}
+    masks["each"] = torch.rand(3, 1, query_len, key_len) < 0.6
+    masks["each"][..., 0] = True
     mask = masks[masked]
     turns = torch.view_as_real(RotaryPositions(d_head).turns(0, query_len)) if rotary else None
     return kernels.Heads(3, 2, query_len, key_len, query, key, value, mask, turns)
@@ -120,6 +122,7 @@ def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -
 @pytest.mark.parametrize(
     ("lengths", "d_head", "masked", "rotary"),
     [
+        ((6, 21), 32, "each", False),
         ((1, 1), 16, "no", False),
         ((5, 3), 32, "keys", False),
         ((15, 15), 32, "causal", True),
@@ -186,6 +189,33 @@ def test_a_loss_of_what_is_no_number_is_none(bad: float) -> None:
     losses = kernels.cross_entropy(logits, torch.tensor([1, 2]), torch.tensor([True, True]), 0.9, 0.1)
     assert losses[0].isfinite()
     assert not losses[1].isfinite()
+
+
+@needs_kernels
+def test_a_logit_that_is_forbidden_leaves_the_loss_finite() -> None:
+    logits = torch.randn(1, 20)
+    logits[0, 5] = -torch.inf
+    wanted = textbook_loss(logits, torch.tensor([1]), 0.0)
+    here = logits.bfloat16()
+    losses = kernels.cross_entropy(here, torch.tensor([1]), torch.tensor([True]), 1.0, 0.0)
+    torch.testing.assert_close(losses.sum(), wanted, **ROUNDED)
+    assert here[0, 5] == 0
+
+
+@needs_kernels
+@pytest.mark.parametrize("target", [-1, 20])
+def test_a_target_outside_of_the_vocabulary_is_an_error(target: int) -> None:
+    with pytest.raises(IndexError, match="in a vocabulary of 20"):
+        kernels.cross_entropy(torch.randn(1, 20).bfloat16(), torch.tensor([target]), torch.tensor([True]), 1.0, 0.0)
+
+
+@needs_kernels
+def test_logits_that_are_needed_again_may_not_be_written_over() -> None:
+    x = torch.randn(2, 3, 20).bfloat16().requires_grad_()
+    logits = x.tanh()  # whose way back reads its result
+    loss = token_loss(logits, torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool), in_place=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 @needs_kernels
@@ -264,6 +294,37 @@ def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monke
 
 
 @needs_kernels
+def test_numbers_that_lie_otherwise_are_the_same_numbers() -> None:
+    """A batch of one image comes out of its patches with columns for rows."""
+    torch.manual_seed(0)
+    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0), cross_attention=False)
+    across = torch.randn(1, 32, 9).transpose(1, 2)
+    found = []
+    for x in (across, across.contiguous()):
+        x = x.detach().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16):
+            out = layer(x, subsequent_mask(9)[None, None])
+        found.append((out.detach(), *torch.autograd.grad(out.square().sum(), (x, *layer.parameters()))))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
+@needs_kernels
+def test_frozen_parameters_and_a_memory_without_gradient() -> None:
+    torch.manual_seed(0)
+    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0))
+    layer.cross_attention_residual.requires_grad_(False)
+    layer.feed_forward.expand.requires_grad_(False)
+    x = torch.randn(2, 5, 32)
+    with torch.autocast("cpu", torch.bfloat16):
+        layer(x, subsequent_mask(5)[None, None], torch.randn(2, 4, 32), None).sum().backward()
+    assert {name for name, parameter in layer.named_parameters() if parameter.grad is None} == {
+        "cross_attention_residual.norm.weight", "cross_attention_residual.norm.bias",
+        "feed_forward.expand.weight", "feed_forward.expand.bias",
+    }  # fmt: skip
+
+
+@needs_kernels
 def test_where_there_is_no_twin_the_sublayer_is_as_it_is_written() -> None:
     """Not a number's difference: the very same computation."""
     torch.manual_seed(0)
@@ -311,6 +372,23 @@ def test_the_loops_are_compiled_once_and_kept_for_the_user_alone(anew: Path, mon
     kernels._library.cache_clear()
     assert kernels._library() is not None
     assert len(list(anew.iterdir())) == 2
+
+
+@needs_kernels
+def test_a_damaged_file_in_the_cache_is_made_anew(anew: Path) -> None:
+    assert kernels.available()
+    (kept,) = anew.iterdir()
+    kept.unlink()  # not written over, as it is loaded
+    kept.write_bytes(b"")
+    kernels._library.cache_clear()
+    assert kernels._library() is not None
+    assert kept.stat().st_size > 0
+    kept.chmod(0o777)  # somebody else may have put it there
+    made = kept.stat().st_mtime_ns
+    kernels._library.cache_clear()
+    assert kernels._library() is not None
+    assert kept.stat().st_mtime_ns != made
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 @needs_kernels

@@ -229,6 +229,7 @@ class DecoderLayer(nn.Module):
         """`maps`, when given, gets the layer's attention maps appended, self before cross."""
         x = attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
         if self.cross_attention is not None:
+            assert memory is not None
             x = attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
         return feed_forward(x, self.feed_forward_residual, self.feed_forward)
 

@@ -1,6 +1,6 @@
 /* What stands between the matrix products of a training step, in bfloat16 on a CPU.
 
-   Each function is the fast twin of a few lines of PyTorch, which `kernels.py` names and tests/nn/test_kernels.py holds
+   Each function is the fast twin of a few lines of PyTorch, which `kernels.py` names and tests/unit/test_kernels.py holds
    it to: it walks its numbers once where those walk them operation by operation. Numbers are read and written in
    bfloat16 where a matrix product makes or takes them, and computed in float32. `rows` are positions of a batch, one
    below the other; those from `rows` to `padded` are filled up with zeros (`nn/projection.py`).
@@ -48,6 +48,9 @@ static inline vec exp_negative(vec x) {
     p = 1.0f + r * p;
     return _mm512_scalef_ps(p, k);
 }
+
+/* How many threads a loop will have at most. */
+int64_t most_threads(void) { return omp_get_max_threads(); }
 
 /* The rows of one of BLOCKS blocks begin here, and those of the next one end them. */
 static inline int64_t first_of(int64_t block, int64_t rows) { return block * rows / BLOCKS; }
@@ -431,7 +434,8 @@ void cross_entropy(int64_t rows, int64_t vocab, bf16 *logits, const int64_t *tar
             sums += power;
         }
         const float sum = _mm512_reduce_add_ps(sums), share = 1.0f / sum, less = everywhere / vocab;
-        losses[row] = largest + logf(sum) - at_target * right - everywhere * (_mm512_reduce_add_ps(totals) / vocab);
+        losses[row] = largest + logf(sum) - at_target * right;
+        if (everywhere != 0.0f) losses[row] -= everywhere * (_mm512_reduce_add_ps(totals) / vocab); /* 0 x infinity is none */
         for (int64_t i = 0; i < vocab; i += LANES) put_some(here + i, vocab - i, get(powers + i) * share - less);
         put_some(here + targets[row], 1, all(powers[targets[row]] * share - less - at_target));
     }

@@ -6,10 +6,12 @@ names. The file is compiled by the machine's own C compiler when it is first nee
 in the user's cache; where there is no compiler, `available` is False and the lines of PyTorch are taken.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,8 +39,8 @@ LANES, SHORT, WIDEST_HEAD, WIDEST = 16, 64, 64, 8192
 
 @cache
 def available() -> bool:
-    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and a C
-    compiler (`cc`, or what the environment calls `CC`). It is said once where only the last is missing."""
+    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and GCC 10
+    or newer (as `cc`, or what the environment calls `CC`). It is said once where only the last is missing."""
     return _library() is not None
 
 
@@ -46,21 +48,22 @@ def available() -> bool:
 def _library() -> ctypes.CDLL | None:
     if sys.platform != "linux" or not cpu_capabilities().get("avx512_bf16"):
         return None
-    name = os.environ.get("CC") or "cc"
-    compiler = shutil.which(name)
-    if compiler is None:
-        say(f"there is no C compiler ({name}) here: training by PyTorch's own operations alone, which is slower")
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    if not shutil.which(compiler[0]):
+        say(f"there is no C compiler ({compiler[0]}) here: training by PyTorch's own operations alone, which is slower")
         return None
     try:
         return _compiled(compiler)
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, subprocess.SubprocessError) as error:
         why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        say(f"{name} cannot compile {SOURCE.name} ({why[0] if why else error}): training by PyTorch's own operations "
-            "alone, which is slower")  # fmt: skip
+        say(
+            f"{shlex.join(compiler)} cannot compile {SOURCE.name} ({why[0] if why else error}): training by PyTorch's "
+            "own operations alone, which is slower"
+        )
         return None
 
 
-def _compiled(compiler: str) -> ctypes.CDLL:
+def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
     """From the cache, or else compiled now and put there.
 
     Linked without OpenMP's library: its functions are those of the one that PyTorch has loaded, and the threads the
@@ -68,26 +71,31 @@ def _compiled(compiler: str) -> ctypes.CDLL:
     """
     folder = _cache_folder()
     kept = folder / f"kernels-{_fingerprint(compiler)}.so" if folder else None
-    if kept is not None and kept.exists():
-        return ctypes.CDLL(str(kept))
-    with tempfile.TemporaryDirectory(dir=folder) as made:
+    if kept is not None and kept.exists() and _is_ours(kept):
+        with contextlib.suppress(OSError):  # damaged: made anew
+            return ctypes.CDLL(str(kept))
+    with tempfile.TemporaryDirectory() as made:
         compiled, linked = Path(made, "kernels.o"), Path(made, "kernels.so")
-        for command in (
-            [compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled)],
-            [compiler, "-shared", str(compiled), "-o", str(linked), "-lm"],
-        ):
-            subprocess.run(command, capture_output=True, check=True, text=True)
+        _run(*compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled))
+        _run(*compiler, "-shared", str(compiled), "-o", str(linked), "-lm")
         library = ctypes.CDLL(str(linked))
         if kept is not None:
-            os.replace(linked, kept)
+            with contextlib.suppress(OSError):  # no room, or no leave to write: the next process compiles for itself
+                _put(linked, kept)
         return library
 
 
-def _fingerprint(compiler: str) -> str:
+def _run(*command: str) -> str:
+    """What it prints. Raises subprocess.SubprocessError where it fails, or takes a minute."""
+    done = subprocess.run(command, capture_output=True, check=True, text=True, errors="replace", timeout=60)
+    return done.stdout
+
+
+def _fingerprint(compiler: Sequence[str]) -> str:
     """Of all that the compiled file depends on."""
-    version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    machine = [platform.machine(), sorted(cpu_capabilities().items()), FLAGS, torch.__version__]
-    return hashlib.sha256(SOURCE.read_bytes() + version + repr(machine).encode()).hexdigest()[:16]
+    machine = [platform.machine(), sorted(cpu_capabilities().items()), compiler, FLAGS, torch.__version__]
+    made_by = _run(*compiler, "--version")
+    return hashlib.sha256(SOURCE.read_bytes() + repr([machine, made_by]).encode()).hexdigest()[:16]
 
 
 def _cache_folder() -> Path | None:
@@ -95,11 +103,21 @@ def _cache_folder() -> Path | None:
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        there = folder.stat()
+        return folder if _is_ours(folder) else None
     except (OSError, RuntimeError):  # no home, or one that cannot be written to
         return None
-    ours = there.st_uid == os.getuid() and not there.st_mode & 0o022
-    return folder if ours and os.access(folder, os.W_OK) else None
+
+
+def _is_ours(path: Path) -> bool:
+    found = path.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _put(made: Path, kept: Path) -> None:
+    """All of it or nothing, however many processes do so at once."""
+    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as copy:  # for its owner alone
+        copy.write(made.read_bytes())
+    os.replace(copy.name, kept)
 
 
 def _call(name: str, *arguments: object) -> None:
@@ -157,11 +175,11 @@ def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width
 
 
 def dropout_add(
-    x: Float[Tensor, "rows width"], y: BFloat16[Tensor, "padded width"], seed: int, dropped: int
-) -> Float[Tensor, "rows width"]:
-    """x + dropout(y) at a rate of dropped / 256, without rows of zeros below."""
-    out = torch.empty_like(x)
-    _call("dropout_add", *x.shape, x, y, ctypes.c_uint64(seed), ctypes.c_int32(dropped), out)
+    x: Float[Tensor, "*rows width"], y: BFloat16[Tensor, "padded width"], seed: int, dropped: int
+) -> Float[Tensor, "*rows width"]:
+    """x + dropout(y) at a rate of dropped / 256, in the shape of x, whose rows are the first ones of y."""
+    out, width = torch.empty_like(x), x.size(-1)
+    _call("dropout_add", x.numel() // width, width, x, y, ctypes.c_uint64(seed), ctypes.c_int32(dropped), out)
     return out
 
 
@@ -182,7 +200,7 @@ def relu_backward(
 ) -> Float[Tensor, " width"]:
     """`gradient` by what ReLU has made (`hidden`) becomes that by what it was made of; the sum of that over rows."""
     rows, width = gradient.shape
-    to_bias, room = torch.empty(width), torch.empty(BLOCKS, width)
+    to_bias, room = _empty(width), _empty(BLOCKS, width)
     _call("relu_backward", rows, width, gradient, hidden, to_bias, room)
     return to_bias
 
@@ -190,7 +208,7 @@ def relu_backward(
 def column_sums(x: BFloat16[Tensor, "rows width"]) -> Float[Tensor, " width"]:
     """`x.sum(dim=0)` in float32."""
     rows, width = x.shape
-    total, room = torch.empty(width), torch.empty(BLOCKS, width)
+    total, room = _empty(width), _empty(BLOCKS, width)
     _call("column_sums", rows, width, x, total, room)
     return total
 
@@ -222,6 +240,10 @@ class Heads:
 
     def described(self) -> _Attention:
         d_model, mask = self.query.size(1), self.mask
+        assert mask is None or (
+            mask.size(0) in (1, self.batch) and mask.size(2) in (1, self.query_len) and mask.size(3) == self.key_len
+        )
+        assert self.turns is None or len(self.turns) >= max(self.query_len, self.key_len)
         return _Attention(
             self.batch, self.num_heads, d_model // self.num_heads, self.query_len, self.key_len,
             self.query.stride(0), self.key.stride(0), d_model,
@@ -239,7 +261,7 @@ def attention_forward(
     """(the context of `textbook_attention`, heads side by side, and its weights, filled up to whole vectors)."""
     padded, d_model = heads.query.shape
     context = heads.query.new_empty(padded, d_model)
-    weights = torch.empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
+    weights = _empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
     _call("attention_forward", ctypes.byref(heads.described()), padded, context, weights)
     return context, weights
 
@@ -261,13 +283,28 @@ def cross_entropy(
     at_target: float,
     everywhere: float,
 ) -> Float[Tensor, " rows"]:
-    """The loss of each row, and its gradient in the place of the logits (`training/loss.py`, whose twin it is)."""
-    losses, room = torch.empty(len(logits)), torch.empty(torch.get_num_threads(), in_lanes(logits.size(1)))
+    """The loss of each row, and its gradient in the place of the logits (`training/loss.py`, whose twin it is).
+
+    Raises IndexError where a target is not in the vocabulary.
+    """
+    rows, vocab = logits.shape
+    lowest, highest = targets.aminmax()
+    if lowest < 0 or highest >= vocab:
+        raise IndexError(f"a target of {int(lowest if lowest < 0 else highest)} in a vocabulary of {vocab}")
+    targets, real = targets.long().contiguous(), real.contiguous()
+    library = _library()
+    assert library is not None
+    losses, room = _empty(rows), _empty(library.most_threads(), in_lanes(vocab))
     _call(
-        "cross_entropy", *logits.shape, logits, targets, real,
+        "cross_entropy", rows, vocab, logits, targets, real,
         ctypes.c_float(at_target), ctypes.c_float(everywhere), losses, room,
     )  # fmt: skip
     return losses
+
+
+def _empty(*shape: int) -> Tensor:
+    """For float32 numbers here, whatever PyTorch's defaults are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
 def in_lanes(length: int) -> int:

@@ -2,7 +2,8 @@
 attention over short sentences and around a feed-forward network.
 
 Each is one function with a way back of its own: matrix products, and between them the loops of `nn/kernels.py`. What
-comes out of a product goes into the next one as it is, in rows (`nn/projection.py`).
+comes out of a product goes into the next one as it is, in rows (`nn/projection.py`). Modules inside of a sublayer are
+not called, so their hooks are not either.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from dragoman.nn import kernels, projection
 from dragoman.nn.attention import MultiHeadAttention
@@ -86,10 +88,12 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
         and isinstance(residual, PreNorm)
         and residual.dropout.rate < 0.99
         and type(norm := residual.norm) is nn.LayerNorm
+        and norm.bias is not None
+        and norm.weight.dtype == norm.bias.dtype == torch.float32
         and kernels.available()
     ):
         return None
-    dropped = round(256 * residual.dropout.rate) if residual.training else 0
+    dropped = round(256 * residual.dropout.rate) if residual.dropout.training else 0
     return _Connection(norm.weight, norm.bias, norm.eps, dropped)
 
 
@@ -97,6 +101,7 @@ def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -
     """Whether there is a fast twin of this attention."""
     return (
         attention.is_plain
+        and (memory is None or len(memory) == len(x))
         and max(x.size(1), 0 if memory is None else memory.size(1)) <= kernels.SHORT
         and attention.d_head % kernels.LANES == 0
         and attention.d_head <= kernels.WIDEST_HEAD
@@ -131,6 +136,7 @@ class _AttentionSublayer(torch.autograd.Function):
     @torch.autocast("cpu", enabled=False)
     def forward(ctx: Any, sublayer: _Attention, x: Tensor, memory: Tensor | None, *parameters: Tensor) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
+        x = x.contiguous()
         lines = x.flatten(0, 1)
         rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps, padded(len(lines)))
         output = in_bfloat16(weights[3:])
@@ -146,9 +152,10 @@ class _AttentionSublayer(torch.autograd.Function):
         found = linear(context, output, in_bfloat16(biases[3:]))
         ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *matrices)
         ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(sublayer.dropped), x.shape, key_len
-        return kernels.dropout_add(lines, found, ctx.seed, sublayer.dropped).view(x.shape)
+        return kernels.dropout_add(x, found, ctx.seed, sublayer.dropped)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *matrices = ctx.saved_tensors
         above, d_model = above.contiguous().flatten(0, 1), lines.size(1)
@@ -187,15 +194,17 @@ class _FeedForwardSublayer(torch.autograd.Function):
     def forward(ctx: Any, eps: float, dropped: int, x: Tensor, *parameters: Tensor) -> Tensor:
         gain, bias, *matrices = parameters
         expand, expand_bias, contract, contract_bias = (parameter.bfloat16() for parameter in matrices)
+        x = x.contiguous()
         lines = x.flatten(0, 1)
         rows, moments = kernels.norm_forward(lines, gain, bias, eps, padded(len(lines)))
         hidden = linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
         found = linear(hidden, contract, contract_bias)
         ctx.save_for_backward(lines, gain, moments, rows, hidden, expand, contract)
         ctx.dropped, ctx.seed, ctx.x_shape = dropped, _seed(dropped), x.shape
-        return kernels.dropout_add(lines, found, ctx.seed, dropped).view(x.shape)
+        return kernels.dropout_add(x, found, ctx.seed, dropped)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         lines, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
         above = above.contiguous().flatten(0, 1)

@@ -85,8 +85,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
         if gradient is not None and in_place and not teachers and _has_kernel(logits):
+            losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)
+            torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen what was written there
             ctx.save_for_backward(gradient)
-            return kernels.cross_entropy(gradient, targets.long(), mask, at_target, everywhere).sum()
+            return losses.sum()
         total = logits.new_zeros((), dtype=torch.float32)
         at_once = rows_at_once(logits)
         # Made once: memory that is new has to be cleared by the system first, page by page.
