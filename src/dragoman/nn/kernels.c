@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 16, BLOCKS = 16, SHORT = 64, HEAD = 64, WIDEST = 8192 }; /* as in kernels.py */
+/* LANES, BLOCKS, SHORT, WIDEST_HEAD and WIDEST are given by kernels.py, where they are explained. */
 
 typedef uint16_t bf16;
 typedef __m512 vec; /* LANES numbers that are computed at once; +, -, * and / are the compiler's own */
@@ -224,6 +224,9 @@ typedef struct {
     const float *turns; /* cosine and sine of each pair of dimensions at each position, or NULL */
 } attention;
 
+/* One head's queries, keys or values of a sentence. */
+typedef float head_rows[SHORT * WIDEST_HEAD] __attribute__((aligned(64)));
+
 /* out (m x n) = a (m x k) b (k x n), n in vectors. A row and a column of `a` are so many numbers apart. Four rows at
    once, whose sums stay in registers: so `n` has to be known to the compiler. */
 static inline __attribute__((always_inline)) void product_of(const int n, int64_t m, int64_t k, const float *a,
@@ -343,7 +346,7 @@ void attention_forward(const attention *of, int64_t padded, bf16 *context, float
     for (int64_t one = 0; one < a.batch * a.heads; one++) {
         const int64_t sentence = one / a.heads, head = one % a.heads * a.width;
         const int64_t at_query = sentence * a.query_len, at_key = sentence * a.key_len;
-        _Alignas(64) float q[SHORT * HEAD], k[SHORT * HEAD], v[SHORT * HEAD], columns_of_k[SHORT * HEAD], found[SHORT * HEAD];
+        head_rows q, k, v, columns_of_k, found;
         load(a.query_len, a.width, a.query + at_query * a.query_stride + head, a.query_stride, a.turns, q);
         load(a.key_len, a.width, a.key + at_key * a.key_stride + head, a.key_stride, a.turns, k);
         load(a.key_len, a.width, a.value + at_key * a.key_stride + head, a.key_stride, NULL, v);
@@ -372,8 +375,8 @@ void attention_backward(const attention *of, const float *weights, const bf16 *a
         const int64_t at_query = sentence * a.query_len * a.query_stride + head;
         const int64_t at_key = sentence * a.key_len * a.key_stride + head;
         const int64_t at_context = sentence * a.query_len * a.context_stride + head;
-        _Alignas(64) float q[SHORT * HEAD], k[SHORT * HEAD], v[SHORT * HEAD], up[SHORT * HEAD], columns_of_v[SHORT * HEAD];
-        _Alignas(64) float to_scores[SHORT * SHORT], found[SHORT * HEAD];
+        head_rows q, k, v, up, columns_of_v, found;
+        _Alignas(64) float to_scores[SHORT * SHORT];
         load(a.query_len, a.width, a.query + at_query, a.query_stride, a.turns, q);
         load(a.key_len, a.width, a.key + at_key, a.key_stride, a.turns, k);
         load(a.key_len, a.width, a.value + at_key, a.key_stride, NULL, v);

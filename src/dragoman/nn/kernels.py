@@ -30,11 +30,19 @@ from dragoman.device import cpu_capabilities
 from dragoman.progress import say
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC")
+LANES = 16
+"""Numbers in a vector: all widths are multiples of it."""
 BLOCKS = 16
-"""In which sums over rows are taken (`kernels.c`)."""
-LANES, SHORT, WIDEST_HEAD, WIDEST = 16, 64, 64, 8192
-"""What widths are multiples of; the longest sentence and the widest head of attention; the widest row of dropout."""
+"""In which sums over rows are taken."""
+SHORT, WIDEST_HEAD = 64, 64
+"""The longest sentence and the widest head of attention."""
+WIDEST = 8192
+"""The widest row of dropout."""
+SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD, "WIDEST": WIDEST}
+FLAGS = (
+    "-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
+    *(f"-D{name}={size}" for name, size in SIZES.items()),
+)  # fmt: skip
 
 
 @cache

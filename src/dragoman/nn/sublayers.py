@@ -34,7 +34,7 @@ def attend(
     found: Tensor
     if around is not None and maps is None and _is_short(x, attention, memory):
         projections = attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj
-        sublayer = _Attention(
+        sublayer = _AttentionSettings(
             around.eps,
             around.dropped,
             attention.query_proj.out_features // attention.d_head,
@@ -115,7 +115,7 @@ def _seed(dropped: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Attention:
+class _AttentionSettings:
     """What the sublayer is told beside its numbers."""
 
     eps: float
@@ -134,7 +134,9 @@ class _AttentionSublayer(torch.autograd.Function):
 
     @staticmethod
     @torch.autocast("cpu", enabled=False)
-    def forward(ctx: Any, sublayer: _Attention, x: Tensor, memory: Tensor | None, *parameters: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, sublayer: _AttentionSettings, x: Tensor, memory: Tensor | None, *parameters: Tensor
+    ) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
         x = x.contiguous()
         lines = x.flatten(0, 1)
