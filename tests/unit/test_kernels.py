@@ -14,7 +14,7 @@ from dragoman.nn import kernels, sublayers
 from dragoman.nn.attention import textbook_attention
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import RotaryPositions
-from dragoman.nn.projection import ROWS
+from dragoman.nn.projection import to_logits
 from dragoman.training.loss import textbook_loss, token_loss
 
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="no AVX-512 for bfloat16, or no C compiler")
@@ -24,15 +24,8 @@ ROUNDED = {"atol": 1e-2, "rtol": 1e-2}
 SHAPES = [(1, 16), (16, 32), (37, 48), (200, 128)]
 
 
-def padded(rows: int) -> int:
-    return rows + -rows % ROWS
-
-
 def in_rows(rows: int, width: int) -> Tensor:
-    """Random ones, and rows below that must not be read."""
-    x = torch.randn(padded(rows), width).bfloat16()
-    x[rows:] = torch.nan
-    return x
+    return torch.randn(rows, width).bfloat16()
 
 
 @needs_kernels
@@ -40,13 +33,12 @@ def in_rows(rows: int, width: int) -> Tensor:
 def test_layer_norm_and_its_way_back(rows: int, width: int) -> None:
     torch.manual_seed(0)
     x, gain, bias = (torch.randn(*shape, requires_grad=True) for shape in ((rows, width), (width,), (width,)))
-    out, moments = kernels.norm_forward(x.detach() * 1.0, gain.detach(), bias.detach(), 1e-5, padded(rows))
+    out, moments = kernels.norm_forward(x.detach() * 1.0, gain.detach(), bias.detach(), 1e-5)
     plain = F.layer_norm(x, (width,), gain, bias, 1e-5)
-    torch.testing.assert_close(out[:rows].float(), plain, **ROUNDED)
-    assert not out[rows:].any()
+    torch.testing.assert_close(out.float(), plain, **ROUNDED)
     above, past = in_rows(rows, width), torch.randn(rows, width)
     found = kernels.norm_backward(above, x.detach(), gain.detach(), moments, past)
-    wanted = torch.autograd.grad(plain, (x, gain, bias), above[:rows].float())
+    wanted = torch.autograd.grad(plain, (x, gain, bias), above.float())
     for mine, other in zip(found, (wanted[0] + past, *wanted[1:]), strict=True):
         torch.testing.assert_close(mine, other, atol=1e-4, rtol=1e-4)
 
@@ -69,20 +61,6 @@ def test_random_bytes_are_those_of_split_mix(seed: int) -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("dropped", [0, 1, 77, 250])
-@pytest.mark.parametrize(("rows", "width"), SHAPES)
-def test_dropout_added_and_its_way_back(rows: int, width: int, dropped: int) -> None:
-    torch.manual_seed(0)
-    x, y, above = torch.randn(rows, width), in_rows(rows, width), torch.randn(rows, width)
-    factor = (kernels.dropout_bytes(rows, width, 5) >= dropped) * (256 / (256 - dropped))
-    torch.testing.assert_close(kernels.dropout_add(x, y, 5, dropped), x + y[:rows].float() * factor, **EXACT)
-    to_y, to_bias = kernels.dropout_backward(above, 5, dropped, padded(rows))
-    torch.testing.assert_close(to_y[:rows].float(), above * factor, **ROUNDED)
-    assert not to_y[rows:].any()
-    torch.testing.assert_close(to_bias, (above * factor).sum(dim=0), atol=1e-3, rtol=1e-4)
-
-
-@needs_kernels
 def test_dropout_drops_as_many_as_it_should() -> None:
     bytes_of = kernels.dropout_bytes(1000, 512, 3)
     assert (bytes_of < 77).double().mean().item() == pytest.approx(77 / 256, abs=3e-3)
@@ -90,16 +68,92 @@ def test_dropout_drops_as_many_as_it_should() -> None:
     assert not torch.equal(bytes_of, kernels.dropout_bytes(1000, 512, 4))
 
 
-@needs_kernels
-@pytest.mark.parametrize(("rows", "width"), SHAPES)
-def test_the_way_back_through_relu_and_sums_over_rows(rows: int, width: int) -> None:
+PRODUCTS = [(rows, n, k) for rows in (1, 6, 37, 530) for n, k in ((16, 16), (16, 80), (48, 32), (128, 64), (160, 416))]
+
+
+def operands(rows: int, n: int, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x (rows, k), above (rows, n), a weight of numbers that bfloat16 has, a bias."""
     torch.manual_seed(0)
-    hidden, gradient = torch.randn(rows, width).relu().bfloat16(), torch.randn(rows, width).bfloat16()
-    wanted = gradient * (hidden > 0)
-    torch.testing.assert_close(kernels.column_sums(gradient), gradient.float().sum(dim=0), atol=1e-4, rtol=1e-4)
-    to_bias = kernels.relu_backward(gradient, hidden)
-    assert torch.equal(gradient, wanted)
-    torch.testing.assert_close(to_bias, wanted.float().sum(dim=0), atol=1e-4, rtol=1e-4)
+    return in_rows(rows, k), in_rows(rows, n), torch.randn(n, k).bfloat16().float(), torch.randn(n)
+
+
+def close(found: Tensor, wanted: Tensor) -> bool:
+    """But for the order of sums in float32, or one rounding to bfloat16."""
+    return bool((found.float() - wanted).abs().max() <= (2**-8 if found.dtype == torch.bfloat16 else 1e-5) * wanted.abs().max())
+
+
+@needs_kernels
+@pytest.mark.parametrize(("rows", "n", "k"), PRODUCTS)
+def test_products(rows: int, n: int, k: int) -> None:
+    x, above, weight, bias = operands(rows, n, k)
+    matrix, gate = kernels.Matrix.of(weight), torch.randn(rows, n).relu().bfloat16()
+    plain = x.float() @ weight.T
+    assert close(kernels.multiply(x, matrix.across, n), plain)
+    assert close(kernels.multiply(x, matrix.across, n, bias), plain + bias)
+    assert close(kernels.multiply(x, matrix.across, n, bias, relu=True), (plain + bias).relu())
+    assert close(kernels.multiply(x, matrix.across, n, gate=gate), plain * (gate > 0))
+    assert close(kernels.multiply(above, matrix.down, k), above.float() @ weight)
+    for found, wanted in zip(
+        kernels.weight_gradient(above, x), (above.float().T @ x.float(), above.float().sum(dim=0)), strict=True
+    ):
+        assert found.dtype == torch.float32
+        assert close(found, wanted)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dropped", [0, 1, 77, 250])
+@pytest.mark.parametrize(("rows", "n", "k"), PRODUCTS[::3])
+def test_a_product_dropped_out_and_added(rows: int, n: int, k: int, dropped: int) -> None:
+    x, _, weight, bias = operands(rows, n, k)
+    past, above = torch.randn(rows, n), torch.randn(rows, n)
+    factor = (kernels.dropout_bytes(rows, n, 5) >= dropped) * (256 / (256 - dropped))
+    found = kernels.multiply_add(past, x, kernels.Matrix.of(weight).across, bias, 5, dropped)
+    assert found.dtype == torch.float32
+    assert close(found, past + (x.float() @ weight.T + bias) * factor)
+    torch.testing.assert_close(kernels.dropout_backward(above, 5, dropped).float(), above * factor, **ROUNDED)
+
+
+@needs_kernels
+def test_weights_below_each_other_are_one_matrix() -> None:
+    x, above, weight, _ = operands(37, 160, 48)
+    matrix = kernels.Matrix.of(*weight.split([48, 16, 96]))
+    assert (matrix.n, matrix.k) == (160, 48)
+    assert torch.equal(kernels.multiply(x, matrix.across, 160), kernels.multiply(x, kernels.Matrix.of(weight).across, 160))
+    assert torch.equal(kernels.multiply(above, matrix.down, 48), kernels.multiply(above, kernels.Matrix.of(weight).down, 48))
+
+
+@needs_kernels
+def test_weights_are_rounded_to_the_nearest_and_what_is_no_number_stays_so() -> None:
+    weight = torch.randn(32, 48)
+    found = kernels.multiply(torch.eye(48).bfloat16(), kernels.Matrix.of(weight).across, 32)
+    assert torch.equal(found, weight.T.bfloat16())
+    weight[3, 5] = torch.nan
+    found = kernels.multiply(torch.ones(7, 48).bfloat16(), kernels.Matrix.of(weight).across, 32, relu=True)
+    assert (found.isnan() == (torch.arange(32) == 3)).all()
+
+
+@needs_kernels
+def test_which_weights_can_be_multiplied_by() -> None:
+    assert kernels.multiplies(torch.zeros(32, 48))
+    assert not kernels.multiplies(torch.zeros(33, 48))
+    assert not kernels.multiplies(torch.zeros(32, 40))
+    assert not kernels.multiplies(torch.zeros(32, 48, dtype=torch.float64))
+
+
+@needs_kernels
+def test_the_logits_of_a_vocabulary_and_their_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(3, 11, 32, requires_grad=True), torch.randn(80, 32, requires_grad=True)
+    above = torch.randn(3, 11, 80).bfloat16()
+    found = []
+    for fast in (True, False):
+        monkeypatch.setattr(kernels, "available", lambda fast=fast: fast)
+        logits = to_logits(hidden, weight)
+        assert logits.dtype == torch.bfloat16
+        found.append((logits, *torch.autograd.grad(logits, (hidden, weight), above)))
+    for one, other in zip(*found, strict=True):
+        assert one.dtype == other.dtype
+        assert (one - other).float().norm() <= 1e-2 * other.float().norm()
 
 
 def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -> kernels.Heads:

@@ -83,7 +83,8 @@ class Stopwatch:
 
 
 PRODUCT = re.compile(
-    r"(aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)|mkldnn::\w+|kernels::attention_\w+)$",
+    r"(aten::(mm|addmm|bmm|baddbmm|mkldnn_\w+|_?convolution\w*|\w*(attention|rnn|lstm|gru)\w*)|mkldnn::\w+"
+    r"|kernels::(multiply|pack|weight_gradient|attention_\w+))$",
     re.I,
 )
 INSIDE = {

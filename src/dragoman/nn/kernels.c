@@ -1,11 +1,11 @@
-/* What stands between the matrix products of a training step, in bfloat16 on a CPU.
+/* The matrix products of a training step and what stands between them, in bfloat16 on a CPU.
 
    Each function is the fast twin of a few lines of PyTorch, which `kernels.py` names and tests/unit/test_kernels.py holds
    it to: it walks its numbers once where those walk them operation by operation. Numbers are read and written in
    bfloat16 where a matrix product makes or takes them, and computed in float32. `rows` are positions of a batch, one
-   below the other; those from `rows` to `padded` are filled up with zeros (`nn/projection.py`).
+   below the other.
 
-   Sums over rows are taken block by block, in blocks that do not depend on the number of threads: nor do the results. */
+   The order in which numbers are added up does not depend on the number of threads: nor do the results. */
 
 #include <immintrin.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* LANES, BLOCKS, SHORT, WIDEST_HEAD and WIDEST are given by kernels.py, where they are explained. */
+/* LANES, BLOCKS, PANEL, SHORT and WIDEST_HEAD are given by kernels.py, where they are explained. */
 
 typedef uint16_t bf16;
 typedef __m512 vec; /* LANES numbers that are computed at once; +, -, * and / are the compiler's own */
@@ -49,6 +49,30 @@ static inline vec exp_negative(vec x) {
     return _mm512_scalef_ps(p, k);
 }
 
+/* LANES rows of LANES numbers to as many columns, in four rounds: each puts together what stands so far apart, singles,
+   pairs, fours and eights. */
+static inline void turn_over(const vec rows[LANES], float *to, int64_t stride) {
+    vec singles[LANES], fours[LANES];
+    for (int i = 0; i < LANES; i += 4) {
+        const vec low = _mm512_unpacklo_ps(rows[i], rows[i + 1]), high = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+        const vec low2 = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]), high2 = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
+        singles[i] = (vec)_mm512_unpacklo_pd((__m512d)low, (__m512d)low2);
+        singles[i + 1] = (vec)_mm512_unpackhi_pd((__m512d)low, (__m512d)low2);
+        singles[i + 2] = (vec)_mm512_unpacklo_pd((__m512d)high, (__m512d)high2);
+        singles[i + 3] = (vec)_mm512_unpackhi_pd((__m512d)high, (__m512d)high2);
+    }
+    for (int i = 0; i < 4; i++) {
+        fours[i] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0x88);
+        fours[i + 4] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0xdd);
+        fours[i + 8] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0x88);
+        fours[i + 12] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 8; i++) {
+        put(to + i * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0x88));
+        put(to + (i + 8) * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0xdd));
+    }
+}
+
 /* How many threads a loop will have at most. */
 int64_t most_threads(void) { return omp_get_max_threads(); }
 
@@ -67,8 +91,8 @@ static void add_blocks(int64_t width, const float *parts, float *total) {
 /* ---------------------------------------------------------------------------------------------------- layer norm -- */
 
 /* out = (x - mean) / sqrt(variance + eps) * gain + bias; moments: mean and 1 / sqrt(variance + eps) of each row. */
-void norm_forward(int64_t rows, int64_t padded, int64_t width, const float *x, const float *gain, const float *bias,
-                  float eps, bf16 *out, float *moments) {
+void norm_forward(int64_t rows, int64_t width, const float *x, const float *gain, const float *bias, float eps,
+                  bf16 *out, float *moments) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         const float *from = x + row * width;
@@ -84,7 +108,6 @@ void norm_forward(int64_t rows, int64_t padded, int64_t width, const float *x, c
         for (int64_t i = 0; i < width; i += LANES)
             put_bf16(out + row * width + i, (get(from + i) - mean) * inverse * get(gain + i) + get(bias + i));
     }
-    memset(out + rows * width, 0, (padded - rows) * width * sizeof(bf16));
 }
 
 /* The way back: to_x = past (what goes round the sublayer) + what `above`, the gradient by `out`, says of x.
@@ -121,12 +144,12 @@ void norm_backward(int64_t rows, int64_t width, const bf16 *above, const float *
 
 /* ------------------------------------------------------------------------------------------------------- dropout -- */
 
-/* A random byte for each of `width` numbers of a row: SplitMix64 (Steele et al. 2014), whose state is a counter, so that
-   any row's bytes can be had at any time, here and on the way back. */
-static inline void random_bytes(uint64_t seed, int64_t row, int64_t width, uint8_t *bytes) {
-    const uint64_t first = seed + ((uint64_t)(row * width / 8) + 1) * 0x9e3779b97f4a7c15u;
-    for (int64_t i = 0; i < width / 8; i++) {
-        uint64_t z = first + (uint64_t)i * 0x9e3779b97f4a7c15u;
+/* A random byte for each of `count` numbers from the one called `first` on, both multiples of 8: SplitMix64 (Steele et
+   al. 2014), whose state is a counter, so that any number's byte can be had at any time, here and on the way back. */
+static inline void random_bytes(uint64_t seed, int64_t first, int64_t count, uint8_t *bytes) {
+    const uint64_t state = seed + ((uint64_t)(first / 8) + 1) * 0x9e3779b97f4a7c15u;
+    for (int64_t i = 0; i < count / 8; i++) {
+        uint64_t z = state + (uint64_t)i * 0x9e3779b97f4a7c15u;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
         z = z ^ (z >> 31);
@@ -142,74 +165,231 @@ static inline vec kept(vec x, const uint8_t *bytes, int32_t dropped) {
 }
 
 /* The bytes themselves, for who wants to look at them. */
-void dropout_bytes(int64_t rows, int64_t width, uint64_t seed, uint8_t *bytes) {
-    for (int64_t row = 0; row < rows; row++) random_bytes(seed, row, width, bytes + row * width);
-}
+void dropout_bytes(int64_t count, uint64_t seed, uint8_t *bytes) { random_bytes(seed, 0, count, bytes); }
 
-/* out = x + dropout(y) at a rate of dropped / 256. */
-void dropout_add(int64_t rows, int64_t width, const float *x, const bf16 *y, uint64_t seed, int32_t dropped, float *out) {
+/* The way back through dropout. */
+void dropout_backward(int64_t rows, int64_t width, const float *above, uint64_t seed, int32_t dropped, bf16 *to_x) {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < rows; row++) {
-        _Alignas(64) uint8_t bytes[WIDEST];
-        random_bytes(seed, row, width, bytes);
+    for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i += LANES) {
-            const int64_t at = row * width + i;
-            put(out + at, get(x + at) + kept(get_bf16(y + at), bytes + i, dropped));
+            uint8_t bytes[LANES];
+            random_bytes(seed, row * width + i, LANES, bytes);
+            put_bf16(to_x + row * width + i, kept(get(above + row * width + i), bytes, dropped));
+        }
+}
+
+/* ----------------------------------------------------------------------------------------------- matrix products -- */
+
+/* The processor multiplies pairs of bfloat16 numbers and adds up in float32. So a product's right side is laid out in
+   pairs of numbers that follow on each other downwards, and in panels of PANEL columns that are read from end to end:
+   panels[column / PANEL][row / 2][column % PANEL]. Columns that fill up the last panel may be anything. */
+
+typedef uint32_t pair;
+
+enum { VECTORS = PANEL / LANES, TALL = 6 /* rows at once: TALL x VECTORS sums, a row of a panel and a number fill the registers */ };
+
+typedef vec tile[TALL][VECTORS];
+
+static inline int64_t at_most(int64_t most, int64_t x) { return x < most ? x : most; }
+
+/* How many panels for so many columns. */
+static inline int64_t panels_of(int64_t width) { return (width + PANEL - 1) / PANEL; }
+
+/* sums[i] += the sum over pairs of left[i] panel; from one row of the left side to the next, and from a pair to the
+   next, so many pairs. The compiler has to know `tall`, or sums would not stay in registers. */
+static inline __attribute__((always_inline)) void add_products_of(const int tall, int64_t pairs, const pair *left,
+                                                                  int64_t row, int64_t next, const pair *panel,
+                                                                  tile sums) {
+    tile found;
+    for (int i = 0; i < tall; i++)
+        for (int lane = 0; lane < VECTORS; lane++) found[i][lane] = sums[i][lane];
+    for (int64_t p = 0; p < pairs; p++) {
+        __m512bh right[VECTORS];
+        for (int lane = 0; lane < VECTORS; lane++)
+            right[lane] = (__m512bh)_mm512_loadu_si512(panel + p * PANEL + lane * LANES);
+        for (int i = 0; i < tall; i++) {
+            const __m512bh here = (__m512bh)_mm512_set1_epi32(left[i * row + p * next]);
+            for (int lane = 0; lane < VECTORS; lane++)
+                found[i][lane] = _mm512_dpbf16_ps(found[i][lane], here, right[lane]);
         }
     }
+    for (int i = 0; i < tall; i++)
+        for (int lane = 0; lane < VECTORS; lane++) sums[i][lane] = found[i][lane];
 }
 
-/* The way back to y, and to a bias that was added to every row of it: the sum over rows. `room`: BLOCKS x width. */
-void dropout_backward(int64_t rows, int64_t padded, int64_t width, const float *above, uint64_t seed, int32_t dropped,
-                      bf16 *to_y, float *to_bias, float *room) {
-    memset(room, 0, BLOCKS * width * sizeof(float));
+static void add_products(int tall, int64_t pairs, const pair *left, int64_t row, int64_t next, const pair *panel,
+                         tile sums) {
+    switch (tall) {
+    case 1: add_products_of(1, pairs, left, row, next, panel, sums); break;
+    case 2: add_products_of(2, pairs, left, row, next, panel, sums); break;
+    case 3: add_products_of(3, pairs, left, row, next, panel, sums); break;
+    case 4: add_products_of(4, pairs, left, row, next, panel, sums); break;
+    case 5: add_products_of(5, pairs, left, row, next, panel, sums); break;
+    case 6: add_products_of(6, pairs, left, row, next, panel, sums); break;
+    }
+}
+
+/* A weight (n x k) becomes rows `first` to `first` + n of a matrix, in panels for x matrix^T (`across`) and for y matrix
+   (`down`), both of `height` rows in all. n, k and `first` are multiples of LANES. */
+void pack(int64_t n, int64_t k, int64_t first, int64_t height, const float *weight, pair *across, pair *down) {
 #pragma omp parallel for schedule(static)
-    for (int64_t block = 0; block < BLOCKS; block++) {
-        float *sum = room + block * width;
-        for (int64_t row = first_of(block, rows); row < first_of(block + 1, rows); row++) {
-            _Alignas(64) uint8_t bytes[WIDEST];
-            random_bytes(seed, row, width, bytes);
-            for (int64_t i = 0; i < width; i += LANES) {
-                const vec here = kept(get(above + row * width + i), bytes + i, dropped);
-                put(sum + i, get(sum + i) + here);
-                put_bf16(to_y + row * width + i, here);
+    for (int64_t i = 0; i < n; i += LANES) {
+        for (int64_t j = 0; j < k; j += 2 * LANES) { /* pairs of a row's neighbours, turned over */
+            const __mmask16 second = of_last(at_most(LANES, k - j - LANES));
+            vec pairs[LANES];
+            _Alignas(64) float turned[LANES * LANES];
+            for (int row = 0; row < LANES; row++) {
+                const float *from = weight + (i + row) * k + j;
+                pairs[row] = (vec)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(second, from + LANES), get(from));
             }
+            turn_over(pairs, turned, LANES);
+            pair *to = across + ((first + i) / PANEL * (k / 2) + j / 2) * PANEL + (first + i) % PANEL;
+            for (int64_t p = 0; p < at_most(LANES, (k - j) / 2); p++) put((float *)(to + p * PANEL), get(turned + p * LANES));
+        }
+        for (int64_t row = i; row < i + LANES; row += 2) /* pairs of a number and the one below it */
+            for (int64_t j = 0; j < k; j += LANES) {
+                const __m512i upper = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(get(weight + row * k + j)));
+                const __m512i lower = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(get(weight + (row + 1) * k + j)));
+                pair *to = down + (j / PANEL * (height / 2) + (first + row) / 2) * PANEL + j % PANEL;
+                _mm512_storeu_si512(to, _mm512_or_si512(upper, _mm512_slli_epi32(lower, 16)));
+            }
+    }
+}
+
+/* What becomes of a product before it is written. */
+typedef struct {
+    const float *bias; /* is added to each row; NULL: none */
+    int64_t relu;
+    const bf16 *gate; /* zero where this is not above zero, (rows x n); NULL: none */
+    const float *past; /* past + dropout(product) is written, in float32; NULL: the product, in bfloat16 */
+    uint64_t seed;
+    int64_t dropped; /* of 256 */
+} ending;
+
+static inline void finish(const ending *end, int64_t at, vec x, void *out) {
+    if (end->relu) x = _mm512_max_ps(all(0.0f), x); /* the second of the two where one is NaN */
+    if (end->gate) x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(get_bf16(end->gate + at), all(0.0f), _CMP_GT_OQ), x);
+    if (end->past) {
+        uint8_t bytes[LANES];
+        random_bytes(end->seed, at, LANES, bytes);
+        put((float *)out + at, get(end->past + at) + kept(x, bytes, end->dropped));
+    } else {
+        put_bf16((bf16 *)out + at, x);
+    }
+}
+
+/* `tall` rows of a product, from `row` on, in the columns of a panel. */
+static inline __attribute__((always_inline)) void multiply_tile(const int tall, int64_t row, int64_t column, int64_t k,
+                                                                int64_t n, const bf16 *x, const pair *panel,
+                                                                const ending *end, void *out) {
+    const int64_t lanes = at_most(VECTORS, (n - column) / LANES);
+    tile sums = {{{0}}};
+    for (int lane = 0; lane < VECTORS && end->bias; lane++)
+        if (lane < lanes)
+            for (int i = 0; i < tall; i++) sums[i][lane] = get(end->bias + column + lane * LANES);
+    add_products_of(tall, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
+    for (int i = 0; i < tall; i++)
+        for (int lane = 0; lane < VECTORS; lane++)
+            if (lane < lanes) finish(end, (row + i) * n + column + lane * LANES, sums[i][lane], out);
+}
+
+/* The rows of a product which are computed for all panels before the next ones: they stay in the cache meanwhile. */
+enum { BLOCK = 16 * TALL };
+
+/* out (rows x n) = x (rows x k) matrix (k x n), which lies in panels. */
+void multiply(int64_t rows, int64_t k, int64_t n, const bf16 *x, const pair *panels, const ending *end, void *out) {
+    const int64_t tiles = (rows + TALL - 1) / TALL;
+#pragma omp parallel
+    {
+        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        const int64_t first = tiles * thread / threads * TALL, last = at_most(rows, tiles * (thread + 1) / threads * TALL);
+        for (int64_t block = first; block < last; block += BLOCK)
+            for (int64_t column = 0; column < n; column += PANEL) {
+                const pair *panel = panels + column * (k / 2);
+                for (int64_t row = block; row < at_most(last, block + BLOCK); row += TALL)
+                    switch (at_most(TALL, last - row)) {
+                    case 1: multiply_tile(1, row, column, k, n, x, panel, end, out); break;
+                    case 2: multiply_tile(2, row, column, k, n, x, panel, end, out); break;
+                    case 3: multiply_tile(3, row, column, k, n, x, panel, end, out); break;
+                    case 4: multiply_tile(4, row, column, k, n, x, panel, end, out); break;
+                    case 5: multiply_tile(5, row, column, k, n, x, panel, end, out); break;
+                    case 6: multiply_tile(6, row, column, k, n, x, panel, end, out); break;
+                    }
+            }
+    }
+}
+
+/* Columns of x (rows x width) from `column` on as one panel, in pairs from `first` to `last`. An odd row is paired with
+   zeros. */
+static void pack_columns(int64_t rows, int64_t width, const bf16 *x, int64_t column, int64_t first, int64_t last,
+                         pair *panel) {
+    const int64_t lanes = at_most(VECTORS, (width - column) / LANES);
+    for (int64_t p = first; p < last; p++)
+        for (int64_t lane = 0; lane < lanes; lane++) {
+            const bf16 *here = x + 2 * p * width + column + lane * LANES;
+            const __m512i upper = (__m512i)get_bf16(here), lower = (__m512i)(2 * p + 1 < rows ? get_bf16(here + width) : all(0.0f));
+            _mm512_storeu_si512(panel + p * PANEL + lane * LANES, _mm512_or_si512(_mm512_srli_epi32(upper, 16), lower));
+        }
+}
+
+/* The sum of each of `width` columns of a panel. */
+static void sum_columns(int64_t pairs, int64_t width, const pair *panel, float *sum) {
+    const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
+    for (int64_t i = 0; i < width; i += LANES) {
+        vec total = all(0.0f);
+        for (int64_t p = 0; p < pairs; p++)
+            total = _mm512_dpbf16_ps(total, one, (__m512bh)_mm512_loadu_si512(panel + p * PANEL + i));
+        put(sum + i, total);
+    }
+}
+
+/* Pairs of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. */
+enum { DEEP = 256 };
+
+/* to_weight (n x k) = above (rows x n)^T x (rows x k), to_bias = the sum of `above` over rows.
+
+   The narrower of the two sides is laid out by all threads together, a panel of the wider one by the thread that needs it.
+   Units of work are tiles of the result: those of a panel's columns follow on each other. `room`: the panels of the
+   narrower side, and one for each thread. */
+void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *above, const bf16 *x, float *to_weight,
+                     float *to_bias, pair *room) {
+    const int64_t pairs = (rows + 1) / 2, tiles = (PANEL + TALL - 1) / TALL, is_tall = n >= k;
+    const int64_t wide = is_tall ? n : k, narrow = is_tall ? k : n, shared = panels_of(narrow);
+    const bf16 *wider = is_tall ? above : x, *narrower = is_tall ? x : above;
+#pragma omp parallel
+    {
+        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        for (int64_t panel = 0; panel < shared; panel++)
+            pack_columns(rows, narrow, narrower, panel * PANEL, pairs * thread / threads, pairs * (thread + 1) / threads,
+                         room + panel * pairs * PANEL);
+#pragma omp barrier
+        pair *own = room + (shared + thread) * pairs * PANEL;
+        int64_t packed = -1; /* which panel lies there */
+        const int64_t units = panels_of(wide) * shared * tiles, last = units * (thread + 1) / threads;
+        for (int64_t unit = units * thread / threads, next; unit < last; unit = next) {
+            const int64_t outer = unit / tiles / shared, inner = unit / tiles % shared;
+            next = at_most(last, (unit / tiles + 1) * tiles);
+            if (packed != outer) pack_columns(rows, wide, wider, outer * PANEL, 0, pairs, own);
+            packed = outer;
+            const pair *of_narrower = room + inner * pairs * PANEL;
+            const pair *left = is_tall ? own : of_narrower, *right = is_tall ? of_narrower : own;
+            const int64_t at_n = (is_tall ? outer : inner) * PANEL, at_k = (is_tall ? inner : outer) * PANEL;
+            const int64_t height = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
+            const int64_t top = unit % tiles * TALL, bottom = at_most(height, top + (next - unit) * TALL);
+            if (at_k == 0 && top == 0) sum_columns(pairs, height, left, to_bias + at_n);
+            for (int64_t p = 0; p < pairs; p += DEEP)
+                for (int64_t row = top; row < bottom; row += TALL) {
+                    const int tall = at_most(TALL, bottom - row);
+                    float *to = to_weight + (at_n + row) * k + at_k;
+                    tile sums = {{{0}}};
+                    for (int i = 0; i < tall && p; i++)
+                        for (int64_t lane = 0; lane < lanes; lane++) sums[i][lane] = get(to + i * k + lane * LANES);
+                    add_products(tall, at_most(DEEP, pairs - p), left + p * PANEL + row, 1, PANEL, right + p * PANEL, sums);
+                    for (int i = 0; i < tall; i++)
+                        for (int64_t lane = 0; lane < lanes; lane++) put(to + i * k + lane * LANES, sums[i][lane]);
+                }
         }
     }
-    memset(to_y + rows * width, 0, (padded - rows) * width * sizeof(bf16));
-    add_blocks(width, room, to_bias);
-}
-
-/* ---------------------------------------------------------------------------------------------------------- ReLU -- */
-
-/* The way back through ReLU, in the place of the gradient, and to the bias before it. `room`: BLOCKS x width. */
-void relu_backward(int64_t rows, int64_t width, bf16 *gradient, const bf16 *hidden, float *to_bias, float *room) {
-    memset(room, 0, BLOCKS * width * sizeof(float));
-#pragma omp parallel for schedule(static)
-    for (int64_t block = 0; block < BLOCKS; block++) {
-        float *sum = room + block * width;
-        for (int64_t row = first_of(block, rows); row < first_of(block + 1, rows); row++)
-            for (int64_t i = 0; i < width; i += LANES) {
-                const int64_t at = row * width + i;
-                const __mmask16 positive = _mm512_cmp_ps_mask(get_bf16(hidden + at), all(0.0f), _CMP_GT_OQ);
-                const vec here = _mm512_maskz_mov_ps(positive, get_bf16(gradient + at));
-                put(sum + i, get(sum + i) + here);
-                put_bf16(gradient + at, here);
-            }
-    }
-    add_blocks(width, room, to_bias);
-}
-
-/* The sum over rows. `room`: BLOCKS x width. */
-void column_sums(int64_t rows, int64_t width, const bf16 *x, float *total, float *room) {
-    memset(room, 0, BLOCKS * width * sizeof(float));
-#pragma omp parallel for schedule(static)
-    for (int64_t block = 0; block < BLOCKS; block++) {
-        float *sum = room + block * width;
-        for (int64_t row = first_of(block, rows); row < first_of(block + 1, rows); row++)
-            for (int64_t i = 0; i < width; i += LANES) put(sum + i, get(sum + i) + get_bf16(x + row * width + i));
-    }
-    add_blocks(width, room, total);
 }
 
 /* ----------------------------------------------------------------------------------------------------- attention -- */
@@ -279,30 +459,6 @@ static inline void store(int64_t len, int64_t width, float *from, const float *t
         for (int64_t i = 0; i < width; i += LANES) put_bf16(to + row * stride + i, get(from + row * width + i));
 }
 
-/* LANES rows of LANES numbers to as many columns, in four rounds: each puts together what stands so far apart, singles,
-   pairs, fours and eights. */
-static inline void turn_over(const vec rows[LANES], float *to, int64_t stride) {
-    vec singles[LANES], fours[LANES];
-    for (int i = 0; i < LANES; i += 4) {
-        const vec low = _mm512_unpacklo_ps(rows[i], rows[i + 1]), high = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
-        const vec low2 = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]), high2 = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
-        singles[i] = (vec)_mm512_unpacklo_pd((__m512d)low, (__m512d)low2);
-        singles[i + 1] = (vec)_mm512_unpackhi_pd((__m512d)low, (__m512d)low2);
-        singles[i + 2] = (vec)_mm512_unpacklo_pd((__m512d)high, (__m512d)high2);
-        singles[i + 3] = (vec)_mm512_unpackhi_pd((__m512d)high, (__m512d)high2);
-    }
-    for (int i = 0; i < 4; i++) {
-        fours[i] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0x88);
-        fours[i + 4] = _mm512_shuffle_f32x4(singles[i], singles[i + 4], 0xdd);
-        fours[i + 8] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0x88);
-        fours[i + 12] = _mm512_shuffle_f32x4(singles[i + 8], singles[i + 12], 0xdd);
-    }
-    for (int i = 0; i < 8; i++) {
-        put(to + i * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0x88));
-        put(to + (i + 8) * stride, _mm512_shuffle_f32x4(fours[i], fours[i + 8], 0xdd));
-    }
-}
-
 /* (len x width) to (width x columns), where columns from `len` on are zero. */
 static inline void transpose(int64_t len, int64_t width, int64_t columns, const float *from, float *to) {
     for (int64_t row = 0; row < columns; row += LANES)
@@ -337,10 +493,10 @@ static inline void softmax(int64_t len, int64_t columns, float scale, const uint
 }
 
 /* softmax(Q K^T / sqrt(width) where allowed) V for each sentence and head; the weights (sentences x heads x query_len
-   x key_len in whole vectors) are kept for the way back. Rows of `context` up to `padded` become zero. */
-void attention_forward(const attention *of, int64_t padded, bf16 *context, float *weights) {
+   x key_len in whole vectors) are kept for the way back. */
+void attention_forward(const attention *of, bf16 *context, float *weights) {
     const attention a = *of;
-    const int64_t columns = in_lanes(a.key_len), rows = a.batch * a.query_len;
+    const int64_t columns = in_lanes(a.key_len);
     const float scale = 1.0f / sqrtf((float)a.width);
 #pragma omp parallel for schedule(static)
     for (int64_t one = 0; one < a.batch * a.heads; one++) {
@@ -360,7 +516,6 @@ void attention_forward(const attention *of, int64_t padded, bf16 *context, float
         product(a.width / LANES, a.query_len, a.key_len, shares, columns, 1, v, found);
         store(a.query_len, a.width, found, NULL, context + at_query * a.context_stride + head, a.context_stride);
     }
-    memset(context + rows * a.context_stride, 0, (padded - rows) * a.context_stride * sizeof(bf16));
 }
 
 /* The way back from `above`, the gradient by the context, to queries, keys and values, which stand as those do. */

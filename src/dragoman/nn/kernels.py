@@ -1,7 +1,8 @@
-"""What stands between the matrix products of a training step in bfloat16 on a CPU, as loops in C (`kernels.c`).
+"""The matrix products of a training step in bfloat16 on a CPU and what stands between them, as loops in C (`kernels.c`).
 
 PyTorch walks its numbers once for each operation, and calls some tens of operations for a sublayer; a product in
-between takes little longer than that. Each function here is the twin of a few lines of PyTorch, which its docstring
+between takes little longer than that. And oneDNN's products, as fast as those here, look up and lay out anew what each
+is made of, and cannot give a gradient in float32 of what is in bfloat16. Each function here is the twin of a few lines of PyTorch, which its docstring
 names. The file is compiled by the machine's own C compiler when it is first needed, which takes two seconds, and kept
 in the user's cache; where there is no compiler, `available` is False and the lines of PyTorch are taken.
 """
@@ -36,9 +37,9 @@ BLOCKS = 16
 """In which sums over rows are taken."""
 SHORT, WIDEST_HEAD = 64, 64
 """The longest sentence and the widest head of attention."""
-WIDEST = 8192
-"""The widest row of dropout."""
-SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD, "WIDEST": WIDEST}
+PANEL = 64
+"""Columns of a matrix that lie together where it is multiplied by."""
+SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "PANEL": PANEL, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD}
 FLAGS = (
     "-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
     *(f"-D{name}={size}" for name, size in SIZES.items()),
@@ -150,17 +151,16 @@ def norm_forward(
     gain: Float[Tensor, " width"],
     bias: Float[Tensor, " width"],
     eps: float,
-    padded: int,
-) -> tuple[BFloat16[Tensor, "padded width"], Float[Tensor, "rows 2"]]:
-    """(`F.layer_norm(x, ...)` with rows of zeros below, mean and 1 / standard deviation of each row)."""
+) -> tuple[BFloat16[Tensor, "rows width"], Float[Tensor, "rows 2"]]:
+    """(`F.layer_norm(x, ...)`, mean and 1 / standard deviation of each row)."""
     rows, width = x.shape
-    out, moments = x.new_empty(padded, width, dtype=torch.bfloat16), x.new_empty(rows, 2)
-    _call("norm_forward", rows, padded, width, x, gain, bias, ctypes.c_float(eps), out, moments)
+    out, moments = torch.empty_like(x, dtype=torch.bfloat16), x.new_empty(rows, 2)
+    _call("norm_forward", rows, width, x, gain, bias, ctypes.c_float(eps), out, moments)
     return out, moments
 
 
 def norm_backward(
-    above: BFloat16[Tensor, "padded width"],
+    above: BFloat16[Tensor, "rows width"],
     x: Float[Tensor, "rows width"],
     gain: Float[Tensor, " width"],
     moments: Float[Tensor, "rows 2"],
@@ -176,49 +176,128 @@ def norm_backward(
 
 
 def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width"]:
-    """The random bytes by which `dropout_add` decides: what is below round(256 x rate) is dropped."""
+    """The random bytes by which dropout decides: what is below round(256 x rate) is dropped."""
     found = torch.empty(rows, width, dtype=torch.uint8)
-    _call("dropout_bytes", rows, width, ctypes.c_uint64(seed), found)
+    _call("dropout_bytes", rows * width, ctypes.c_uint64(seed), found)
     return found
 
 
-def dropout_add(
-    x: Float[Tensor, "*rows width"], y: BFloat16[Tensor, "padded width"], seed: int, dropped: int
-) -> Float[Tensor, "*rows width"]:
-    """x + dropout(y) at a rate of dropped / 256, in the shape of x, whose rows are the first ones of y."""
-    out, width = torch.empty_like(x), x.size(-1)
-    _call("dropout_add", x.numel() // width, width, x, y, ctypes.c_uint64(seed), ctypes.c_int32(dropped), out)
+def dropout_backward(above: Float[Tensor, "rows width"], seed: int, dropped: int) -> BFloat16[Tensor, "rows width"]:
+    """The gradient by `multiply_add`'s product, at a rate of dropped / 256."""
+    to_x = torch.empty_like(above, dtype=torch.bfloat16)
+    _call("dropout_backward", *above.shape, above, ctypes.c_uint64(seed), ctypes.c_int32(dropped), to_x)
+    return to_x
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Weights below each other, rounded to bfloat16 and laid out to be multiplied by."""
+
+    n: int
+    k: int
+    across: Int[Tensor, "panels_of_n half_k panel"]
+    """For x @ matrix.T."""
+    down: Int[Tensor, "panels_of_k half_n panel"]
+    """For y @ matrix."""
+
+    @classmethod
+    def of(cls, *weights: Float[Tensor, "_n k"]) -> "Matrix":
+        n, k = sum(map(len, weights)), weights[0].size(1)
+        across, down = _panels(n, k), _panels(k, n)
+        first = 0
+        for weight in weights:
+            assert weight.size(1) == k and len(weight) % LANES == k % LANES == 0
+            _call("pack", len(weight), k, first, n, weight.float().contiguous(), across, down)
+            first += len(weight)
+        return cls(n, k, across, down)
+
+
+def multiplies(weight: Float[Tensor, "n k"]) -> bool:
+    """Whether there are products by this weight here."""
+    return (
+        weight.dtype == torch.float32
+        and weight.device.type == "cpu"
+        and weight.size(0) % LANES == weight.size(1) % LANES == 0
+        and available()
+    )
+
+
+def _panels(width: int, height: int) -> Int[Tensor, "panels half_height panel"]:
+    return torch.empty(-(-width // PANEL), height // 2, PANEL, dtype=torch.int32, device="cpu")
+
+
+class _Ending(ctypes.Structure):
+    _fields_ = [
+        ("bias", ctypes.c_void_p), ("relu", ctypes.c_int64), ("gate", ctypes.c_void_p),
+        ("past", ctypes.c_void_p), ("seed", ctypes.c_uint64), ("dropped", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def multiply(
+    x: BFloat16[Tensor, "rows k"],
+    panels: Int[Tensor, "panels half_k panel"],
+    n: int,
+    bias: Float[Tensor, " n"] | None = None,
+    *,
+    relu: bool = False,
+    gate: BFloat16[Tensor, "rows n"] | None = None,
+) -> BFloat16[Tensor, "rows n"]:
+    """x times a `Matrix`'s panels, n columns of it: x @ matrix.T + bias of those `across`, x @ matrix of those `down`.
+
+    With `relu`, what is negative becomes zero; with a `gate`, what stands where that is not positive.
+    """
+    out = x.new_empty(len(x), n)
+    multiply_into(out, x, panels, bias, relu=relu, gate=gate)
     return out
 
 
-def dropout_backward(
-    above: Float[Tensor, "rows width"], seed: int, dropped: int, padded: int
-) -> tuple[BFloat16[Tensor, "padded width"], Float[Tensor, " width"]]:
-    """(the gradient by y of `dropout_add`, its sum over rows)."""
-    rows, width = above.shape
-    to_y, to_bias = above.new_empty(padded, width, dtype=torch.bfloat16), above.new_empty(width)
-    room = above.new_empty(BLOCKS, width)
-    drawn = ctypes.c_uint64(seed), ctypes.c_int32(dropped)
-    _call("dropout_backward", rows, padded, width, above, *drawn, to_y, to_bias, room)
-    return to_y, to_bias
+def multiply_into(
+    out: BFloat16[Tensor, "rows n"],
+    x: BFloat16[Tensor, "rows k"],
+    panels: Int[Tensor, "panels half_k panel"],
+    bias: Float[Tensor, " n"] | None = None,
+    *,
+    relu: bool = False,
+    gate: BFloat16[Tensor, "rows n"] | None = None,
+) -> None:
+    """`multiply`, where `out` is there already."""
+    _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate)))
 
 
-def relu_backward(
-    gradient: BFloat16[Tensor, "rows width"], hidden: BFloat16[Tensor, "rows width"]
-) -> Float[Tensor, " width"]:
-    """`gradient` by what ReLU has made (`hidden`) becomes that by what it was made of; the sum of that over rows."""
-    rows, width = gradient.shape
-    to_bias, room = _empty(width), _empty(BLOCKS, width)
-    _call("relu_backward", rows, width, gradient, hidden, to_bias, room)
-    return to_bias
+def multiply_add(
+    past: Float[Tensor, "rows n"],
+    x: BFloat16[Tensor, "rows k"],
+    panels: Int[Tensor, "panels half_k panel"],
+    bias: Float[Tensor, " n"],
+    seed: int,
+    dropped: int,
+) -> Float[Tensor, "rows n"]:
+    """past + dropout(x times a matrix, as in `multiply`), at a rate of dropped / 256."""
+    out = torch.empty_like(past)
+    _multiply(out, x, panels, _Ending(bias=_pointer(bias), past=_pointer(past), seed=seed, dropped=dropped))
+    return out
 
 
-def column_sums(x: BFloat16[Tensor, "rows width"]) -> Float[Tensor, " width"]:
-    """`x.sum(dim=0)` in float32."""
-    rows, width = x.shape
-    total, room = _empty(width), _empty(BLOCKS, width)
-    _call("column_sums", rows, width, x, total, room)
-    return total
+def _multiply(out: Tensor, x: Tensor, panels: Tensor, ending: _Ending) -> None:
+    _call("multiply", *x.shape, out.size(1), x, panels, ctypes.byref(ending), out)
+
+
+def weight_gradient(
+    above: BFloat16[Tensor, "rows n"], x: BFloat16[Tensor, "rows k"]
+) -> tuple[Float[Tensor, "n k"], Float[Tensor, " n"]]:
+    """The gradients by weight and bias of `multiply` across, where `above` is that by its result:
+    (above.T @ x, above.sum(dim=0)), in float32."""
+    rows, n, k = *above.shape, x.size(1)
+    library = _library()
+    assert library is not None
+    to_weight, to_bias = _empty(n, k), _empty(n)
+    room = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * -(-rows // 2))
+    _call("weight_gradient", rows, n, k, above, x, to_weight, to_bias, room)
+    return to_weight, to_bias
 
 
 class _Attention(ctypes.Structure):
@@ -267,10 +346,9 @@ def attention_forward(
     heads: Heads,
 ) -> tuple[BFloat16[Tensor, "query_rows d_model"], Float[Tensor, "batch num_heads query_len columns"]]:
     """(the context of `textbook_attention`, heads side by side, and its weights, filled up to whole vectors)."""
-    padded, d_model = heads.query.shape
-    context = heads.query.new_empty(padded, d_model)
+    context = heads.query.new_empty(heads.query.shape)
     weights = _empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
-    _call("attention_forward", ctypes.byref(heads.described()), padded, context, weights)
+    _call("attention_forward", ctypes.byref(heads.described()), context, weights)
     return context, weights
 
 
@@ -280,7 +358,7 @@ def attention_backward(
     above: BFloat16[Tensor, "query_rows d_model"],
     to_heads: Sequence[Tensor],
 ) -> None:
-    """The gradients by queries, keys and values into the real rows of `to_heads`, which lie as those do."""
+    """The gradients by queries, keys and values into `to_heads`, which lie as those do."""
     _call("attention_backward", ctypes.byref(heads.described()), weights, above, *to_heads)
 
 

@@ -17,11 +17,15 @@ import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from dragoman.device import has_onednn_bf16
+from dragoman.nn import kernels
 
 Room = npt.NDArray[np.int16]
+LINE = 64
+"""Bytes of a line of the cache."""
 ROWS = 128
 """Rows of a product are filled up with zeros to a multiple of this, so that few shapes come about."""
 
@@ -90,7 +94,11 @@ def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vo
     than the product; and the rows that fill up are still there when the gradient comes back in the place of the logits
     (`token_loss`, `in_place`).
     """
-    logits: Tensor = _Logits.apply(to_rows(hidden), weight, hidden.shape[:-1])
+    if ROWS > 1 and kernels.multiplies(weight):
+        lines = hidden.flatten(0, -2).bfloat16().contiguous()
+        logits: Tensor = _FastLogits.apply(lines, weight)
+        return logits.view(*hidden.shape[:-1], -1)
+    logits = _Logits.apply(to_rows(hidden), weight, hidden.shape[:-1])
     return logits
 
 
@@ -160,6 +168,25 @@ class _Logits(torch.autograd.Function):
         return above @ matrix, to_weight(above, rows), None
 
 
+class _FastLogits(torch.autograd.Function):
+    """`_Logits` by the products of `nn/kernels.py`, which need no rows filled up."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+        matrix = kernels.Matrix.of(weight)
+        ctx.save_for_backward(rows, matrix.down)
+        logits = _used_again(len(rows), matrix.n)
+        kernels.multiply_into(logits, rows, matrix.across)
+        return logits
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, Tensor]:
+        rows, down = ctx.saved_tensors
+        above = above.bfloat16().contiguous()
+        return kernels.multiply(above, down, rows.size(1)), kernels.weight_gradient(above, rows)[0]
+
+
 _kept: list[tuple[Room, weakref.ref[Room]]] = []
 """Room that `_used_again` has given, and a view of it that lives as long as the tensor that was made of that."""
 
@@ -169,10 +196,16 @@ def _used_again(rows: int, width: int) -> Tensor:
     size = rows * width
     held = [(room, view) for room, view in _kept if view() is not None]
     free = [(room, view) for room, view in _kept if view() is None and room.size >= size]
-    room = free.pop()[0] if free else np.empty(size, dtype=np.int16)
+    room = free.pop()[0] if free else _on_a_line(size + size // 4)  # batches to come are larger, some of them
     view = room[:size]
     _kept[:] = [*held, *free, (room, weakref.ref(view))]
     return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
+
+
+def _on_a_line(size: int) -> Room:
+    """Empty room that begins where a line of the cache does, so that no vector lies in two of them."""
+    room = np.empty(size + LINE // 2, dtype=np.int16)
+    return room[-room.ctypes.data % LINE // 2 :]
 
 
 def linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:

@@ -1,9 +1,9 @@
 """A sublayer in its residual connection, for training in bfloat16 on a CPU: the fast twins of `PreNorm.forward` around
 attention over short sentences and around a feed-forward network.
 
-Each is one function with a way back of its own: matrix products, and between them the loops of `nn/kernels.py`. What
-comes out of a product goes into the next one as it is, in rows (`nn/projection.py`). Modules inside of a sublayer are
-not called, so their hooks are not either.
+Each is one function with a way back of its own, made of the loops of `nn/kernels.py`. All positions of a batch are rows
+of one matrix, one below the other, from the norm to the residual sum. Modules inside of a sublayer are not called, so
+their hooks are not either.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from torch.autograd.function import once_differentiable
 from dragoman.nn import kernels, projection
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.kernels import Matrix, multiply, multiply_add, weight_gradient
 from dragoman.nn.norms import PreNorm
-from dragoman.nn.projection import from_rows, in_bfloat16, linear, padded, to_rows, to_weight, trains_in_bfloat16
+from dragoman.nn.projection import trains_in_bfloat16
 
 
 def attend(
@@ -84,7 +85,6 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
         and projection.ROWS > 1
         and x.dtype == torch.float32
         and x.size(-1) % kernels.LANES == 0
-        and x.size(-1) <= kernels.WIDEST
         and isinstance(residual, PreNorm)
         and residual.dropout.rate < 0.99
         and type(norm := residual.norm) is nn.LayerNorm
@@ -139,53 +139,51 @@ class _AttentionSublayer(torch.autograd.Function):
     ) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
         x = x.contiguous()
-        lines = x.flatten(0, 1)
-        rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps, padded(len(lines)))
-        output = in_bfloat16(weights[3:])
+        lines, width = x.flatten(0, 1), len(weights[0])
+        rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps)
+        output = Matrix.of(weights[3])
         if memory is None:
-            key_rows, matrices, key_len = None, [in_bfloat16(weights[:3])], x.size(1)
-            q, k, v = linear(rows, matrices[0], in_bfloat16(biases[:3])).chunk(3, dim=1)
+            matrices, key_rows, key_len = [Matrix.of(*weights[:3])], None, x.size(1)
+            q, k, v = multiply(rows, matrices[0].across, 3 * width, torch.cat(biases[:3])).chunk(3, dim=1)
         else:
-            key_rows, matrices = to_rows(memory), [in_bfloat16(weights[:1]), in_bfloat16(weights[1:3])]
-            key_len = memory.size(1)
-            q = linear(rows, matrices[0], in_bfloat16(biases[:1]))
-            k, v = linear(key_rows, matrices[1], in_bfloat16(biases[1:3])).chunk(2, dim=1)
+            matrices = [Matrix.of(weights[0]), Matrix.of(*weights[1:3])]
+            key_rows, key_len = memory.flatten(0, 1).bfloat16().contiguous(), memory.size(1)
+            q = multiply(rows, matrices[0].across, width, biases[0])
+            k, v = multiply(key_rows, matrices[1].across, 2 * width, torch.cat(biases[1:3])).chunk(2, dim=1)
         context, shares = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
-        found = linear(context, output, in_bfloat16(biases[3:]))
-        ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *matrices)
+        downs = [matrix.down for matrix in (output, *matrices)]
+        ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, *downs)
         ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(sublayer.dropped), x.shape, key_len
-        return kernels.dropout_add(x, found, ctx.seed, sublayer.dropped)
+        return multiply_add(lines, context, output.across, biases[3], ctx.seed, sublayer.dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *matrices = ctx.saved_tensors
-        above, d_model = above.contiguous().flatten(0, 1), lines.size(1)
-        to_found, to_output_bias = kernels.dropout_backward(above, ctx.seed, ctx.sublayer.dropped, len(rows))
-        to_output, to_context = to_weight(to_found, context), to_found @ output
+        lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *downs = ctx.saved_tensors
+        above, d_model, width = above.contiguous().flatten(0, 1), lines.size(1), q.size(1)
+        to_found = kernels.dropout_backward(above, ctx.seed, ctx.sublayer.dropped)
+        to_output, to_output_bias = weight_gradient(to_found, context)
+        to_context = multiply(to_found, output, width)
         # Gradients by what projections have made lie as that does: of queries, keys and values side by side, or apart.
-        sides = [_zero_below(rows, len(lines), len(matrices[0]))]
-        if key_rows is not None:
-            sides.append(_zero_below(key_rows, ctx.x_shape[0] * ctx.key_len, len(matrices[1])))
-        heads = ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v)
-        to_heads = [part for side in sides for part in side.chunk(side.size(1) // d_model, dim=1)]
-        kernels.attention_backward(heads, shares, to_context, to_heads)
-        to_weights = [to_weight(side, of) for side, of in zip(sides, (rows, key_rows), strict=False)]
-        to_biases = [kernels.column_sums(side) for side in sides]
-        to_x, to_gain, to_bias = kernels.norm_backward(sides[0] @ matrices[0], lines, gain, moments, above)
+        of = [rows] if key_rows is None else [rows, key_rows]
+        sides = [rows.new_empty(len(rows), 3 * width)] if key_rows is None else [
+            rows.new_empty(len(rows), width), rows.new_empty(len(key_rows), 2 * width)
+        ]
+        to_heads = [part for side in sides for part in side.split(width, dim=1)]
+        kernels.attention_backward(ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), shares, to_context, to_heads)
+        to_parameters = [weight_gradient(side, rows) for side, rows in zip(sides, of, strict=True)]
+        to_weights = [part for to_weight, _ in to_parameters for part in to_weight.split(width)]
+        to_biases = [part for _, to_bias in to_parameters for part in to_bias.split(width)]
+        to_x, to_gain, to_bias = kernels.norm_backward(
+            multiply(sides[0], downs[0], d_model), lines, gain, moments, above
+        )
         to_memory = None
         if key_rows is not None:
-            to_memory = from_rows(sides[1] @ matrices[1], (ctx.x_shape[0], ctx.key_len)).float()
-        parts = [part for whole in to_weights for part in whole.chunk(len(whole) // d_model)]
-        bias_parts = [part for whole in to_biases for part in whole.chunk(len(whole) // d_model)]
-        return None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias, *parts, to_output, *bias_parts, to_output_bias
-
-
-def _zero_below(rows: Tensor, real: int, width: int) -> Tensor:
-    """As many rows as `rows`, of another width, to be filled; those that are not real are zero."""
-    made = rows.new_empty(len(rows), width)
-    made[real:] = 0.0
-    return made
+            to_memory = multiply(sides[1], downs[1], key_rows.size(1)).float().view(ctx.x_shape[0], ctx.key_len, -1)
+        return (
+            None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias,
+            *to_weights, to_output, *to_biases, to_output_bias,
+        )  # fmt: skip
 
 
 class _FeedForwardSublayer(torch.autograd.Function):
@@ -194,27 +192,27 @@ class _FeedForwardSublayer(torch.autograd.Function):
     @staticmethod
     @torch.autocast("cpu", enabled=False)
     def forward(ctx: Any, eps: float, dropped: int, x: Tensor, *parameters: Tensor) -> Tensor:
-        gain, bias, *matrices = parameters
-        expand, expand_bias, contract, contract_bias = (parameter.bfloat16() for parameter in matrices)
+        gain, bias, expand_weight, expand_bias, contract_weight, contract_bias = parameters
+        expand, contract = Matrix.of(expand_weight), Matrix.of(contract_weight)
         x = x.contiguous()
         lines = x.flatten(0, 1)
-        rows, moments = kernels.norm_forward(lines, gain, bias, eps, padded(len(lines)))
-        hidden = linear(rows, expand, expand_bias, "relu")  # (rows, d_ff)
-        found = linear(hidden, contract, contract_bias)
-        ctx.save_for_backward(lines, gain, moments, rows, hidden, expand, contract)
+        rows, moments = kernels.norm_forward(lines, gain, bias, eps)
+        hidden = multiply(rows, expand.across, expand.n, expand_bias, relu=True)  # (rows, d_ff)
+        ctx.save_for_backward(lines, gain, moments, rows, hidden, expand.down, contract.down)
         ctx.dropped, ctx.seed, ctx.x_shape = dropped, _seed(dropped), x.shape
-        return kernels.dropout_add(x, found, ctx.seed, dropped)
+        return multiply_add(lines, hidden, contract.across, contract_bias, ctx.seed, dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         lines, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
-        above = above.contiguous().flatten(0, 1)
-        to_found, to_contract_bias = kernels.dropout_backward(above, ctx.seed, ctx.dropped, len(rows))
-        to_hidden = to_found @ contract
-        to_expand_bias = kernels.relu_backward(to_hidden, hidden)
-        to_x, to_gain, to_bias = kernels.norm_backward(to_hidden @ expand, lines, gain, moments, above)
+        above, (d_model, d_ff) = above.contiguous().flatten(0, 1), (lines.size(1), hidden.size(1))
+        to_found = kernels.dropout_backward(above, ctx.seed, ctx.dropped)
+        to_hidden = multiply(to_found, contract, d_ff, gate=hidden)  # the way back through ReLU
+        to_x, to_gain, to_bias = kernels.norm_backward(
+            multiply(to_hidden, expand, d_model), lines, gain, moments, above
+        )
         return (
             None, None, to_x.view(ctx.x_shape), to_gain, to_bias,
-            to_weight(to_hidden, rows), to_expand_bias, to_weight(to_found, hidden), to_contract_bias,
+            *weight_gradient(to_hidden, rows), *weight_gradient(to_found, hidden),
         )  # fmt: skip
