@@ -197,7 +197,7 @@ static inline int64_t panels_of(int64_t width) { return (width + PANEL - 1) / PA
 
 /* sums[i] += the sum over pairs of left[i] panel; from one row of the left side to the next, and from a pair to the
    next, so many pairs. The compiler has to know `tall`, or sums would not stay in registers. */
-static inline __attribute__((always_inline)) void add_products_of(const int tall, int64_t pairs, const pair *left,
+static inline __attribute__((always_inline)) void add_products(const int tall, int64_t pairs, const pair *left,
                                                                   int64_t row, int64_t next, const pair *panel,
                                                                   tile sums) {
     tile found;
@@ -215,18 +215,6 @@ static inline __attribute__((always_inline)) void add_products_of(const int tall
     }
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++) sums[i][lane] = found[i][lane];
-}
-
-static void add_products(int tall, int64_t pairs, const pair *left, int64_t row, int64_t next, const pair *panel,
-                         tile sums) {
-    switch (tall) {
-    case 1: add_products_of(1, pairs, left, row, next, panel, sums); break;
-    case 2: add_products_of(2, pairs, left, row, next, panel, sums); break;
-    case 3: add_products_of(3, pairs, left, row, next, panel, sums); break;
-    case 4: add_products_of(4, pairs, left, row, next, panel, sums); break;
-    case 5: add_products_of(5, pairs, left, row, next, panel, sums); break;
-    case 6: add_products_of(6, pairs, left, row, next, panel, sums); break;
-    }
 }
 
 /* A weight (n x k) becomes rows `first` to `first` + n of a matrix, in panels for x matrix^T (`across`) and for y matrix
@@ -283,11 +271,12 @@ static inline __attribute__((always_inline)) void multiply_tile(const int tall, 
                                                                 int64_t n, const bf16 *x, const pair *panel,
                                                                 const ending *end, void *out) {
     const int64_t lanes = at_most(VECTORS, (n - column) / LANES);
-    tile sums = {{{0}}};
-    for (int lane = 0; lane < VECTORS && end->bias; lane++)
-        if (lane < lanes)
-            for (int i = 0; i < tall; i++) sums[i][lane] = get(end->bias + column + lane * LANES);
-    add_products_of(tall, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
+    tile sums;
+    for (int lane = 0; lane < VECTORS; lane++) {
+        const vec first = end->bias && lane < lanes ? get(end->bias + column + lane * LANES) : all(0.0f);
+        for (int i = 0; i < tall; i++) sums[i][lane] = first;
+    }
+    add_products(tall, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++)
             if (lane < lanes) finish(end, (row + i) * n + column + lane * LANES, sums[i][lane], out);
@@ -343,6 +332,20 @@ static void sum_columns(int64_t pairs, int64_t width, const pair *panel, float *
     }
 }
 
+/* `tall` rows of a gradient, from `to` on: what they are already (nothing, if this is the beginning) and `pairs` more. */
+static inline __attribute__((always_inline)) void gradient_tile(const int tall, int64_t pairs, const pair *left,
+                                                                const pair *right, int64_t beginning, int64_t lanes,
+                                                                int64_t k, float *to) {
+    tile sums;
+    for (int i = 0; i < tall; i++)
+        for (int lane = 0; lane < VECTORS; lane++)
+            sums[i][lane] = beginning || lane >= lanes ? all(0.0f) : get(to + i * k + lane * LANES);
+    add_products(tall, pairs, left, 1, PANEL, right, sums);
+    for (int i = 0; i < tall; i++)
+        for (int lane = 0; lane < VECTORS; lane++)
+            if (lane < lanes) put(to + i * k + lane * LANES, sums[i][lane]);
+}
+
 /* Pairs of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. */
 enum { DEEP = 256 };
 
@@ -379,14 +382,14 @@ void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *above, cons
             if (at_k == 0 && top == 0) sum_columns(pairs, height, left, to_bias + at_n);
             for (int64_t p = 0; p < pairs; p += DEEP)
                 for (int64_t row = top; row < bottom; row += TALL) {
-                    const int tall = at_most(TALL, bottom - row);
+                    const pair *here = left + p * PANEL + row, *there = right + p * PANEL;
+                    const int64_t deep = at_most(DEEP, pairs - p);
                     float *to = to_weight + (at_n + row) * k + at_k;
-                    tile sums = {{{0}}};
-                    for (int i = 0; i < tall && p; i++)
-                        for (int64_t lane = 0; lane < lanes; lane++) sums[i][lane] = get(to + i * k + lane * LANES);
-                    add_products(tall, at_most(DEEP, pairs - p), left + p * PANEL + row, 1, PANEL, right + p * PANEL, sums);
-                    for (int i = 0; i < tall; i++)
-                        for (int64_t lane = 0; lane < lanes; lane++) put(to + i * k + lane * LANES, sums[i][lane]);
+                    switch (at_most(TALL, bottom - row)) { /* PANEL rows and all widths are even: so are these */
+                    case 2: gradient_tile(2, deep, here, there, p == 0, lanes, k, to); break;
+                    case 4: gradient_tile(4, deep, here, there, p == 0, lanes, k, to); break;
+                    case 6: gradient_tile(6, deep, here, there, p == 0, lanes, k, to); break;
+                    }
                 }
         }
     }
