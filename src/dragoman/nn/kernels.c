@@ -380,7 +380,7 @@ void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *above, cons
             const int64_t height = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
             const int64_t top = unit % tiles * TALL, bottom = at_most(height, top + (next - unit) * TALL);
             if (at_k == 0 && top == 0) sum_columns(pairs, height, left, to_bias + at_n);
-            for (int64_t p = 0; p < pairs; p += DEEP)
+            for (int64_t p = 0; p == 0 || p < pairs; p += DEEP) /* once at least: no rows have a gradient of zero */
                 for (int64_t row = top; row < bottom; row += TALL) {
                     const pair *here = left + p * PANEL + row, *there = right + p * PANEL;
                     const int64_t deep = at_most(DEEP, pairs - p);

@@ -1,10 +1,11 @@
-"""The matrix products of a training step in bfloat16 on a CPU and what stands between them, as loops in C (`kernels.c`).
+"""The matrix products of a training step in bfloat16 on a CPU, and what stands between them, in C (`kernels.c`).
 
 PyTorch walks its numbers once for each operation, and calls some tens of operations for a sublayer; a product in
-between takes little longer than that. And oneDNN's products, as fast as those here, look up and lay out anew what each
-is made of, and cannot give a gradient in float32 of what is in bfloat16. Each function here is the twin of a few lines of PyTorch, which its docstring
-names. The file is compiled by the machine's own C compiler when it is first needed, which takes two seconds, and kept
-in the user's cache; where there is no compiler, `available` is False and the lines of PyTorch are taken.
+between takes little longer than that. And oneDNN's products, which are as fast as those here, look up and lay out anew
+at each call what they are made of, and round a gradient to bfloat16. Each function here is the twin of a few lines of
+PyTorch, which its docstring names. The file is compiled by the machine's own C compiler when it is first needed, which
+takes two seconds, and kept in the user's cache; where there is no compiler, `available` is False and the lines of
+PyTorch are taken.
 """
 
 import contextlib
@@ -206,7 +207,8 @@ class Matrix:
         across, down = _panels(n, k), _panels(k, n)
         first = 0
         for weight in weights:
-            assert weight.size(1) == k and len(weight) % LANES == k % LANES == 0
+            assert weight.size(1) == k
+            assert len(weight) % LANES == k % LANES == 0
             _call("pack", len(weight), k, first, n, weight.float().contiguous(), across, down)
             first += len(weight)
         return cls(n, k, across, down)
@@ -233,7 +235,8 @@ class _Ending(ctypes.Structure):
     ]  # fmt: skip
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
+def _pointer(tensor: Tensor | None, dtype: torch.dtype = torch.float32) -> int | None:
+    assert tensor is None or (tensor.dtype == dtype and tensor.is_contiguous())
     return None if tensor is None else tensor.data_ptr()
 
 
@@ -265,7 +268,7 @@ def multiply_into(
     gate: BFloat16[Tensor, "rows n"] | None = None,
 ) -> None:
     """`multiply`, where `out` is there already."""
-    _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate)))
+    _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate, torch.bfloat16)))
 
 
 def multiply_add(
@@ -283,6 +286,9 @@ def multiply_add(
 
 
 def _multiply(out: Tensor, x: Tensor, panels: Tensor, ending: _Ending) -> None:
+    assert x.dtype == torch.bfloat16
+    assert x.is_contiguous()
+    assert panels.size(1) == x.size(1) // 2
     _call("multiply", *x.shape, out.size(1), x, panels, ctypes.byref(ending), out)
 
 
@@ -292,6 +298,9 @@ def weight_gradient(
     """The gradients by weight and bias of `multiply` across, where `above` is that by its result:
     (above.T @ x, above.sum(dim=0)), in float32."""
     rows, n, k = *above.shape, x.size(1)
+    assert len(x) == rows
+    assert above.is_contiguous()
+    assert x.is_contiguous()
     library = _library()
     assert library is not None
     to_weight, to_bias = _empty(n, k), _empty(n)

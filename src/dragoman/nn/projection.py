@@ -91,8 +91,8 @@ def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vo
     """hidden @ weight.T, (*shape, vocab) in bfloat16, where the logits of a step before lay that nobody holds any more.
 
     They are the largest tensor of a step. Memory that is new comes from the system page by page, which takes longer
-    than the product; and the rows that fill up are still there when the gradient comes back in the place of the logits
-    (`token_loss`, `in_place`).
+    than the product. Where PyTorch's products are taken, the rows that fill up are still there when the gradient comes
+    back in the place of the logits (`token_loss`, `in_place`).
     """
     if ROWS > 1 and kernels.multiplies(weight):
         lines = hidden.flatten(0, -2).bfloat16().contiguous()

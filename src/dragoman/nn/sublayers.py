@@ -166,9 +166,11 @@ class _AttentionSublayer(torch.autograd.Function):
         to_context = multiply(to_found, output, width)
         # Gradients by what projections have made lie as that does: of queries, keys and values side by side, or apart.
         of = [rows] if key_rows is None else [rows, key_rows]
-        sides = [rows.new_empty(len(rows), 3 * width)] if key_rows is None else [
-            rows.new_empty(len(rows), width), rows.new_empty(len(key_rows), 2 * width)
-        ]
+        sides = (
+            [rows.new_empty(len(rows), 3 * width)]
+            if key_rows is None
+            else [rows.new_empty(len(rows), width), rows.new_empty(len(key_rows), 2 * width)]
+        )
         to_heads = [part for side in sides for part in side.split(width, dim=1)]
         kernels.attention_backward(ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), shares, to_context, to_heads)
         to_parameters = [weight_gradient(side, rows) for side, rows in zip(sides, of, strict=True)]
