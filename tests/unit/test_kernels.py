@@ -454,6 +454,18 @@ def test_a_damaged_file_in_the_cache_is_made_anew(anew: Path) -> None:
 
 
 @needs_kernels
+def test_processors_with_units_for_matrices_keep_the_products_of_pytorch(
+    anew: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = kernels.cpu_capabilities()
+    assert kernels.available()
+    monkeypatch.setattr(kernels, "cpu_capabilities", lambda: {**known, "amx_bf16": True})
+    kernels._library.cache_clear()
+    kernels.available.cache_clear()
+    assert not kernels.available()
+
+
+@needs_kernels
 @pytest.mark.parametrize("mode", [0o777, 0o720])
 def test_a_cache_that_others_can_write_to_is_not_used(anew: Path, mode: int) -> None:
     anew.mkdir(parents=True)

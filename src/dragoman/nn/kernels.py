@@ -50,13 +50,17 @@ FLAGS = (
 @cache
 def available() -> bool:
     """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and GCC 10
-    or newer (as `cc`, or what the environment calls `CC`). It is said once where only the last is missing."""
+    or newer (as `cc`, or what the environment calls `CC`). It is said once where only the last is missing.
+
+    Not so where the processor has units for whole matrices (AMX), which oneDNN's products use and these do not.
+    """
     return _library() is not None
 
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    if sys.platform != "linux" or not cpu_capabilities().get("avx512_bf16"):
+    capabilities = cpu_capabilities()
+    if sys.platform != "linux" or not capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"):
         return None
     compiler = shlex.split(os.environ.get("CC") or "cc")
     if not shutil.which(compiler[0]):
