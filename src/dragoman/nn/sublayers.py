@@ -166,14 +166,11 @@ class _AttentionSublayer(torch.autograd.Function):
         to_context = multiply(to_found, output, width)
         # Gradients by what projections have made lie as that does: of queries, keys and values side by side, or apart.
         of = [rows] if key_rows is None else [rows, key_rows]
-        sides = (
-            [rows.new_empty(len(rows), 3 * width)]
-            if key_rows is None
-            else [rows.new_empty(len(rows), width), rows.new_empty(len(key_rows), 2 * width)]
-        )
+        parts = (3,) if key_rows is None else (1, 2)
+        sides = [one.new_empty(len(one), count * width) for one, count in zip(of, parts, strict=True)]
         to_heads = [part for side in sides for part in side.split(width, dim=1)]
         kernels.attention_backward(ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), shares, to_context, to_heads)
-        to_parameters = [weight_gradient(side, rows) for side, rows in zip(sides, of, strict=True)]
+        to_parameters = [weight_gradient(side, one) for side, one in zip(sides, of, strict=True)]
         to_weights = [part for to_weight, _ in to_parameters for part in to_weight.split(width)]
         to_biases = [part for _, to_bias in to_parameters for part in to_bias.split(width)]
         to_x, to_gain, to_bias = kernels.norm_backward(
