@@ -158,7 +158,7 @@ static inline void random_bytes(uint64_t seed, int64_t first, int64_t count, uin
 }
 
 /* The numbers of `x` whose byte is not below `dropped`, scaled; zero for the others. */
-static inline vec kept(vec x, const uint8_t *bytes, int32_t dropped) {
+static inline vec kept(vec x, const uint8_t *bytes, int64_t dropped) {
     const __m512i decisions = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)bytes));
     const __mmask16 is_kept = _mm512_cmpge_epi32_mask(decisions, _mm512_set1_epi32(dropped));
     return _mm512_maskz_mul_ps(is_kept, x, all(256.0f / (256 - dropped)));
@@ -168,7 +168,7 @@ static inline vec kept(vec x, const uint8_t *bytes, int32_t dropped) {
 void dropout_bytes(int64_t count, uint64_t seed, uint8_t *bytes) { random_bytes(seed, 0, count, bytes); }
 
 /* The way back through dropout. */
-void dropout_backward(int64_t rows, int64_t width, const float *above, uint64_t seed, int32_t dropped, bf16 *to_x) {
+void dropout_backward(int64_t rows, int64_t width, const float *above, uint64_t seed, int64_t dropped, bf16 *to_x) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i += LANES) {
@@ -198,8 +198,8 @@ static inline int64_t panels_of(int64_t width) { return (width + PANEL - 1) / PA
 /* sums[i] += the sum over pairs of left[i] panel; from one row of the left side to the next, and from a pair to the
    next, so many pairs. The compiler has to know `tall`, or sums would not stay in registers. */
 static inline __attribute__((always_inline)) void add_products(const int tall, int64_t pairs, const pair *left,
-                                                                  int64_t row, int64_t next, const pair *panel,
-                                                                  tile sums) {
+                                                               int64_t row, int64_t next, const pair *panel,
+                                                               tile sums) {
     tile found;
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++) found[i][lane] = sums[i][lane];

@@ -138,17 +138,20 @@ def _call(name: str, *arguments: object) -> None:
     library = _library()
     assert library is not None
     function = getattr(library, name)
+    if function.argtypes is None:  # as they are at its first call, so are they always
+        function.argtypes = [_type_of(argument) for argument in arguments]
+    values = [argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments]
     if torch.autograd._profiler_enabled():
         with record_function(f"kernels::{name}"):
-            function(*map(_argument, arguments))
+            function(*values)
     else:
-        function(*map(_argument, arguments))
+        function(*values)
 
 
-def _argument(value: object) -> object:
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    return ctypes.c_int64(value) if type(value) is int else value
+def _type_of(argument: object) -> type:
+    if isinstance(argument, float):
+        return ctypes.c_float
+    return ctypes.c_int64 if isinstance(argument, int) else ctypes.c_void_p  # what a tensor or a structure lies at
 
 
 def norm_forward(
@@ -160,7 +163,7 @@ def norm_forward(
     """(`F.layer_norm(x, ...)`, mean and 1 / standard deviation of each row)."""
     rows, width = x.shape
     out, moments = torch.empty_like(x, dtype=torch.bfloat16), x.new_empty(rows, 2)
-    _call("norm_forward", rows, width, x, gain, bias, ctypes.c_float(eps), out, moments)
+    _call("norm_forward", rows, width, x, gain, bias, float(eps), out, moments)
     return out, moments
 
 
@@ -183,14 +186,14 @@ def norm_backward(
 def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width"]:
     """The random bytes by which dropout decides: what is below round(256 x rate) is dropped."""
     found = torch.empty(rows, width, dtype=torch.uint8)
-    _call("dropout_bytes", rows * width, ctypes.c_uint64(seed), found)
+    _call("dropout_bytes", rows * width, seed, found)
     return found
 
 
 def dropout_backward(above: Float[Tensor, "rows width"], seed: int, dropped: int) -> BFloat16[Tensor, "rows width"]:
     """The gradient by `multiply_add`'s product, at a rate of dropped / 256."""
     to_x = torch.empty_like(above, dtype=torch.bfloat16)
-    _call("dropout_backward", *above.shape, above, ctypes.c_uint64(seed), ctypes.c_int32(dropped), to_x)
+    _call("dropout_backward", *above.shape, above, seed, dropped, to_x)
     return to_x
 
 
@@ -252,27 +255,16 @@ def multiply(
     *,
     relu: bool = False,
     gate: BFloat16[Tensor, "rows n"] | None = None,
+    out: BFloat16[Tensor, "rows n"] | None = None,
 ) -> BFloat16[Tensor, "rows n"]:
     """x times a `Matrix`'s panels, n columns of it: x @ matrix.T + bias of those `across`, x @ matrix of those `down`.
 
-    With `relu`, what is negative becomes zero; with a `gate`, what stands where that is not positive.
+    With `relu`, what is negative becomes zero; with a `gate`, what stands where that is not positive. Into `out`, where
+    there is one.
     """
-    out = x.new_empty(len(x), n)
-    multiply_into(out, x, panels, bias, relu=relu, gate=gate)
-    return out
-
-
-def multiply_into(
-    out: BFloat16[Tensor, "rows n"],
-    x: BFloat16[Tensor, "rows k"],
-    panels: Int[Tensor, "panels half_k panel"],
-    bias: Float[Tensor, " n"] | None = None,
-    *,
-    relu: bool = False,
-    gate: BFloat16[Tensor, "rows n"] | None = None,
-) -> None:
-    """`multiply`, where `out` is there already."""
+    out = x.new_empty(len(x), n) if out is None else out
     _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate, torch.bfloat16)))
+    return out
 
 
 def multiply_add(
@@ -292,6 +284,7 @@ def multiply_add(
 def _multiply(out: Tensor, x: Tensor, panels: Tensor, ending: _Ending) -> None:
     assert x.dtype == torch.bfloat16
     assert x.is_contiguous()
+    assert out.is_contiguous()
     assert panels.size(1) == x.size(1) // 2
     _call("multiply", *x.shape, out.size(1), x, panels, ctypes.byref(ending), out)
 
@@ -394,10 +387,7 @@ def cross_entropy(
     library = _library()
     assert library is not None
     losses, room = _empty(rows), _empty(library.most_threads(), in_lanes(vocab))
-    _call(
-        "cross_entropy", rows, vocab, logits, targets, real,
-        ctypes.c_float(at_target), ctypes.c_float(everywhere), losses, room,
-    )  # fmt: skip
+    _call("cross_entropy", rows, vocab, logits, targets, real, float(at_target), float(everywhere), losses, room)
     return losses
 
 

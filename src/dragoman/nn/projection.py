@@ -175,9 +175,7 @@ class _FastLogits(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
         matrix = kernels.Matrix.of(weight)
         ctx.save_for_backward(rows, matrix.down)
-        logits = _used_again(len(rows), matrix.n)
-        kernels.multiply_into(logits, rows, matrix.across)
-        return logits
+        return kernels.multiply(rows, matrix.across, matrix.n, out=_used_again(len(rows), matrix.n))
 
     @staticmethod
     @once_differentiable
