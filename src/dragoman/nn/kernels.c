@@ -195,26 +195,27 @@ static inline int64_t at_most(int64_t most, int64_t x) { return x < most ? x : m
 /* How many panels for so many columns. */
 static inline int64_t panels_of(int64_t width) { return (width + PANEL - 1) / PANEL; }
 
-/* sums[i] += the sum over pairs of left[i] panel; from one row of the left side to the next, and from a pair to the
-   next, so many pairs. The compiler has to know `tall`, or sums would not stay in registers. */
-static inline __attribute__((always_inline)) void add_products(const int tall, int64_t pairs, const pair *left,
-                                                               int64_t row, int64_t next, const pair *panel,
-                                                               tile sums) {
+/* sums[i] += the sum over pairs of left[i] panel, in so many vectors of it; from one row of the left side to the next,
+   and from a pair to the next, so many pairs. The compiler has to know `tall` and `vectors`, or sums would not stay in
+   registers. */
+static inline __attribute__((always_inline)) void add_products(const int tall, const int vectors, int64_t pairs,
+                                                               const pair *left, int64_t row, int64_t next,
+                                                               const pair *panel, tile sums) {
     tile found;
     for (int i = 0; i < tall; i++)
-        for (int lane = 0; lane < VECTORS; lane++) found[i][lane] = sums[i][lane];
+        for (int lane = 0; lane < vectors; lane++) found[i][lane] = sums[i][lane];
     for (int64_t p = 0; p < pairs; p++) {
         __m512bh right[VECTORS];
-        for (int lane = 0; lane < VECTORS; lane++)
+        for (int lane = 0; lane < vectors; lane++)
             right[lane] = (__m512bh)_mm512_loadu_si512(panel + p * PANEL + lane * LANES);
         for (int i = 0; i < tall; i++) {
             const __m512bh here = (__m512bh)_mm512_set1_epi32(left[i * row + p * next]);
-            for (int lane = 0; lane < VECTORS; lane++)
+            for (int lane = 0; lane < vectors; lane++)
                 found[i][lane] = _mm512_dpbf16_ps(found[i][lane], here, right[lane]);
         }
     }
     for (int i = 0; i < tall; i++)
-        for (int lane = 0; lane < VECTORS; lane++) sums[i][lane] = found[i][lane];
+        for (int lane = 0; lane < vectors; lane++) sums[i][lane] = found[i][lane];
 }
 
 /* A weight (n x k) becomes rows `first` to `first` + n of a matrix, in panels for x matrix^T (`across`) and for y matrix
@@ -276,7 +277,7 @@ static inline __attribute__((always_inline)) void multiply_tile(const int tall, 
         const vec first = end->bias && lane < lanes ? get(end->bias + column + lane * LANES) : all(0.0f);
         for (int i = 0; i < tall; i++) sums[i][lane] = first;
     }
-    add_products(tall, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
+    add_products(tall, VECTORS, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++)
             if (lane < lanes) finish(end, (row + i) * n + column + lane * LANES, sums[i][lane], out);
@@ -340,7 +341,7 @@ static inline __attribute__((always_inline)) void gradient_tile(const int tall, 
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++)
             sums[i][lane] = beginning || lane >= lanes ? all(0.0f) : get(to + i * k + lane * LANES);
-    add_products(tall, pairs, left, 1, PANEL, right, sums);
+    add_products(tall, VECTORS, pairs, left, 1, PANEL, right, sums);
     for (int i = 0; i < tall; i++)
         for (int lane = 0; lane < VECTORS; lane++)
             if (lane < lanes) put(to + i * k + lane * LANES, sums[i][lane]);
@@ -408,75 +409,84 @@ typedef struct {
 } attention;
 
 /* One head's queries, keys or values of a sentence. */
-typedef float head_rows[SHORT * WIDEST_HEAD] __attribute__((aligned(64)));
+typedef bf16 head_rows[SHORT * WIDEST_HEAD] __attribute__((aligned(64)));
 
-/* out (m x n) = a (m x k) b (k x n), n in vectors. A row and a column of `a` are so many numbers apart. Four rows at
-   once, whose sums stay in registers: so `n` has to be known to the compiler. */
-static inline __attribute__((always_inline)) void product_of(const int n, int64_t m, int64_t k, const float *a,
-                                                             int64_t a_row, int64_t a_column, const float *b,
-                                                             float *out) {
+/* The right side of a product, and the left side of one that is turned over, of a sentence's head. */
+typedef pair head_panel[PANEL / 2 * PANEL] __attribute__((aligned(64)));
+
+_Static_assert(SHORT <= PANEL && WIDEST_HEAD <= PANEL, "one panel");
+
+/* out (m x vectors), in float32, = left times panel, as in `add_products`. Four rows at once: where those of the left
+   side end, whatever is there is multiplied, and `out` has room for it. */
+static inline __attribute__((always_inline)) void product_of(const int vectors, int64_t m, int64_t pairs,
+                                                             const pair *left, int64_t row, int64_t next,
+                                                             const pair *panel, float *out) {
     for (int64_t i = 0; i < m; i += 4) {
-        const int64_t at_once = m - i < 4 ? m - i : 4;
-        const float *rows[4];
-        for (int row = 0; row < 4; row++) rows[row] = a + (i + (row < at_once ? row : 0)) * a_row;
-        vec sums[4][4] = {{{0}}};
-        for (int64_t j = 0; j < k; j++)
-            for (int lane = 0; lane < n; lane++) {
-                const vec here = get(b + (j * n + lane) * LANES);
-                for (int row = 0; row < 4; row++) sums[row][lane] += rows[row][j * a_column] * here;
-            }
-        for (int row = 0; row < 4; row++)
-            for (int lane = 0; lane < n && row < at_once; lane++) put(out + ((i + row) * n + lane) * LANES, sums[row][lane]);
+        tile sums = {{{0}}};
+        add_products(4, vectors, pairs, left + i * row, row, next, panel, sums);
+        for (int j = 0; j < 4; j++)
+            for (int lane = 0; lane < vectors; lane++) put(out + ((i + j) * vectors + lane) * LANES, sums[j][lane]);
     }
 }
 
-static void product(int64_t n, int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_column, const float *b,
-                    float *out) {
-    switch (n) {
-    case 1: product_of(1, m, k, a, a_row, a_column, b, out); break;
-    case 2: product_of(2, m, k, a, a_row, a_column, b, out); break;
-    case 3: product_of(3, m, k, a, a_row, a_column, b, out); break;
-    case 4: product_of(4, m, k, a, a_row, a_column, b, out); break;
+static void product(int64_t vectors, int64_t m, int64_t pairs, const pair *left, int64_t row, int64_t next,
+                    const pair *panel, float *out) {
+    switch (vectors) {
+    case 1: product_of(1, m, pairs, left, row, next, panel, out); break;
+    case 2: product_of(2, m, pairs, left, row, next, panel, out); break;
+    case 3: product_of(3, m, pairs, left, row, next, panel, out); break;
+    case 4: product_of(4, m, pairs, left, row, next, panel, out); break;
     }
 }
 
-/* Rows of a head in float32, turned if there are turns. */
-static inline void load(int64_t len, int64_t width, const bf16 *from, int64_t stride, const float *turns, float *to) {
-    for (int64_t row = 0; row < len; row++)
-        for (int64_t i = 0; i < width; i += LANES) put(to + row * width + i, get_bf16(from + row * stride + i));
-    for (int64_t i = 0; turns && i < len * width; i += 2) {
-        const float real = to[i], imaginary = to[i + 1], cosine = turns[i], sine = turns[i + 1];
-        to[i] = real * cosine - imaginary * sine;
-        to[i + 1] = real * sine + imaginary * cosine;
-    }
+/* Pairs of dimensions turned by cosine and sine; the way back is the other way. */
+static inline vec turned(vec x, const float *turns) {
+    const vec cosine = _mm512_moveldup_ps(get(turns)), sine = _mm512_movehdup_ps(get(turns));
+    return _mm512_fmaddsub_ps(x, cosine, _mm512_permute_ps(x, 0xb1) * sine);
 }
 
-/* The way back: turned the other way, and rounded. */
-static inline void store(int64_t len, int64_t width, float *from, const float *turns, bf16 *to, int64_t stride) {
-    for (int64_t i = 0; turns && i < len * width; i += 2) {
-        const float real = from[i], imaginary = from[i + 1], cosine = turns[i], sine = turns[i + 1];
-        from[i] = real * cosine + imaginary * sine;
-        from[i + 1] = imaginary * cosine - real * sine;
-    }
-    for (int64_t row = 0; row < len; row++)
-        for (int64_t i = 0; i < width; i += LANES) put_bf16(to + row * stride + i, get(from + row * width + i));
-}
-
-/* (len x width) to (width x columns), where columns from `len` on are zero. */
-static inline void transpose(int64_t len, int64_t width, int64_t columns, const float *from, float *to) {
-    for (int64_t row = 0; row < columns; row += LANES)
-        for (int64_t i = 0; i < width; i += LANES) {
-            vec rows[LANES];
-            for (int lane = 0; lane < LANES; lane++)
-                rows[lane] = row + lane < len ? get(from + (row + lane) * width + i) : all(0.0f);
-            turn_over(rows, to + i * columns + row, columns);
-        }
+static inline vec turned_back(vec x, const float *turns) {
+    const vec cosine = _mm512_moveldup_ps(get(turns)), sine = _mm512_movehdup_ps(get(turns));
+    return _mm512_fmsubadd_ps(x, cosine, _mm512_permute_ps(x, 0xb1) * sine);
 }
 
 static inline int64_t in_lanes(int64_t len) { return (len + LANES - 1) / LANES * LANES; }
 
-/* softmax(scale x scores), in the place of the scores; where not allowed, and from `len` on, 0. */
-static inline void softmax(int64_t len, int64_t columns, float scale, const uint8_t *allowed, float *scores) {
+/* Rows of a head, turned if there are turns, and zeros below them. */
+static inline void load(int64_t len, int64_t width, const bf16 *from, int64_t stride, const float *turns, bf16 *to) {
+    for (int64_t row = 0; row < len; row++)
+        for (int64_t i = 0; i < width; i += LANES) {
+            const int64_t at = row * width + i;
+            if (turns) put_bf16(to + at, turned(get_bf16(from + row * stride + i), turns + at));
+            else _mm256_store_si256((__m256i *)(to + at), _mm256_loadu_si256((const __m256i *)(from + row * stride + i)));
+        }
+    memset(to + len * width, 0, (in_lanes(len) - len) * width * sizeof(bf16));
+}
+
+/* The way back, rounded. */
+static inline void store(int64_t len, int64_t width, const float *from, const float *turns, bf16 *to, int64_t stride) {
+    for (int64_t row = 0; row < len; row++)
+        for (int64_t i = 0; i < width; i += LANES) {
+            const vec x = get(from + row * width + i);
+            put_bf16(to + row * stride + i, turns ? turned_back(x, turns + row * width + i) : x);
+        }
+}
+
+/* Rows, as `load` leaves them, become the columns of a panel. */
+static inline void pack_rows(int64_t len, int64_t width, const bf16 *rows, pair *panel) {
+    const int64_t pairs = width / 2;
+    for (int64_t row = 0; row < len; row += LANES)
+        for (int64_t p = 0; p < pairs; p += LANES) {
+            const __mmask16 there = of_last(pairs - p);
+            vec found[LANES];
+            for (int lane = 0; lane < LANES; lane++)
+                found[lane] = _mm512_maskz_loadu_ps(there, (const float *)(rows + (row + lane) * width) + p);
+            turn_over(found, (float *)(panel + p * PANEL + row), PANEL);
+        }
+}
+
+/* softmax(scale x scores), rounded; where not allowed, and from `len` on, 0. The scores are overwritten. */
+static inline void softmax(int64_t len, int64_t columns, float scale, const uint8_t *allowed, float *scores, bf16 *out) {
     vec most = all(-INFINITY), sums = all(0.0f);
     for (int64_t j = 0; j < columns; j += LANES) {
         __mmask16 there = of_last(len - j);
@@ -492,40 +502,45 @@ static inline void softmax(int64_t len, int64_t columns, float scale, const uint
         sums += power;
     }
     const vec share = all(1.0f / _mm512_reduce_add_ps(sums));
-    for (int64_t j = 0; j < columns; j += LANES) put(scores + j, get(scores + j) * share);
+    for (int64_t j = 0; j < columns; j += LANES) put_bf16(out + j, get(scores + j) * share);
 }
 
 /* softmax(Q K^T / sqrt(width) where allowed) V for each sentence and head; the weights (sentences x heads x query_len
    x key_len in whole vectors) are kept for the way back. */
-void attention_forward(const attention *of, bf16 *context, float *weights) {
+void attention_forward(const attention *of, bf16 *context, bf16 *weights) {
     const attention a = *of;
-    const int64_t columns = in_lanes(a.key_len);
+    const int64_t columns = in_lanes(a.key_len), key_pairs = (a.key_len + 1) / 2;
     const float scale = 1.0f / sqrtf((float)a.width);
 #pragma omp parallel for schedule(static)
     for (int64_t one = 0; one < a.batch * a.heads; one++) {
         const int64_t sentence = one / a.heads, head = one % a.heads * a.width;
         const int64_t at_query = sentence * a.query_len, at_key = sentence * a.key_len;
-        head_rows q, k, v, columns_of_k, found;
+        head_rows q, k, v;
+        head_panel right;
+        _Alignas(64) float scores[SHORT * SHORT], found[SHORT * WIDEST_HEAD];
+        _Alignas(64) bf16 shares[SHORT * SHORT];
         load(a.query_len, a.width, a.query + at_query * a.query_stride + head, a.query_stride, a.turns, q);
         load(a.key_len, a.width, a.key + at_key * a.key_stride + head, a.key_stride, a.turns, k);
         load(a.key_len, a.width, a.value + at_key * a.key_stride + head, a.key_stride, NULL, v);
-        transpose(a.key_len, a.width, columns, k, columns_of_k);
-        float *shares = weights + one * a.query_len * columns;
-        product(columns / LANES, a.query_len, a.width, q, a.width, 1, columns_of_k, shares);
+        pack_rows(a.key_len, a.width, k, right);
+        product(columns / LANES, a.query_len, a.width / 2, (const pair *)q, a.width / 2, 1, right, scores);
         for (int64_t i = 0; i < a.query_len; i++) {
             const uint8_t *allowed = a.allowed ? a.allowed + sentence * a.allowed_batch + i * a.allowed_query : NULL;
-            softmax(a.key_len, columns, scale, allowed, shares + i * columns);
+            softmax(a.key_len, columns, scale, allowed, scores + i * columns, shares + i * columns);
         }
-        product(a.width / LANES, a.query_len, a.key_len, shares, columns, 1, v, found);
+        memcpy(weights + one * a.query_len * columns, shares, a.query_len * columns * sizeof(bf16));
+        pack_columns(a.key_len, a.width, v, 0, 0, key_pairs, right);
+        product(a.width / LANES, a.query_len, key_pairs, (const pair *)shares, columns / 2, 1, right, found);
         store(a.query_len, a.width, found, NULL, context + at_query * a.context_stride + head, a.context_stride);
     }
 }
 
 /* The way back from `above`, the gradient by the context, to queries, keys and values, which stand as those do. */
-void attention_backward(const attention *of, const float *weights, const bf16 *above, bf16 *to_query, bf16 *to_key,
+void attention_backward(const attention *of, const bf16 *weights, const bf16 *above, bf16 *to_query, bf16 *to_key,
                         bf16 *to_value) {
     const attention a = *of;
-    const int64_t columns = in_lanes(a.key_len), lanes = a.width / LANES;
+    const int64_t columns = in_lanes(a.key_len), vectors = a.width / LANES;
+    const int64_t query_pairs = (a.query_len + 1) / 2, key_pairs = (a.key_len + 1) / 2;
     const float scale = 1.0f / sqrtf((float)a.width);
 #pragma omp parallel for schedule(static)
     for (int64_t one = 0; one < a.batch * a.heads; one++) {
@@ -533,27 +548,34 @@ void attention_backward(const attention *of, const float *weights, const bf16 *a
         const int64_t at_query = sentence * a.query_len * a.query_stride + head;
         const int64_t at_key = sentence * a.key_len * a.key_stride + head;
         const int64_t at_context = sentence * a.query_len * a.context_stride + head;
-        head_rows q, k, v, up, columns_of_v, found;
-        _Alignas(64) float to_scores[SHORT * SHORT];
+        head_rows q, k, v, up;
+        head_panel left, right;
+        _Alignas(64) float scores[SHORT * SHORT], found[SHORT * WIDEST_HEAD];
+        _Alignas(64) bf16 to_scores[SHORT * SHORT];
         load(a.query_len, a.width, a.query + at_query, a.query_stride, a.turns, q);
         load(a.key_len, a.width, a.key + at_key, a.key_stride, a.turns, k);
         load(a.key_len, a.width, a.value + at_key, a.key_stride, NULL, v);
         load(a.query_len, a.width, above + at_context, a.context_stride, NULL, up);
-        transpose(a.key_len, a.width, columns, v, columns_of_v);
-        const float *shares = weights + one * a.query_len * columns;
-        product(columns / LANES, a.query_len, a.width, up, a.width, 1, columns_of_v, to_scores);
+        const bf16 *shares = weights + one * a.query_len * columns;
+        pack_rows(a.key_len, a.width, v, right);
+        product(columns / LANES, a.query_len, a.width / 2, (const pair *)up, a.width / 2, 1, right, scores);
         for (int64_t i = 0; i < a.query_len * columns; i += columns) {
             vec sums = all(0.0f);
-            for (int64_t j = i; j < i + columns; j += LANES) sums += get(to_scores + j) * get(shares + j);
+            for (int64_t j = i; j < i + columns; j += LANES) sums += get(scores + j) * get_bf16(shares + j);
             const float sum = _mm512_reduce_add_ps(sums);
             for (int64_t j = i; j < i + columns; j += LANES)
-                put(to_scores + j, (get(to_scores + j) - sum) * get(shares + j) * scale);
+                put_bf16(to_scores + j, (get(scores + j) - sum) * get_bf16(shares + j) * scale);
         }
-        product(lanes, a.query_len, a.key_len, to_scores, columns, 1, k, found);
+        pack_columns(a.key_len, a.width, k, 0, 0, key_pairs, right);
+        product(vectors, a.query_len, key_pairs, (const pair *)to_scores, columns / 2, 1, right, found);
         store(a.query_len, a.width, found, a.turns, to_query + at_query, a.query_stride);
-        product(lanes, a.key_len, a.query_len, to_scores, 1, columns, q, found);
+        pack_columns(a.query_len, columns, to_scores, 0, 0, query_pairs, left);
+        pack_columns(a.query_len, a.width, q, 0, 0, query_pairs, right);
+        product(vectors, a.key_len, query_pairs, left, 1, PANEL, right, found);
         store(a.key_len, a.width, found, a.turns, to_key + at_key, a.key_stride);
-        product(lanes, a.key_len, a.query_len, shares, 1, columns, up, found);
+        pack_columns(a.query_len, columns, shares, 0, 0, query_pairs, left);
+        pack_columns(a.query_len, a.width, up, 0, 0, query_pairs, right);
+        product(vectors, a.key_len, query_pairs, left, 1, PANEL, right, found);
         store(a.key_len, a.width, found, NULL, to_value + at_key, a.key_stride);
     }
 }

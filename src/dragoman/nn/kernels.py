@@ -350,17 +350,17 @@ class Heads:
 
 def attention_forward(
     heads: Heads,
-) -> tuple[BFloat16[Tensor, "query_rows d_model"], Float[Tensor, "batch num_heads query_len columns"]]:
+) -> tuple[BFloat16[Tensor, "query_rows d_model"], BFloat16[Tensor, "batch num_heads query_len columns"]]:
     """(the context of `textbook_attention`, heads side by side, and its weights, filled up to whole vectors)."""
     context = heads.query.new_empty(heads.query.shape)
-    weights = _empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
+    weights = context.new_empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
     _call("attention_forward", ctypes.byref(heads.described()), context, weights)
     return context, weights
 
 
 def attention_backward(
     heads: Heads,
-    weights: Float[Tensor, "batch num_heads query_len columns"],
+    weights: BFloat16[Tensor, "batch num_heads query_len columns"],
     above: BFloat16[Tensor, "query_rows d_model"],
     to_heads: Sequence[Tensor],
 ) -> None:
