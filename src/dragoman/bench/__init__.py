@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from dragoman.training.loop import Trainer
 from dragoman.version import __version__
 
 WARM_UP_STEPS = 3
+ROUNDS = 3
+"""Steps and their products are timed in turn so many times: a machine that others use too has good and bad moments."""
 PROFILED_STEPS = 5
 
 
@@ -52,6 +55,9 @@ class Measured:
     fill: float
     """Real tokens by positions."""
     s_per_step: float
+    """The mean of all rounds, as `tokens_per_s` is."""
+    best_s_per_step: float
+    """The mean of the same steps, each at the best of its rounds."""
     flops_per_step: float
     flops_per_s: float
     peak_flops_per_s: dict[str, float]
@@ -61,7 +67,9 @@ class Measured:
     products_s_per_step: float
     """The matrix products of a step, each timed alone at its best."""
     step_by_products: float
-    """How many times as long the whole step takes."""
+    """How many times as long the whole step takes, at its best too."""
+    mean_step_by_products: float
+    """The same of `s_per_step`."""
     uncounted: list[str]
     """Kernels that hold products which are in neither figure."""
     peak_bytes: int
@@ -81,7 +89,8 @@ class Measured:
             f"{self.model}, {self.parameters / 1e6:.1f}M parameters, "
             f"{self.batch_tokens:,} x {self.micro_batches} tokens a step; "
             f"{self.tokens_per_s:,.0f} tokens/s; {100 * self.utilisation:.1f} % of "
-            f"{self._peak / 1e9:,.0f} GFLOP/s; {self.step_by_products:.2f} x its products; commit {self.commit}"
+            f"{self._peak / 1e9:,.0f} GFLOP/s; {self.step_by_products:.2f} x its products "
+            f"(mean {self.mean_step_by_products:.2f}); commit {self.commit}"
         )
 
     @property
@@ -95,15 +104,17 @@ class Measured:
         rows = {
             "model": f"{self.model}, {self.parameters:,} parameters, {self.precision} on {self.device}, compiled: "
             f"{self.compiled}",
-            "batches": f"{self.batches}; {self.batch_tokens:,} tokens x {self.micro_batches}, {self.steps} steps",
+            "batches": f"{self.batches}; {self.batch_tokens:,} tokens x {self.micro_batches}, {self.steps} steps, "
+            f"{ROUNDS} times",
             "tokens/s": f"{self.tokens_per_s:,.0f} real, {self.padded_tokens_per_s:,.0f} with pads (fill "
             f"{self.fill:.3f})",
-            "s/step": f"{self.s_per_step:.4f}",
+            "s/step": f"{self.s_per_step:.4f}, at its best {self.best_s_per_step:.4f}",
             "model FLOP/s": f"{self.flops_per_s / 1e9:,.1f} G; {self.flops_per_step / 1e9:,.2f} G a step, matrix "
             f"products of forward and backward, from their shapes (torch.utils.flop_counter){uncounted}",
             "of the peak": f"{100 * self.utilisation:.1f} %; measured now, GFLOP/s: {peaks}",
             "of its products": f"the step takes {self.step_by_products:.2f} times its matrix products timed alone "
-            f"({1000 * self.products_s_per_step:.1f} ms)",
+            f"({1000 * self.products_s_per_step:.1f} ms), both at their best; in the mean "
+            f"{self.mean_step_by_products:.2f} times",
             "peak memory": size_text(self.peak_bytes),
             "by part, ms": ", ".join(f"{name} {1000 * seconds:.1f}" for name, seconds in self.parts.items()),
             "by operation, %": ", ".join(f"{name} {100 * share:.1f}" for name, share in (self.groups or {}).items())
@@ -128,28 +139,33 @@ def bench(recipe: Any, *, steps: int = 20, synthetic: bool = False) -> Measured:
 
 def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measured:
     device = trainer.device
-    say(f"{WARM_UP_STEPS} steps to warm up, {steps} to be timed")
+    say(f"{WARM_UP_STEPS} steps to warm up, then {ROUNDS} times {steps} steps and their matrix products by themselves")
     for step in range(1, WARM_UP_STEPS + 1):
         trainer.train_step(step)
     timed = range(WARM_UP_STEPS + 1, WARM_UP_STEPS + 1 + steps)
     reset_peak(device)
     seconds, tokens, watch = _timed_steps(trainer, timed, waiting=False)
     peak_memory = _peak_bytes(device)
-    if device.type != "cpu":
-        say("once more, waiting for each part")
-        _, _, watch = _timed_steps(trainer, timed, waiting=True)
-    say("the same steps, counting")
     positions = sum(_positions(batch) for step in timed for batch in trainer.batches(step))
     with Counted() as counted:
         for step in timed:
             trainer.gradients(step)
-    say("their matrix products by themselves")
-    products_s = _alone(counted.products, device) / steps
+    step_s, product_s, parts = [seconds], [_alone(counted.products, device)], Counter(watch.seconds)
+    for _ in range(1, ROUNDS):
+        seconds, _, watch = _timed_steps(trainer, timed, waiting=False)
+        step_s.append(seconds)
+        product_s.append(_alone(counted.products, device))
+        parts.update(watch.seconds)
+    if device.type != "cpu":
+        say("once more, waiting for each part")
+        _, _, watch = _timed_steps(trainer, timed, waiting=True)
+        parts = Counter({name: ROUNDS * part for name, part in watch.seconds.items()})
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     peaks = {name: peak_flops(device, dtypes[name]) for name in dict.fromkeys(["float32", trainer.precision])}
     say("their operations, through the profiler")
     groups = time_by_group(trainer, timed[:PROFILED_STEPS])
-    per_step, flops = seconds / steps, counted.flops / steps
+    flops, all_s = counted.flops / steps, sum(map(sum, step_s))
+    per_step, best, products_s = all_s / steps / ROUNDS, _sum_of_best(step_s) / steps, _sum_of_best(product_s) / steps
     return Measured(
         machine=machine_name(device),
         cores=os.cpu_count() or 1,
@@ -166,39 +182,48 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
         batch_tokens=trainer.config.batch_tokens,
         micro_batches=trainer.config.micro_batches,
         steps=steps,
-        tokens_per_s=tokens / seconds,
-        padded_tokens_per_s=positions / seconds,
+        tokens_per_s=ROUNDS * tokens / all_s,
+        padded_tokens_per_s=ROUNDS * positions / all_s,
         fill=tokens / positions,
         s_per_step=per_step,
+        best_s_per_step=best,
         flops_per_step=flops,
         flops_per_s=flops / per_step,
         peak_flops_per_s=peaks,
         utilisation=flops / per_step / peaks[trainer.precision],
         products_s_per_step=products_s,
-        step_by_products=per_step / products_s,
+        step_by_products=best / products_s,
+        mean_step_by_products=per_step / products_s,
         uncounted=sorted(counted.uncounted),
         peak_bytes=peak_memory,
-        parts={name: part / steps for name, part in watch.seconds.items()},
+        parts={name: part / steps / ROUNDS for name, part in parts.items()},
         groups=groups,
     )
 
 
-def _timed_steps(trainer: Trainer, steps: range, *, waiting: bool) -> tuple[float, int, Stopwatch]:
-    """(seconds, real tokens, seconds by part)."""
-    tokens = 0
+def _timed_steps(trainer: Trainer, steps: range, *, waiting: bool) -> tuple[list[float], int, Stopwatch]:
+    """(seconds of each step, real tokens of all, seconds by part)."""
+    tokens, ends = 0, []
     with Stopwatch(trainer, waiting=waiting) as watch:
         synchronize(trainer.device)
-        start = time.perf_counter()
+        ends.append(time.perf_counter())
         for step in steps:
             tokens += trainer.train_step(step)[2]
-        synchronize(trainer.device)
-        return time.perf_counter() - start, tokens, watch
+            if step == steps[-1]:
+                synchronize(trainer.device)
+            ends.append(time.perf_counter())
+    return [end - start for start, end in pairwise(ends)], tokens, watch
 
 
 @torch.no_grad()
-def _alone(products: Counter[Product], device: torch.device) -> float:
-    """Seconds of so many products, each kind timed by itself."""
-    return sum(count * product.seconds(device) for product, count in products.items())
+def _alone(products: Counter[Product], device: torch.device) -> list[float]:
+    """Seconds of so many products, of each kind together, timed by itself."""
+    return [count * product.seconds(device) for product, count in products.items()]
+
+
+def _sum_of_best(rounds: list[list[float]]) -> float:
+    """Each at its best of all rounds."""
+    return sum(map(min, zip(*rounds, strict=True)))
 
 
 def _positions(batch: Any) -> int:
