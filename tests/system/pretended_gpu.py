@@ -10,12 +10,18 @@ import json
 import sys
 from collections import Counter
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+import dragoman
+
+PACKAGE = f"{Path(dragoman.__file__).parent}/"
+"""Whole, as a checkout may itself lie in a folder `dragoman`."""
 
 DEVICE = torch.device("privateuseone", 0)
 
@@ -33,9 +39,9 @@ INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_"}
 def line() -> str:
     """The innermost line of Dragoman that is being computed."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and "/dragoman/" not in frame.f_code.co_filename:
+    while frame.f_back is not None and not frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename.rpartition('/dragoman/')[2]}:{frame.f_lineno}"
+    return f"{frame.f_code.co_filename.removeprefix(PACKAGE)}:{frame.f_lineno}"
 
 
 class Pretended(torch.Tensor):
