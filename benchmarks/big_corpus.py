@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from dragoman.text import embedded
+from dragoman.corpora import embedded
 from dragoman.version import __version__
 
 POLL_S = 0.25

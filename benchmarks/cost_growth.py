@@ -21,18 +21,18 @@ import torch
 from big_corpus import generate, measure, write_recipe
 from matplotlib.figure import Figure
 
-from dragoman import plots
-from dragoman import recipe as recipes
-from dragoman.bench import commit
-from dragoman.bench.batches import RandomPairs, subject
-from dragoman.data.plan import BatchPlan
+from dragoman.analysis import plots
+from dragoman.backends.packed_linear import pack
+from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.nn.packed import pack
-from dragoman.recipe.job import machine_name
+from dragoman.runs.log import METRICS, read_events
+from dragoman.tasks import recipes
+from dragoman.tasks.base import machine_name
 from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.tools.bench import commit
+from dragoman.tools.bench.batches import RandomPairs, subject
 from dragoman.training.loop import Trainer
-from dragoman.training.runlog import METRICS, read_events
 
 BATCH_TOKENS, TRANSLATED_TOKENS = 4096, 2048
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dragoman.plots import save, training_curves
-from dragoman.training.runlog import METRICS, read_events
+from dragoman.analysis.plots import save, training_curves
+from dragoman.runs.log import METRICS, read_events
 
 FOLDER = Path(__file__).parent / "runs"
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.evaluation import EvaluationConfig, score
-from dragoman.glossary import Found, Glossary
+from dragoman.evaluation.translation import EvaluationConfig, score
+from dragoman.inference.glossary import Found, Glossary
+from dragoman.inference.translator import Translator
 from dragoman.text.lines import read_lines
-from dragoman.translator import Translator
 
 WARM_UP = 256
 """Sentences that do not count: the memory of batches as large as any is there when the clock starts."""

@@ -27,11 +27,11 @@ import torch
 from peers.plain import PlainTransformer, build_optimizer, take_step
 from torch import nn
 
-from dragoman import recipe as recipes
-from dragoman.bench import commit
-from dragoman.bench.batches import subject
-from dragoman.bench.parts import synchronize
-from dragoman.recipe.job import count_parameters, machine_name
+from dragoman.tasks import recipes
+from dragoman.tasks.base import count_parameters, machine_name
+from dragoman.tools.bench import commit
+from dragoman.tools.bench.batches import subject
+from dragoman.tools.bench.parts import synchronize
 from dragoman.training.loop import Trainer
 
 

@@ -29,13 +29,13 @@ import torch
 from peers.untouched import ENVIRONMENT
 
 from dragoman import export
+from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.plan import BatchPlan
+from dragoman.data.batching import BatchPlan
+from dragoman.inference.translator import Translator, build_model
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.packed import pack
 from dragoman.text.lines import read_lines
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
-from dragoman.translator import Translator, build_model
 
 FORCED_TOKENS = 20
 SHAPE = TransformerConfig(d_model=256, d_ff=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3)

@@ -13,9 +13,9 @@ from pathlib import Path
 from task import SHAPES, SOURCE, TARGET, Corpus
 from train_dragoman import pieces_of, recipe_of, translation_task
 
-from dragoman.bench.batches import subject
 from dragoman.data.store import IdCorpus
-from dragoman.tasks.translation import TranslationTask
+from dragoman.tasks.translation.task import TranslationTask
+from dragoman.tools.bench.batches import subject
 
 BATCHES = 500
 

@@ -21,9 +21,9 @@ from clock import RESULT, Result
 from task import PRECISIONS, SHAPES
 from untouched import ENVIRONMENT
 
-from dragoman.bench import commit
 from dragoman.device import pick_device
-from dragoman.recipe.job import machine_name
+from dragoman.tasks.base import machine_name
+from dragoman.tools.bench import commit
 
 TITLES = {
     "dragoman": "Dragoman",

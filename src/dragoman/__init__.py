@@ -19,6 +19,6 @@ def load(run: str, **options: Any) -> Any:
 
     `options` are those of its own `load`: `load(run, device="cpu", beam_size=1)`.
     """
-    from dragoman import recipe as recipes  # torch takes a second to import
+    from dragoman.tasks import recipes  # torch takes a second to import
 
     return recipes.JOBS[recipes.of_run(run).task].inference.load(run, **options)

@@ -1,6 +1,6 @@
 """`python -m dragoman`: the command line."""
 
-from dragoman.cli import main
+from dragoman.cli.main import main
 
 if __name__ == "__main__":
     main()

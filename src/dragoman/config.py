@@ -17,7 +17,7 @@ import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dragoman.errors import DragomanError
-from dragoman.files import read_text
+from dragoman.runs.atomic_io import read_text
 
 T = TypeVar("T")
 

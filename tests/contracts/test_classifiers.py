@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman import checkpoint
 from dragoman.data.batch import collate_src
-from dragoman.models import CLASSIFIERS
+from dragoman.models.families import CLASSIFIERS
+from dragoman.runs import checkpoint
 
 VOCAB, LABELS = 23, 3
 SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 2}

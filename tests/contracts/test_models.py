@@ -5,15 +5,15 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from dragoman import checkpoint
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.models import MODELS, Seq2SeqModel
 from dragoman.models.blocks import PositionConfig
+from dragoman.models.families import MODELS, Seq2SeqModel
 from dragoman.models.recurrent import AttentionalDecoder
 from dragoman.models.transformer import Transformer
 from dragoman.nn.feedforward import FEED_FORWARDS
-from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
+from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
+from dragoman.runs import checkpoint
 from dragoman.training.loss import token_loss
 
 VOCAB = 23

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from dragoman import checkpoint, storage
 from dragoman.errors import DragomanError
+from dragoman.runs import atomic_io, checkpoint
 
 OPERATIONS = ("make_directory", "write_text", "write_tensors", "sync", "rename", "remove")
 
@@ -31,7 +31,7 @@ def end_at(number: int, when: str) -> list[str]:
     names: list[str] = []
 
     def wrap(name: str) -> None:
-        original = getattr(storage, name)
+        original = getattr(atomic_io, name)
 
         def operation(*arguments: object) -> None:
             names.append(name)
@@ -41,7 +41,7 @@ def end_at(number: int, when: str) -> list[str]:
             if len(names) - 1 == number:
                 os._exit(9)
 
-        setattr(storage, name, operation)
+        setattr(atomic_io, name, operation)
 
     for name in OPERATIONS:
         wrap(name)

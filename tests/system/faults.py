@@ -12,11 +12,15 @@ from typing import Any
 import yaml
 from torch import Tensor
 
-from dragoman import checkpoint, config, storage, translator
+from dragoman import config
 from dragoman.decoding import beam, constrained
 from dragoman.doctor import shifts
+from dragoman.inference import translator
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs import log as runlog
 from dragoman.text import corpus, lines
-from dragoman.training import averaging, loop, optim, runlog
+from dragoman.training import ema as averaging
+from dragoman.training import loop, optim
 
 
 def unkeyed_random_numbers() -> None:
@@ -46,7 +50,7 @@ def checkpoints_not_verified() -> None:
 
 
 def files_not_written_aside() -> None:
-    storage.replace_text = storage.write_text
+    atomic_io.replace_text = atomic_io.write_text
 
 
 def no_lock() -> None:

@@ -22,11 +22,13 @@ from typing import Any
 if __name__ == "__main__":  # the processes that encode the corpus import this file too, and need none of these
     import torch
 
-    from dragoman import checkpoint, cli, storage
+    from dragoman.cli import main as cli
     from dragoman.data import encode
-    from dragoman.recipe.translation import TranslationJob
-    from dragoman.tasks.translation import TranslationTask
-    from dragoman.training import averaging, loop
+    from dragoman.runs import checkpoint
+    from dragoman.tasks.translation.job import TranslationJob
+    from dragoman.tasks.translation.task import TranslationTask
+    from dragoman.training import ema as averaging
+    from dragoman.training import loop
 
 
 def kill() -> None:
@@ -76,7 +78,7 @@ def arm(moment: dict[str, Any]) -> None:
                 if reached():
                     operation = Countdown(moment["operation"])
                     for name in ("make_directory", "write_text", "write_tensors", "sync", "rename", "remove"):
-                        wrap(storage, name, lambda *_: kill() if operation() else None)
+                        wrap(atomic_io, name, lambda *_: kill() if operation() else None)
 
             wrap(checkpoint, "save", saving)
         case "validate":

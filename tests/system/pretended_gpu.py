@@ -158,16 +158,17 @@ def main(recipe: str, run: str, changes: list[str]) -> None:
     """Train as `recipe` says and print, as JSON, what was waited for in every step of the training (`train_step`), of
     a search (`close`, at its end) and in every translation (`n_best`), in their order."""
     set_up()
-    from dragoman import device, storage
+    from dragoman import device
+    from dragoman.runs import atomic_io
 
     device.pick_device = lambda name="auto": DEVICE
-    write = storage.write_tensors
-    storage.write_tensors = lambda path, tensors: write(path, _real(dict(tensors)))
-    from dragoman import recipe as recipes
+    write = atomic_io.write_tensors
+    atomic_io.write_tensors = lambda path, tensors: write(path, _real(dict(tensors)))
     from dragoman.decoding.base import Slots
+    from dragoman.inference.translator import Translator
+    from dragoman.tasks import recipes
     from dragoman.training import preflight
     from dragoman.training.loop import Trainer
-    from dragoman.translator import Translator
 
     preflight.TRIAL_STEPS = 4
     found: list[dict[str, Any]] = []

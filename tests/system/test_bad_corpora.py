@@ -26,14 +26,14 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from dragoman import recipe as recipes
 from dragoman.config import parse
 from dragoman.data.store import IdCorpus, prepare
 from dragoman.doctor import Examination, HeldOut, Shifts
 from dragoman.errors import DragomanError
-from dragoman.recipe import TranslationRun
-from dragoman.recipe.job import dropped_text
-from dragoman.recipe.translation import Prepared, TranslationJob
+from dragoman.tasks import recipes
+from dragoman.tasks.base import dropped_text
+from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.translation.job import Prepared, TranslationJob
 from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource, read_pairs
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 

@@ -12,12 +12,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from dragoman import checkpoint, config
-from dragoman.cli import app
-from dragoman.recipe import TranslationRun
+from dragoman import config
+from dragoman.cli.main import app
+from dragoman.inference.translator import Translator, build_model
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
-from dragoman.translator import Translator, build_model
 
 WORDS = [f"w{number}" for number in range(300)]
 SENTENCES, BATCHINGS = 1000, 20

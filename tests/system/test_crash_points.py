@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.system import crash_points
 
-from dragoman import checkpoint, storage
+from dragoman.runs import atomic_io, checkpoint
 
 SCRIPT = Path(__file__).parent / "crash_points.py"
 
@@ -90,8 +90,8 @@ class Disk:
 
 def recorded(monkeypatch: pytest.MonkeyPatch, log: list[tuple[str, Path, Any]]) -> None:
     """Have the operations noted as they are carried out."""
-    writes = {name: getattr(storage, name) for name in ("write_text", "write_tensors")}
-    others = {name: getattr(storage, name) for name in ("sync", "rename", "remove")}
+    writes = {name: getattr(atomic_io, name) for name in ("write_text", "write_tensors")}
+    others = {name: getattr(atomic_io, name) for name in ("sync", "rename", "remove")}
 
     def writing(name: str) -> Any:
         def operation(path: Path, what: Any) -> None:
@@ -108,9 +108,9 @@ def recorded(monkeypatch: pytest.MonkeyPatch, log: list[tuple[str, Path, Any]]) 
         return operation
 
     for name in writes:
-        monkeypatch.setattr(storage, name, writing(name))
+        monkeypatch.setattr(atomic_io, name, writing(name))
     for name in others:
-        monkeypatch.setattr(storage, name, other(name))
+        monkeypatch.setattr(atomic_io, name, other(name))
 
 
 def what_power_losses_leave(folder: Path, log: list[tuple[str, Path, Any]], before: Disk) -> list[str]:
@@ -159,10 +159,10 @@ def _renamed_first(run_dir: Path, step: int, groups: Any, state: Any) -> Path:
     old = checkpoint.newest(run_dir)
     assert old is not None
     new = checkpoint.checkpoints_dir(run_dir) / f"step-{step:08d}"
-    storage.rename(old, new)
+    atomic_io.rename(old, new)
     for name, tensors in groups.items():
-        storage.write_tensors(new / f"{name}.safetensors", tensors)
-        storage.sync(new / f"{name}.safetensors")
-    storage.write_text(new / "state.json", storage.to_json(state))
-    storage.sync(new / "state.json")
+        atomic_io.write_tensors(new / f"{name}.safetensors", tensors)
+        atomic_io.sync(new / f"{name}.safetensors")
+    atomic_io.write_text(new / "state.json", atomic_io.to_json(state))
+    atomic_io.sync(new / "state.json")
     return new

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import checkpoint
+from dragoman.runs import checkpoint
+from dragoman.runs.log import read_events
 from dragoman.text.corpus import DemoSource, read_pairs
-from dragoman.training.runlog import read_events
 
 SCRIPT = Path(__file__).parent / "killed.py"
 MODELS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.training.runlog import read_events
+from dragoman.runs.log import read_events
 
 RECIPE = """
 task: translation

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import recipe as recipes
+from dragoman.tasks import recipes
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ TINY = [
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
-    recipe = str(ROOT / "src/dragoman/demo.yaml")
+    recipe = str(ROOT / "src/dragoman/tools/demo.yaml")
     places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
     return ["--recipe", recipe, *places, "--seeds", "5", *TINY, *more]
 

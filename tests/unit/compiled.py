@@ -17,17 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
-from dragoman import checkpoint
+from dragoman.backends import compile as compilation
 from dragoman.config import parse
 from dragoman.data.batch import collate
 from dragoman.data.inputs import LabelledBatch
-from dragoman.models import TransformerConfig
-from dragoman.models.lm import LanguageModelConfig
+from dragoman.models.families import TransformerConfig
+from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.vit import ViTConfig
-from dragoman.training import compilation
+from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog
 from dragoman.training.loop import Trainer, TrainingConfig, Validation
 from dragoman.training.loss import textbook_loss, token_loss
-from dragoman.training.runlog import RunLog
 
 VOCAB = 19
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.0}

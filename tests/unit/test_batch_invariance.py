@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import collate_src
-from dragoman.data.plan import BatchPlan
+from dragoman.data.batching import BatchPlan
 from dragoman.decoding.search import DecodingConfig
-from dragoman.models import MODELS
-from dragoman.nn.packed import pack
+from dragoman.inference.translator import Translator, build_model
+from dragoman.models.families import MODELS
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
-from dragoman.translator import Translator, build_model
 
 WORDS = [f"w{number}" for number in range(150)]
 LENGTHS = [1, 2, 3, 5, 7, 8, 9, 11, 14, 15, 16, 23]

@@ -15,7 +15,7 @@ from dragoman.models.blocks import BlockConfig, DecoderLayer, EncoderLayer
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS, SwiGLU
 from dragoman.nn.masks import key_mask, subsequent_mask
-from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
+from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
 
 
 @pytest.mark.parametrize(

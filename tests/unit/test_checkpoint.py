@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from dragoman import checkpoint, storage
-from dragoman.checkpoint import MANIFEST, checkpoints_dir
 from dragoman.errors import DragomanError
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.checkpoint import MANIFEST, checkpoints_dir
 
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 
@@ -270,10 +270,10 @@ def _full_in_rust(*args: Any, **kwargs: Any) -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "fail"),
     [
-        pytest.param(storage, "write_tensors", _full_in_rust, id="weights"),
-        pytest.param(storage, "write_text", _full, id="state"),
-        pytest.param(storage, "sync", _full, id="sync"),
-        pytest.param(storage, "rename", _full, id="rename"),
+        pytest.param(atomic_io, "write_tensors", _full_in_rust, id="weights"),
+        pytest.param(atomic_io, "write_text", _full, id="state"),
+        pytest.param(atomic_io, "sync", _full, id="sync"),
+        pytest.param(atomic_io, "rename", _full, id="rename"),
     ],
 )
 def test_a_full_disk_is_told_with_path_and_bytes_and_harms_no_earlier_checkpoint(

@@ -9,19 +9,19 @@ import pytest
 import torch
 
 from dragoman import config
-from dragoman import recipe as recipes
+from dragoman.data.batching import BatchPlan
+from dragoman.data.examples import LabelledCorpus, Split
 from dragoman.data.inputs import ImageInputs, TextInputs, TextReader
-from dragoman.data.labelled import LabelledCorpus, Split
-from dragoman.data.plan import BatchPlan
 from dragoman.errors import DragomanError
-from dragoman.models import TextClassifierConfig
-from dragoman.predictor import Predictor
-from dragoman.recipe import ClassificationRun, ImageClassificationRun
-from dragoman.recipe.classification import ClassificationJob
-from dragoman.recipe.image_classification import ImageClassificationJob
-from dragoman.tasks.classification import ClassificationTask
+from dragoman.inference.classifier import Predictor
+from dragoman.models.families import TextClassifierConfig
+from dragoman.tasks import recipes
+from dragoman.tasks.classification.image_job import ImageClassificationJob
+from dragoman.tasks.classification.job import ClassificationJob
+from dragoman.tasks.classification.task import ClassificationTask
+from dragoman.tasks.recipes import ClassificationRun, ImageClassificationRun
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
-from dragoman.training.guard import listed
+from dragoman.training.nonfinite import listed
 
 TINY = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 1, "dropout": 0.0}
 TRAINING = {

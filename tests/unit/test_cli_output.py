@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli_options import text_output
+from dragoman.cli.options import text_output
 from dragoman.errors import DragomanError
 from dragoman.text.lines import read_lines
 

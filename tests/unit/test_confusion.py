@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from dragoman.confusion import score_labels
 from dragoman.errors import DragomanError
+from dragoman.evaluation.classification import score_labels
 
 LABELS = ["ant", "bee", "cat", "never"]
 

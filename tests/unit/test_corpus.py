@@ -264,10 +264,10 @@ def test_demo_is_made_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def sentences(pair: str, split: str, size: int | None, seed: int) -> Iterator[tuple[str, str]]:
         yield from [(f"{pair} {split}", f"{size} {seed}")] * 2
 
-    fake = types.ModuleType("dragoman.text.embedded")
+    fake = types.ModuleType("dragoman.corpora.embedded")
     fake.sentences = sentences  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "dragoman.text.embedded", fake)
-    monkeypatch.setattr("dragoman.text.embedded", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "dragoman.corpora.embedded", fake)
+    monkeypatch.setattr("dragoman.corpora.embedded", fake, raising=False)
     source = DemoSource(split="valid", size=2)
     assert list(read_pairs(source)) == [Pair(1, "de-en valid", "2 1"), Pair(2, "de-en valid", "2 1")]
     assert files_of(source) == []

@@ -14,8 +14,8 @@ from dragoman.decoding.coverage import FLOOR, coverage, cross_attention
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.decoding.search import search
 from dragoman.errors import DragomanError
-from dragoman.models import TransformerConfig
 from dragoman.models.blocks import LearnedConfig
+from dragoman.models.families import TransformerConfig
 
 
 class LookingModel(TableModel):

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman import checkpoint, config
-from dragoman import recipe as recipes
+from dragoman import config
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.recipe import TranslationRun
-from dragoman.training import runlog
+from dragoman.runs import checkpoint
+from dragoman.runs import log as runlog
+from dragoman.tasks import recipes
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.training.distillation import Teachers
 from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss, token_loss
 

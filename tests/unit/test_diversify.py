@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import cli
-from dragoman import diversify as module
-from dragoman.diversify import diversify
+from dragoman.cli import main as cli
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import FilesSource
+from dragoman.tools import diversify as module
+from dragoman.tools.diversify import diversify
 
 
 class Stub:

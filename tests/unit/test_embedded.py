@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from dragoman.errors import DragomanError
-from dragoman.text.embedded import (
+from dragoman.corpora.embedded import (
     LIMITS,
     PAIRS,
     SIZES,
@@ -23,11 +22,12 @@ from dragoman.text.embedded import (
     sentences,
     write,
 )
-from dragoman.text.embedded.chinese_sentences import ChineseEnglish
-from dragoman.text.embedded.german import NO_ADVERB, PRONOUNS, TENSES, Adverb, Clause, noun_phrase
-from dragoman.text.embedded.german_sentences import GermanEnglish
-from dragoman.text.embedded.german_words import ADJECTIVES, BY_INFINITIVE, NOUNS
-from dragoman.text.embedded.grammar import split_of, split_of_combination
+from dragoman.corpora.embedded.chinese_sentences import ChineseEnglish
+from dragoman.corpora.embedded.german import NO_ADVERB, PRONOUNS, TENSES, Adverb, Clause, noun_phrase
+from dragoman.corpora.embedded.german_sentences import GermanEnglish
+from dragoman.corpora.embedded.german_words import ADJECTIVES, BY_INFINITIVE, NOUNS
+from dragoman.corpora.embedded.grammar import split_of, split_of_combination
+from dragoman.errors import DragomanError
 
 BOTH = ("de-en", "zh-en")
 WORD = re.compile(r"[\w'-]+")
@@ -209,7 +209,7 @@ def digest(pair, split, size=300, seed=1):
 @pytest.mark.parametrize("pair", BOTH)
 def test_the_same_bytes_in_every_process(pair):
     program = (
-        "import hashlib; from dragoman.text.embedded import sentences;"
+        "import hashlib; from dragoman.corpora.embedded import sentences;"
         f"t = ''.join(f'{{s}}\\t{{t}}\\n' for s, t in sentences({pair!r}, 'train', 300, 1));"
         "print(hashlib.sha256(t.encode()).hexdigest()[:16])"
     )
@@ -224,7 +224,7 @@ def test_the_same_bytes_in_every_process(pair):
 
 
 def test_never_imports_torch():
-    program = "import sys, dragoman.text.embedded; sys.exit('torch' in sys.modules)"
+    program = "import sys, dragoman.corpora.embedded; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

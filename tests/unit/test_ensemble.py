@@ -6,8 +6,8 @@ import torch
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.models import RecurrentConfig, Seq2SeqModel, TransformerConfig
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.families import RecurrentConfig, Seq2SeqModel, TransformerConfig
 
 PAIRS = [([4, 5, 6, 7, 8], [9, 10, 11]), ([12, 13], [14, 15, 16, 17, 18, 19]), ([20], [21])]
 SIZES = {"src_vocab_size": 23, "tgt_vocab_size": 23, "shared_vocab": True, "pad_id": 0}

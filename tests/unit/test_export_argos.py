@@ -14,21 +14,22 @@ import sentencepiece as spm
 import torch
 from torch.nn import functional
 
-from dragoman import checkpoint, config
+from dragoman import config
 from dragoman.data.batch import collate
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig
+from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export import argos, ctranslate2, export
 from dragoman.export.verify import HeldOut, compare
-from dragoman.models import TransformerConfig
-from dragoman.recipe import TranslationRun
+from dragoman.inference.translator import Translator, build_model
+from dragoman.models.families import TransformerConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import PAD_ID, TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translator, build_model
 
 SIZES = {
     "d_model": 32,

@@ -11,24 +11,26 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman import checkpoint, cli, config
+from dragoman import config
+from dragoman.cli import main as cli
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.errors import DragomanError
 from dragoman.export import TARGETS, engine, export
 from dragoman.export import ctranslate2 as target
 from dragoman.export.ctranslate2 import CTranslate2Engine, Found, Undecided, settled
-from dragoman.models import RecurrentConfig, TransformerConfig
+from dragoman.inference.translator import Translator, build_model
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
-from dragoman.recipe import TranslationRun
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.corpus import DemoSource, read_pairs
 from dragoman.text.tokenizers import TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translator, build_model
 
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_encoder_layers": 2, "num_decoder_layers": 2}
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -16,8 +16,9 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.export import huggingface
 from dragoman.export.huggingface_tokenizer import Vocabulary, unicode_normalizers
-from dragoman.models import MODELS
+from dragoman.inference.translator import Translator, build_model
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.families import MODELS
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import SeparateConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.characters import CharactersConfig
@@ -25,7 +26,6 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.training.loss import token_loss
-from dragoman.translator import Translator, build_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

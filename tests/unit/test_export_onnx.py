@@ -15,22 +15,22 @@ import pytest
 import torch
 from torch import Tensor
 
+from dragoman.backends.packed_linear import pack
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
-from dragoman.models import MODELS, Seq2SeqModel
+from dragoman.inference.translator import Translator, build_model
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.families import MODELS, Seq2SeqModel
 from dragoman.nn.attention import KeysValues
 from dragoman.nn.feedforward import FEED_FORWARDS
-from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
-from dragoman.nn.packed import pack
 from dragoman.nn.recurrent import CELLS
 from dragoman.nn.recurrent_attention import SCORES
+from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translator, build_model
 
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird .", "dog", ""]
 SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 24, "num_encoder_layers": 2, "num_decoder_layers": 2}

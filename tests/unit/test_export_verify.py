@@ -7,18 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman import checkpoint, config
+from dragoman import config
 from dragoman.data.store import prepare
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig
+from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export.verify import Comparison, HeldOut, compare, held_out
-from dragoman.models import TransformerConfig
-from dragoman.recipe import TranslationRun
+from dragoman.inference.translator import Translation, Translator, build_model
+from dragoman.models.families import TransformerConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.corpus import FilesSource
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translation, Translator, build_model
 
 LINES = ["a b c d", "b c d e", "c d e a"]
 TOKENIZERS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))

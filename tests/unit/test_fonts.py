@@ -9,9 +9,9 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from dragoman import fonts, plots
-from dragoman.inspect.masks import masks_figure, sentence_masks
-from dragoman.inspect.tokens import words_of
+from dragoman.analysis import fonts, plots
+from dragoman.analysis.examples import words_of
+from dragoman.analysis.masks import masks_figure, sentence_masks
 
 FAMILY = "Dragoman Test Han"
 CHINESE = ["我爱你", "爱"]

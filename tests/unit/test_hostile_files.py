@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman import checkpoint
-from dragoman import recipe as recipes
 from dragoman.config import parse, read_yaml
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
-from dragoman.predictor import read_labels
-from dragoman.recipe import TranslationRun
+from dragoman.inference.classifier import read_labels
+from dragoman.inference.translator import Translator
+from dragoman.runs import checkpoint
+from dragoman.tasks import recipes
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.lines import read_lines
 from dragoman.text.vectors import read_vectors
-from dragoman.translator import Translator
 
 CANARY = "dragoman-canary"
 LIMIT = 2**30
@@ -242,7 +242,7 @@ def test_files_from_strangers_are_refused(tmp_path: Path) -> None:
 
 
 def test_stored_ids_that_are_a_pickle_are_made_anew(tmp_path: Path) -> None:
-    from dragoman.data.long_text import _stored
+    from dragoman.data.documents import _stored
 
     np.save(tmp_path / "ids.npy", np.array([Payload(tmp_path / CANARY)], dtype=object), allow_pickle=True)
     (tmp_path / "meta.json").write_text(json.dumps({"made_from": "x", "report": {

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman import checkpoint, config
-from dragoman import recipe as recipes
+from dragoman import config
 from dragoman.config import parse
-from dragoman.default_recipe import default_recipe
 from dragoman.errors import DragomanError
-from dragoman.recipe import TranslationRun
-from dragoman.recipe.translation import TranslationJob
+from dragoman.runs import checkpoint
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import default_recipe
+from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers import load_tokenizers
 
 
@@ -105,7 +106,7 @@ def test_another_model_is_refused_before_anything_is_written(
 def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
     from torch import nn
 
-    from dragoman.recipe.init_from import begin_with
+    from dragoman.tasks.fine_tuning import begin_with
 
     run = tmp_path / "old"
     run.mkdir()

@@ -11,6 +11,15 @@ import torch
 
 from dragoman.config import parse
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
+from dragoman.data.examples import (
+    CropConfig,
+    HeldOutSource,
+    ImageCorpus,
+    LabelledCorpus,
+    Split,
+    hold_out,
+    read_splits,
+)
 from dragoman.data.inputs import (
     ImageInputs,
     ImageReader,
@@ -21,8 +30,7 @@ from dragoman.data.inputs import (
     read_images_in,
     read_picture,
 )
-from dragoman.data.keyed import keyed_uniform
-from dragoman.data.labelled import CropConfig, HeldOutSource, ImageCorpus, LabelledCorpus, Split, hold_out, read_splits
+from dragoman.data.random import keyed_uniform
 from dragoman.errors import DragomanError
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer

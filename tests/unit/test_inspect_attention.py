@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from dragoman.analysis.attention import attention_figure, attention_kinds, attention_of, check_choice
+from dragoman.analysis.examples import words_of
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
-from dragoman.inspect.attention import attention_figure, attention_kinds, attention_of, check_choice
-from dragoman.inspect.tokens import words_of
-from dragoman.models import RecurrentConfig, TransformerConfig
+from dragoman.inference.translator import Translator, build_model
 from dragoman.models.base import Seq2SeqModel
-from dragoman.translator import Translator, build_model
+from dragoman.models.families import RecurrentConfig, TransformerConfig
 
 WORDS = words_of(["two small dogs run", "zwei kleine hunde"])
 SRC, TGT = ["two", "dogs", "run", "</s>"], ["<s>", "zwei", "hunde"]

@@ -8,15 +8,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from dragoman import checkpoint, config
-from dragoman.cli import app
-from dragoman.cli_inspect import inspect_app
+from dragoman import config
+from dragoman.cli.inspect import inspect_app
+from dragoman.cli.main import app
 from dragoman.errors import DragomanError
-from dragoman.models import TransformerConfig
-from dragoman.recipe import TranslationRun
+from dragoman.inference.translator import Translator, build_model
+from dragoman.models.families import TransformerConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.translator import Translator, build_model
 
 ROOT = Path(__file__).parents[2]
 MODEL = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.inspect.norms import normed_batch, norms_figure
-from dragoman.inspect.schedules import learning_rates, noam_curves, other_curves, plateau_curve, schedules_figure
-from dragoman.inspect.smoothing import loss_of_confidence, smoothing_figure, target_distribution
+from dragoman.analysis.norms import normed_batch, norms_figure
+from dragoman.analysis.schedules import learning_rates, noam_curves, other_curves, plateau_curve, schedules_figure
+from dragoman.analysis.smoothing import loss_of_confidence, smoothing_figure, target_distribution
 from dragoman.training.schedules import NoamConfig
 
 

@@ -3,8 +3,8 @@
 import pytest
 import sacrebleu
 
+from dragoman.analysis.lengths import FEW, Result, bleu_by_length, lengths_figure, lengths_table
 from dragoman.errors import DragomanError
-from dragoman.inspect.lengths import FEW, Result, bleu_by_length, lengths_figure, lengths_table
 
 REFERENCES = [f"the {'very ' * n}small dog number {n} runs through the grass ." for n in range(40)]
 LENGTHS = [1 + n for n in range(40)]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dragoman.inspect.masks import masks_figure, sentence_masks
-from dragoman.inspect.tokens import label, words_of
+from dragoman.analysis.examples import label, words_of
+from dragoman.analysis.masks import masks_figure, sentence_masks
 
 LINES = ["ich möchte ein bier", "guten tag"]
 

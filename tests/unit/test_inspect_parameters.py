@@ -3,8 +3,8 @@
 import pytest
 from torch import nn
 
-from dragoman.inspect.parameters import parameter_counts, parameter_table, parameters_figure
-from dragoman.models import TransformerConfig
+from dragoman.analysis.parameters import parameter_counts, parameter_table, parameters_figure
+from dragoman.models.families import TransformerConfig
 
 
 def transformer(tie: str) -> nn.Module:

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from dragoman.analysis import positions
 from dragoman.errors import DragomanError
-from dragoman.inspect import positions
 from dragoman.nn.positions import LearnedPositions, alibi_slopes
 
 

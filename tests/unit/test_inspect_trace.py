@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
+from dragoman.analysis.examples import words_of
+from dragoman.analysis.trace import STEPS, TraceRow, trace, trace_table
 from dragoman.data.batch import collate
 from dragoman.errors import DragomanError
-from dragoman.inspect.tokens import words_of
-from dragoman.inspect.trace import STEPS, TraceRow, trace, trace_table
-from dragoman.models import RecurrentConfig, TransformerConfig
+from dragoman.inference.translator import build_model
+from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.training.loss import token_loss
-from dragoman.translator import build_model
 
 PAIRS = [("ich möchte ein bier", "i want a beer"), ("guten tag", "hello")]
 WORDS = words_of([text for pair in PAIRS for text in pair])

@@ -12,21 +12,21 @@ import pytest
 import torch
 
 from dragoman import config
-from dragoman import recipe as recipes
 from dragoman.config import parse
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.recipe import TranslationRun
-from dragoman.recipe.translation import TranslationJob
-from dragoman.tasks.translation import TranslationTask
+from dragoman.inference.translator import require_alike
+from dragoman.runs.log import RunLog, read_events
+from dragoman.tasks import recipes
+from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.translation.job import TranslationJob
+from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers import load_tokenizers
 from dragoman.training.loop import Outcome
 from dragoman.training.preflight import Estimate
-from dragoman.training.runlog import RunLog, read_events
 from dragoman.training.schedules import NoamConfig
-from dragoman.translator import require_alike
 
-MODULE = importlib.import_module("dragoman.recipe.job")  # `recipe.job` is a function of the package too
+MODULE = importlib.import_module("dragoman.tasks.base")  # `recipe.job` is a function of the package too
 GERMAN = "eins zwei\ndrei\nvier fünf\n"
 ENGLISH = "one two\nthree\nfour five\n"
 

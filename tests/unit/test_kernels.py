@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.cpu_bf16 import kernels
+from dragoman.backends.cpu_bf16 import layers as sublayers
+from dragoman.backends.cpu_bf16.projection import to_logits
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
-from dragoman.nn import kernels, sublayers
 from dragoman.nn.attention import textbook_attention
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import RotaryPositions
-from dragoman.nn.projection import to_logits
 from dragoman.training.loss import textbook_loss, token_loss
 
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="no AVX-512 for bfloat16, or no C compiler")

@@ -10,21 +10,22 @@ import torch
 from torch import Tensor, nn
 
 import dragoman
-from dragoman import checkpoint, config
-from dragoman import recipe as recipes
-from dragoman.data.long_text import encode
+from dragoman import config
+from dragoman.data.documents import encode
 from dragoman.data.windows import WindowPlan
-from dragoman.decoding.sampling import SamplingConfig
+from dragoman.decoding.generate import SamplingConfig
 from dragoman.errors import DragomanError
-from dragoman.generator import Generator
-from dragoman.models.lm import LanguageModel, LanguageModelConfig
-from dragoman.recipe.language_modelling import LanguageModellingRun
-from dragoman.tasks.language_modelling import LanguageModellingTask, samples, score
+from dragoman.inference.generator import Generator
+from dragoman.inference.translator import Translator
+from dragoman.models.language_model import LanguageModel, LanguageModelConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks import recipes
+from dragoman.tasks.language_modelling.job import LanguageModellingRun
+from dragoman.tasks.language_modelling.task import LanguageModellingTask, samples, score
 from dragoman.text.tokenizers import CharactersConfig, TokenizerPair, WordsConfig, save_tokenizers
 from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.tokenizers.characters import CharactersTokenizer
 from dragoman.text.tokenizers.words import WordsTokenizer
-from dragoman.translator import Translator
 
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 1, "dropout": 0.1, "position": {"type": "rotary"}}
 TEXT = "the cat sees the dog.\na dog runs.\n\nthe bird sings today.\nwe see a cat and a bird.\n"

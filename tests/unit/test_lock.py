@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.lock import LOCK, locked
+from dragoman.runs.lock import LOCK, locked
 
 HOLD = """
 import sys, time

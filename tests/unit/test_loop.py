@@ -17,15 +17,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman import checkpoint
 from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.nn.dropout import Dropout
+from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog, best_validation, read_events
 from dragoman.training import optim
-from dragoman.training.guard import NotFinite
 from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
+from dragoman.training.nonfinite import NotFinite
 from dragoman.training.preflight import preflight
-from dragoman.training.runlog import RunLog, best_validation, read_events
 
 
 @dataclass

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.corpora import multi30k
 from dragoman.errors import DragomanError
-from dragoman.text import multi30k
 
 TEXTS = {"train.de": b"Ein Igel.\n", "train.en": b"A hedgehog.\n", "val.en": b"A snail.\n"}
 NAMES = [f"{name}.gz" for name in TEXTS]

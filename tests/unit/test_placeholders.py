@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from dragoman.placeholders import put_back, spans, survive, without_spans, words
+from dragoman.inference.placeholders import put_back, spans, survive, without_spans, words
 
 
 @pytest.mark.parametrize(

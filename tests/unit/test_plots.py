@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dragoman import plots
+from dragoman.analysis import plots
 from dragoman.errors import DragomanError
 
 Event = dict[str, Any]

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from dragoman.data.batch import collate
 from dragoman.data.inputs import LabelledBatch
 from dragoman.data.windows import cut
-from dragoman.models import MODELS
-from dragoman.models.classifier import TextClassifierConfig
-from dragoman.models.lm import LanguageModelConfig
-from dragoman.tasks.classification import ClassificationTask
-from dragoman.tasks.language_modelling import LanguageModellingTask
-from dragoman.tasks.translation import TranslationTask
+from dragoman.models.families import MODELS
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.text_classifier import TextClassifierConfig
+from dragoman.tasks.classification.task import ClassificationTask
+from dragoman.tasks.language_modelling.task import LanguageModellingTask
+from dragoman.tasks.translation.task import TranslationTask
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import seed_for
 from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss

@@ -14,13 +14,14 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from dragoman import config, demo
-from dragoman import recipe as recipes
-from dragoman.cli import app
+from dragoman import config
+from dragoman.cli.main import app
+from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
-from dragoman.recipe.translation import TranslationJob
-from dragoman.text import embedded
-from dragoman.text.plain import EmbeddedPair
+from dragoman.tasks import recipes
+from dragoman.tasks.translation.job import TranslationJob
+from dragoman.text.documents import EmbeddedPair
+from dragoman.tools import demo
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -86,7 +87,7 @@ def test_an_embedded_pair_that_is_none_is_refused_as_the_recipe_is_read() -> Non
 def test_check_is_quick_because_it_imports_little() -> None:
     heavy = {"torch._dynamo", "tensorboard", "matplotlib", "sacrebleu", "jinja2", "spacy", "jieba", "transformers"}
     code = (
-        "import sys, dragoman.cli; from dragoman import recipe as recipes; "
+        "import sys, dragoman.cli.main; from dragoman import recipe as recipes; "
         "recipes.check(recipes.load('recipes/multi30k-en-de.yaml')); "
         f"sys.exit(', '.join({heavy} & sys.modules.keys()) or 0)"
     )

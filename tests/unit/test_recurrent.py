@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dragoman.errors import DragomanError
-from dragoman.models import RecurrentConfig
+from dragoman.models.families import RecurrentConfig
 from dragoman.models.recurrent import Bridge
 from dragoman.nn.recurrent import CELLS, LSTMLayer, RecurrentEncoder, RecurrentStack
 from dragoman.nn.recurrent_attention import SCORES

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.confusion import score_labels
+from dragoman.analysis.report import SHOWN_VALIDATIONS, _compare, write_report
 from dragoman.errors import DragomanError
-from dragoman.report import SHOWN_VALIDATIONS, _compare, write_report
-from dragoman.training.runlog import RunLog
+from dragoman.evaluation.classification import score_labels
+from dragoman.runs.log import RunLog
 
 CONFIG = """\
 corpus: {src_lang: de, tgt_lang: ar, normalize: nfc, max_tokens: 256, train: {type: tsv, path: a.tsv}}
@@ -143,7 +143,7 @@ def test_sentences_carry_their_language_and_direction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("validations", "best_place"), [(1, 1), (3, 2), (40, 23), (40, 40), (7, 6)])
 def test_attempts_are_a_few_with_first_last_and_best(tmp_path: Path, validations: int, best_place: int) -> None:
-    from dragoman.report import _progress_samples
+    from dragoman.analysis.report import _progress_samples
 
     valid = [
         {"event": "valid", "step": i, "bleu": 50.0 if i == best_place else 1.0, "samples": samples(str(i))}

@@ -25,9 +25,9 @@ from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenal
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search, search_together
 from dragoman.errors import DragomanError
-from dragoman.models import TransformerConfig
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.blocks import LearnedConfig
+from dragoman.models.families import TransformerConfig
 
 UNK, BOS, EOS = 1, 2, 3
 PENALTIES: list[Any] = [

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import parse, to_dict
+from dragoman.corpora import toy
 from dragoman.errors import DragomanError
-from dragoman.text import toy
 from dragoman.text.corpus import CorpusConfig, Pair, ToySource, files_of, fingerprint, read_pairs
 
 

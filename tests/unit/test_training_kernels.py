@@ -5,14 +5,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.models import TransformerConfig
+from dragoman.backends.cpu_bf16.projection import ROWS, from_rows, padded, project, to_logits, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.short_attention import Sizes, short_attention
+from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention, textbook_attention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
-from dragoman.nn.projection import ROWS, from_rows, padded, project, to_logits, trains_in_bfloat16
-from dragoman.nn.short_attention import Sizes, short_attention
 from dragoman.training.loss import token_loss
 
 ROUNDED = {"atol": 2e-2, "rtol": 2e-2}

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
-from dragoman.models import TransformerConfig
+from dragoman.models.families import TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.masks import key_mask, subsequent_mask
 

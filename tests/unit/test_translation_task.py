@@ -10,15 +10,15 @@ import torch
 from torch.nn import functional as F
 
 from dragoman.data.batch import collate
-from dragoman.data.plan import BatchPlan
+from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.evaluation import EvaluationConfig, score
-from dragoman.models import TransformerConfig
-from dragoman.tasks.translation import TranslationTask
+from dragoman.evaluation.translation import EvaluationConfig, score
+from dragoman.inference.translator import build_model
+from dragoman.models.families import TransformerConfig
+from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import FilesSource, Pair
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.translator import build_model
 
 WORDS = ["window", "winter", "wind", "windows", "snowing", "snow", "snowman", "mountain", "fountain", "counting"]
 LINES = [" ".join(np.random.default_rng(row).choice(WORDS, 1 + row % 9)) for row in range(120)]

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman import checkpoint, config
+from dragoman import config
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.models import TransformerConfig
-from dragoman.recipe import TranslationRun
+from dragoman.inference.translator import Translator, build_model, split_long
+from dragoman.models.families import TransformerConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.translator import Translator, build_model, split_long
 
 MODEL = {
     "type": "transformer",

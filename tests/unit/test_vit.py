@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dragoman.errors import DragomanError
-from dragoman.models import ViTConfig
+from dragoman.models.families import ViTConfig
 from dragoman.models.vit import ViT
 from dragoman.nn.patches import PatchEmbedding
 

@@ -14,9 +14,9 @@ from torch.nn import functional as F
 
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
 from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
-from dragoman.data.keyed import keyed_uniform
-from dragoman.data.labelled import CropConfig, LabelledCorpus
+from dragoman.data.examples import CropConfig, LabelledCorpus
 from dragoman.data.movable import Movable
+from dragoman.data.random import keyed_uniform
 from dragoman.errors import DragomanError
 from dragoman.text.images import read_idx
 from dragoman.text.lines import find, show

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.config import settings
-from dragoman.decoding.draw import DrawConfig
+from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.errors import DragomanError
@@ -66,7 +66,7 @@ class DecodingConfig:
     sampling: SampledConfig | None = None
     """Draw translations instead of searching for the best."""
     mbr: Literal["none", "chrf", "bleu"] = "none"
-    """Take the translation that is most like all samples, or like all `beam_size` hypotheses (`dragoman.mbr`)."""
+    """Take the translation that is most like all samples, or like all `beam_size` hypotheses (`inference/mbr.py`)."""
 
     def __post_init__(self) -> None:
         if self.n_best > self.num_candidates:

@@ -58,8 +58,8 @@ from dragoman.decoding.base import (
     check_finite,
     divisors,
 )
+from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule
-from dragoman.decoding.together import Search
 from dragoman.models.base import DecoderState
 
 

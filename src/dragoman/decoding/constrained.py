@@ -35,8 +35,8 @@ from dragoman.decoding.base import (
     banned_ids,
     check_finite,
 )
+from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule, Step
-from dragoman.decoding.together import Search
 from dragoman.models.base import DecoderState
 
 Terms = tuple[tuple[int, ...], ...]

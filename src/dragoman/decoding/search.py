@@ -11,11 +11,11 @@ from torch import Tensor
 from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
 from dragoman.decoding.beam import beam_search
 from dragoman.decoding.constrained import Terms, constrained_search, rows_for
+from dragoman.decoding.continuous_batching import Search, search_together
 from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.rules import Rule
-from dragoman.decoding.sampled import sample_search
-from dragoman.decoding.together import Search, search_together
+from dragoman.decoding.sample_search import sample_search
 from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel
 

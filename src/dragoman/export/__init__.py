@@ -18,12 +18,13 @@ from types import ModuleType
 
 import torch
 
-from dragoman import checkpoint, config, storage
+from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
-from dragoman.lock import locked
+from dragoman.inference.translator import Translator, check_run_dir
 from dragoman.progress import say
-from dragoman.translator import Translator, check_run_dir
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.lock import locked
 from dragoman.version import __version__
 
 __all__ = ["ENGINES", "TARGETS", "Engine", "HeldOut", "engine", "export", "target"]
@@ -79,7 +80,7 @@ def export(
             with writing(partial):
                 for left in partial.iterdir():  # by an export that was broken off
                     if left.name != UNFINISHED:
-                        storage.remove(left)
+                        atomic_io.remove(left)
                 module.write(translator, partial, quantize)
             if text is not None:
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
@@ -87,10 +88,10 @@ def export(
             with writing(final):
                 (partial / UNFINISHED).unlink()
                 for path in sorted(partial.rglob("*"), reverse=True):
-                    storage.sync(path)
-                storage.rename(partial, final)
+                    atomic_io.sync(path)
+                atomic_io.rename(partial, final)
         finally:
-            storage.remove(partial)
+            atomic_io.remove(partial)
             with contextlib.suppress(OSError):  # a folder that holds something stays
                 for path in made:
                     path.rmdir()

@@ -27,15 +27,15 @@ from typing import Any, cast
 import sentencepiece as spm
 import torch
 
-from dragoman import storage
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
 from dragoman.export import ctranslate2
+from dragoman.inference.translator import Translation, Translator
+from dragoman.runs import atomic_io
 from dragoman.text.languages import language_of, name_of
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from dragoman.translator import Translation, Translator
 from dragoman.version import __version__
 
 BEAM_SIZE, ALPHA, MAX_TOKENS = 4, 0.2, 256
@@ -99,10 +99,10 @@ def write(translator: Translator, folder: Path, quantize: str | None = None) -> 
         (root / "model").mkdir(parents=True)
         ctranslate2.write_model(translator, root / "model", quantize)
         (root / "sentencepiece.model").write_bytes(sentencepiece_model(translator))
-        storage.write_text(root / "metadata.json", json.dumps(metadata, indent=4, ensure_ascii=False) + "\n")
-        storage.write_text(root / "README.md", README.format(version=__version__, **metadata))
+        atomic_io.write_text(root / "metadata.json", json.dumps(metadata, indent=4, ensure_ascii=False) + "\n")
+        atomic_io.write_text(root / "README.md", README.format(version=__version__, **metadata))
         package = shutil.make_archive(str(root), "zip", place, name)
-        storage.rename(Path(package), folder / f"{name}.argosmodel")
+        atomic_io.rename(Path(package), folder / f"{name}.argosmodel")
 
 
 def _metadata(translator: Translator) -> dict[str, str]:

@@ -15,19 +15,19 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.plan import BatchPlan
+from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
+from dragoman.inference.translator import BATCH_TOKENS, Part, Translator
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
-from dragoman.nn.norms import OutputNorm, PostNorm, ResidualConnection
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
+from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
 from dragoman.text.tokenizers import save_tokenizers
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
-from dragoman.translator import BATCH_TOKENS, Part, Translator
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 """What weights may be kept as. Without any they are the float32 numbers of the checkpoint."""

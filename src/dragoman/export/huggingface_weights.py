@@ -11,8 +11,8 @@ from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbeddi
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.norms import PostNorm, PreNorm, ResidualConnection
 from dragoman.nn.positions import AttentionPositions, SinusoidalPositions
+from dragoman.nn.residual import PostNorm, PreNorm, ResidualConnection
 
 NORM_EPS = 1e-5
 """Of every norm of these architectures; it is not among their settings."""

@@ -30,6 +30,7 @@ from dragoman.config import settings
 from dragoman.decoding.search import DecodingConfig, Specials
 from dragoman.errors import DragomanError, writing
 from dragoman.export.onnx_graph import NEXT, OPSET, StateTensor, write_graphs
+from dragoman.inference.translator import Translator
 from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.recurrent import Recurrent
@@ -37,7 +38,6 @@ from dragoman.models.transformer import Transformer
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import load_tokenizers, save_tokenizers
 from dragoman.text.tokenizers.base import read_json, write_json
-from dragoman.translator import Translator
 from dragoman.version import __version__
 
 ENCODER, STEP, DESCRIPTION, TOKENIZER = "encoder.onnx", "step.onnx", "dragoman.json", "tokenizer"

@@ -19,10 +19,10 @@ import jaxtyping
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends.packed_linear import PackedLinear
 from dragoman.config import settings
 from dragoman.models.base import DecoderState, Seq2SeqModel
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.packed import PackedLinear
 from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
 from dragoman.nn.recurrent import GRULayer, LSTMLayer, RecurrentLayer, State
 

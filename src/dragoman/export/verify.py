@@ -11,11 +11,11 @@ from typing import Any, Protocol, runtime_checkable
 from dragoman import config
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
-from dragoman.evaluation import EvaluationConfig, score
+from dragoman.evaluation.translation import EvaluationConfig, score
+from dragoman.inference.translator import Translation, Translator, read_run
 from dragoman.progress import size_text
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, read_pairs
 from dragoman.text.lines import read_lines
-from dragoman.translator import Translation, Translator, read_run
 
 NEAR_TIE = 1e-5
 """Two translations whose scores differ by less may change places by float32 rounding alone."""

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from dragoman.backends.cpu_bf16.layers import attend, feed_forward
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past, Projected
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
-from dragoman.nn.norms import NORM_PLACEMENTS, NORMS
 from dragoman.nn.positions import (
     AlibiPositions,
     AttentionPositions,
@@ -22,7 +22,7 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
-from dragoman.nn.sublayers import attend, feed_forward
+from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
 
 
 class PositionScheme:

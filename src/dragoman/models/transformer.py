@@ -21,8 +21,8 @@ from dragoman.models.blocks import (
 )
 from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
+from dragoman.nn.kv_cache import MAX_SHARING, SharedPast
 from dragoman.nn.masks import key_mask, subsequent_mask
-from dragoman.nn.shared_past import MAX_SHARING, SharedPast
 
 
 @settings

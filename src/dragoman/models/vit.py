@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
 from dragoman.models.blocks import BlockConfig, LearnedConfig, PositionConfig, init_linear
-from dragoman.models.pooled import PooledEncoder, Pooling
+from dragoman.models.encoder_classifier import PooledEncoder, Pooling
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.patches import PatchEmbedding
 

@@ -9,10 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, short_attention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions import AttentionPositions
-from dragoman.nn.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
-from dragoman.nn.short_attention import SHORT, Sizes, short_attention
 
 LONG = 1024
 """Keys from which on training in bfloat16 on a CPU takes the fused attention."""

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.cpu_bf16.projection import to_logits, trains_in_bfloat16
 from dragoman.errors import DragomanError
-from dragoman.nn.projection import to_logits, trains_in_bfloat16
 
 
 class TokenEmbedding(nn.Module):

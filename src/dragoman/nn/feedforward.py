@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.cpu_bf16.projection import feed_forward, from_rows, project, to_rows, trains_in_bfloat16
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.projection import feed_forward, from_rows, project, to_rows, trains_in_bfloat16
 
 
 class FeedForward(nn.Module):

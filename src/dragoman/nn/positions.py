@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
+from dragoman.backends.cpu_bf16.projection import trains_in_bfloat16
 from dragoman.errors import DragomanError
-from dragoman.nn.projection import trains_in_bfloat16
 
 
 def sinusoidal_table(

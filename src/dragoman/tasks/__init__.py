@@ -1,1 +1,1 @@
-"""What a batch, a loss and a score are for each kind of model."""
+"""What a recipe can train, one folder each: recipe, job, task."""

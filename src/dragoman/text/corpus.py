@@ -20,13 +20,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from dragoman.config import by_type, settings, to_dict
+from dragoman.corpora import toy
+from dragoman.corpora.toy import ToySource
 from dragoman.errors import DragomanError
-from dragoman.text import toy
+from dragoman.text.documents import EmbeddedPair, PlainSource, TextSource
 from dragoman.text.images import IdxSource
 from dragoman.text.labelled import ConcatSource, ExampleSource, LabelledSource, LanguagesSource
 from dragoman.text.lines import check_is_file, find, lines_in, read_lines, reporting_os_errors, show
-from dragoman.text.plain import EmbeddedPair, PlainSource, TextSource
-from dragoman.text.toy import ToySource
 from dragoman.version import __version__
 
 __all__ = [
@@ -343,7 +343,7 @@ def _json_type(value: Any) -> str:
 
 
 def _pairs_of_demo(source: DemoSource) -> Iterator[Pair]:
-    from dragoman.text import embedded
+    from dragoman.corpora import embedded
 
     sentences = embedded.sentences(source.pair, source.split, source.size, source.seed)
     for number, (src, tgt) in enumerate(sentences, start=1):

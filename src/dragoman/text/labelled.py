@@ -112,7 +112,7 @@ def _languages(source: LanguagesSource) -> Iterator[Example]:
 
 
 def _embedded_languages(source: EmbeddedLanguagesSource) -> Iterator[Example]:
-    from dragoman.text import embedded
+    from dragoman.corpora import embedded
 
     pairs = [embedded.sentences(pair, source.split, source.size, source.seed) for pair in ("de-en", "zh-en")]
     for number, ((german, english), (chinese, other_english)) in enumerate(zip(*pairs, strict=True), start=1):

@@ -19,16 +19,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from dragoman import checkpoint
+from dragoman.backends.compile import CompileName, compile_layers, uncompiled
 from dragoman.config import Field, settings
 from dragoman.device import PrecisionName, autocast, peak_bytes
 from dragoman.progress import Progress, say
-from dragoman.ranking import rank
+from dragoman.runs import checkpoint
+from dragoman.runs.best import rank
+from dragoman.runs.log import RunLog
 from dragoman.training import optim
-from dragoman.training.ahead import BatchesAhead
-from dragoman.training.averaging import AveragingConfig, EmaConfig, LastConfig, applied
-from dragoman.training.compilation import CompileName, compile_layers, uncompiled
-from dragoman.training.guard import (
+from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig, applied
+from dragoman.training.nonfinite import (
     AbortConfig,
     GuardConfig,
     NotFinite,
@@ -38,7 +38,7 @@ from dragoman.training.guard import (
     not_finite,
 )
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
-from dragoman.training.runlog import RunLog
+from dragoman.training.prefetch import BatchesAhead
 from dragoman.training.schedules import LinearConfig, ScheduleConfig
 
 
@@ -110,7 +110,7 @@ class Task(Protocol):
 
     def batches(self, step: int) -> Sequence[Any]:
         """The micro-batches of an optimizer step: a pure function of the seed and the step, and safe to be called from
-        several threads (`training/ahead.py`). They are `data.movable.Movable`."""
+        several threads (`training/prefetch.py`). They are `data.movable.Movable`."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, label_smoothing: float) -> tuple[Tensor, int, int]:

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.nn import kernels
+from dragoman.backends.cpu_bf16 import kernels
 
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import torch
 
-from dragoman import checkpoint, storage
+from dragoman.backends.compile import uncompiled
 from dragoman.device import available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import size_text
-from dragoman.training.compilation import uncompiled
-from dragoman.training.guard import NotFinite
+from dragoman.runs import atomic_io, checkpoint
 from dragoman.training.loop import Trainer
+from dragoman.training.nonfinite import NotFinite
 
 TRIAL_STEPS = 24
 """On a CPU, memory goes on growing after the largest batch, by what tensors of other shapes leave between each other;
@@ -186,7 +186,7 @@ def _steps(trainer: Trainer) -> float:
 def _checkpoint(trainer: Trainer) -> tuple[int, float]:
     """(bytes, seconds) of a checkpoint, from one that is written, verified, read back and thrown away."""
     folder = trainer.run_dir / PREFLIGHT
-    storage.remove(folder)
+    atomic_io.remove(folder)
     try:
         start = time.monotonic()
         groups, state = trainer.groups(), trainer.state({})
@@ -197,7 +197,7 @@ def _checkpoint(trainer: Trainer) -> tuple[int, float]:
         assert all(read[name].keys() == tensors.keys() for name, tensors in groups.items()), "saved and read differ"
         return sum(file.stat().st_size for file in path.iterdir()), seconds
     finally:
-        storage.remove(folder)
+        atomic_io.remove(folder)
 
 
 def _room(run_dir: Path, needed: int, one: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dragoman import config as settings_io
 from dragoman.errors import DragomanError
-from dragoman.files import read_text
+from dragoman.runs.atomic_io import read_text
 
 T = TypeVar("T")
 

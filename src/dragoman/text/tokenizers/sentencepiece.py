@@ -17,7 +17,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.files import read_bytes
+from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.tokenizers.base import (
     BOS_ID,
     EOS_ID,

@@ -1,0 +1,126 @@
+"""Where a model's parameters are: a nested table and a picture, each parameter counted once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from dragoman.analysis.figure import sheet, styled
+from dragoman.analysis.plots import MUTED, TRAIN
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+SHADES = (TRAIN, "#66aad1", "#b3d5e8")
+"""Of bars, lighter for what lies inside another bar."""
+
+
+@dataclass(frozen=True)
+class ModuleCount:
+    """A module, or several alike that stand side by side, with the parameters counted here for the first time."""
+
+    path: str
+    """Its own name; "0-3" for four alike."""
+    depth: int
+    kind: str
+    copies: int
+    parameters: int
+    shared: str
+    """Where parameters that it uses too were counted, "" for none."""
+
+
+def parameter_counts(model: nn.Module, depth: int | None = None) -> list[ModuleCount]:
+    """The modules that have parameters, outermost first, down to `depth`; layers alike are one row.
+
+    A parameter that two modules use (tied embeddings) is counted with the first and named by the second.
+    """
+    owner = {id(parameter): name for name, parameter in model.named_parameters()}  # each under its first name
+    return list(_walk([("", model)], type(model).__name__, 0, owner, depth))
+
+
+def _walk(
+    alike: Sequence[tuple[str, nn.Module]], name: str, level: int, owner: dict[int, str], depth: int | None
+) -> Iterator[ModuleCount]:
+    """Rows of modules alike, given with their full paths, and of what they are made of."""
+    parameters = shared = 0
+    tied: dict[str, None] = {}
+    for path, module in alike:
+        for inner, parameter in module.named_parameters(prefix=path):
+            first = owner[id(parameter)]
+            if first == inner:
+                parameters += parameter.numel()
+            elif not _inside(first, path):
+                shared += parameter.numel()
+                tied[first] = None
+    if not parameters and not shared:
+        return
+    copies = len(alike)
+    kind = type(alike[0][1]).__name__
+    yield ModuleCount(name, level, kind, copies, parameters, ", ".join(tied))
+    if depth is not None and level >= depth:
+        return
+    children = [dict(module.named_children()) for _, module in alike]
+    for group in _groups(alike[0][1]):
+        inside = [
+            (f"{path}.{n}".lstrip("."), of[n]) for (path, _), of in zip(alike, children, strict=True) for n in group
+        ]
+        title = group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}"
+        yield from _walk(inside, title, level + 1, owner, depth)
+
+
+def _inside(parameter: str, path: str) -> bool:
+    return not path or parameter.startswith(path + ".")
+
+
+def _groups(module: nn.Module) -> list[list[str]]:
+    """Names of the children, neighbours in a list together where they are built alike."""
+    groups: list[list[str]] = []
+    last: object = None
+    for name, child in module.named_children():
+        built = (str(child), [parameter.shape for parameter in child.parameters()])
+        if groups and name.isdecimal() and built == last:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+        last = built
+    return groups
+
+
+def parameter_table(counts: Sequence[ModuleCount]) -> str:
+    """The rows as text: module, class, parameters, share of all."""
+    total = counts[0].parameters
+    names = ["  " * row.depth + row.path for row in counts]
+    kinds = [f"{row.copies} x {row.kind}" if row.copies > 1 else row.kind for row in counts]
+    wide, wider = (max(map(len, column)) for column in (["module", *names], ["class", *kinds]))
+    lines = [f"{'module':<{wide}}  {'class':<{wider}}  {'parameters':>13}  {'share':>7}"]
+    for row, name, kind in zip(counts, names, kinds, strict=True):
+        note = f"  + shared: {row.shared}" if row.shared else ""
+        share = f"{100 * row.parameters / total:.1f} %" if total else ""
+        lines.append(f"{name:<{wide}}  {kind:<{wider}}  {row.parameters:>13,}  {share:>7}{note}")
+    return "\n".join(lines)
+
+
+@styled
+def parameters_figure(counts: Sequence[ModuleCount]) -> "matplotlib.figure.Figure":
+    """A bar for each row of the table but the first, which is the title."""
+    whole, rows = counts[0], counts[1:]
+    figure = sheet(9, 1.2 + 0.23 * len(rows), f"{whole.path}: {whole.parameters:,} parameters")
+    axes = figure.subplots()
+    places = range(len(rows))
+    top = min((row.depth for row in rows), default=1)
+    colors = [SHADES[min(row.depth - top, len(SHADES) - 1)] for row in rows]
+    bars = axes.barh(places, [row.parameters for row in rows], color=colors, height=0.72)
+    notes = [f" {row.parameters:,}" + (f"  (+ shared: {row.shared})" if row.shared else "") for row in rows]
+    axes.bar_label(bars, notes, fontsize=7.5, color=MUTED)
+    names = [
+        "    " * (row.depth - top) + (f"{row.path}  ({row.copies} x)" if row.copies > 1 else row.path) for row in rows
+    ]
+    axes.set_yticks(places, labels=names, ha="left")
+    axes.tick_params(axis="y", length=0, pad=8 + 5.2 * max(map(len, names), default=0))
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set(xlabel="parameters", xlim=(0, 1.45 * max((row.parameters for row in rows), default=1)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(False, axis="y")
+    axes.grid(True, axis="x")
+    return figure

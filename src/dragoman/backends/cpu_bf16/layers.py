@@ -1,0 +1,217 @@
+"""A sublayer in its residual connection, for training in bfloat16 on a CPU: the fast twins of `PreNorm.forward` around
+attention over short sentences and around a feed-forward network.
+
+Each is one function with a way back of its own, made of the loops of `kernels.py`. All positions of a batch are rows
+of one matrix, one below the other, from the norm to the residual sum. Modules inside of a sublayer are not called, so
+their hooks are not either.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from dragoman.backends.cpu_bf16 import kernels, projection
+from dragoman.backends.cpu_bf16.kernels import Matrix, multiply, multiply_add, weight_gradient
+from dragoman.backends.cpu_bf16.projection import trains_in_bfloat16
+from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.feedforward import FeedForward
+from dragoman.nn.residual import PreNorm
+
+
+def attend(
+    x: Float[Tensor, "batch query_len d_model"],
+    residual: nn.Module,
+    attention: MultiHeadAttention,
+    memory: Float[Tensor, "batch key_len d_model"] | None,
+    mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+    maps: list[Tensor] | None = None,
+) -> Float[Tensor, "batch query_len d_model"]:
+    """`attention` in its `residual` connection, to `memory` or, where that is None, to what it is itself given."""
+    around = _connection(x, residual)
+    found: Tensor
+    if around is not None and maps is None and _is_short(x, attention, memory):
+        projections = attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj
+        sublayer = _AttentionSettings(
+            around.eps,
+            around.dropped,
+            attention.query_proj.out_features // attention.d_head,
+            mask.contiguous() if mask is not None else None,
+            attention.positions.turns(0, x.size(1)),
+        )
+        weights, biases = [linear.weight for linear in projections], [linear.bias for linear in projections]
+        found = _AttentionSublayer.apply(sublayer, x, memory, around.gain, around.bias, *weights, *biases)
+    else:
+        found = residual(x, lambda y: attention(y, y if memory is None else memory, mask, maps))
+    return found
+
+
+def feed_forward(
+    x: Float[Tensor, "batch len d_model"], residual: nn.Module, network: nn.Module
+) -> Float[Tensor, "batch len d_model"]:
+    """`network` in its `residual` connection."""
+    around = _connection(x, residual)
+    found: Tensor
+    if (
+        around is not None
+        and isinstance(network, FeedForward)
+        and network.is_plain
+        and network.expand.out_features % kernels.LANES == 0
+    ):
+        parameters = around.gain, around.bias, *network.expand.parameters(), *network.contract.parameters()
+        found = _FeedForwardSublayer.apply(around.eps, around.dropped, x, *parameters)
+    else:
+        found = residual(x, network)
+    return found
+
+
+@dataclass(frozen=True)
+class _Connection:
+    """x + dropout(sublayer(norm(x))): its norm, and in how many cases of 256 it drops what the sublayer says."""
+
+    gain: Tensor
+    bias: Tensor
+    eps: float
+    dropped: int
+
+
+def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
+    """What a fast twin needs to know of a connection; None where there is no twin, or no use for it."""
+    if not (
+        trains_in_bfloat16(x)
+        and projection.ROWS > 1
+        and x.dtype == torch.float32
+        and x.size(-1) % kernels.LANES == 0
+        and isinstance(residual, PreNorm)
+        and residual.dropout.rate < 0.99
+        and type(norm := residual.norm) is nn.LayerNorm
+        and norm.bias is not None
+        and norm.weight.dtype == norm.bias.dtype == torch.float32
+        and kernels.available()
+    ):
+        return None
+    dropped = round(256 * residual.dropout.rate) if residual.dropout.training else 0
+    return _Connection(norm.weight, norm.bias, norm.eps, dropped)
+
+
+def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
+    """Whether there is a fast twin of this attention."""
+    return (
+        attention.is_plain
+        and (memory is None or len(memory) == len(x))
+        and max(x.size(1), 0 if memory is None else memory.size(1)) <= kernels.SHORT
+        and attention.d_head % kernels.LANES == 0
+        and attention.d_head <= kernels.WIDEST_HEAD
+        and not attention.positions.has_bias
+    )
+
+
+def _seed(dropped: int) -> int:
+    """For the dropout of a sublayer, from torch's global generator."""
+    return int(torch.empty((), dtype=torch.int64).random_(-(2**63), None)) % 2**64 if dropped else 0
+
+
+@dataclass(frozen=True)
+class _AttentionSettings:
+    """What the sublayer is told beside its numbers."""
+
+    eps: float
+    dropped: int
+    num_heads: int
+    mask: Tensor | None
+    turns: Tensor | None
+
+    def heads(self, shape: torch.Size, key_len: int, q: Tensor, k: Tensor, v: Tensor) -> kernels.Heads:
+        turns = None if self.turns is None else torch.view_as_real(self.turns)
+        return kernels.Heads(shape[0], self.num_heads, shape[1], key_len, q, k, v, self.mask, turns)
+
+
+class _AttentionSublayer(torch.autograd.Function):
+    """x + dropout(attention(norm(x))), to `memory` or to norm(x) itself."""
+
+    @staticmethod
+    @torch.autocast("cpu", enabled=False)
+    def forward(
+        ctx: Any, sublayer: _AttentionSettings, x: Tensor, memory: Tensor | None, *parameters: Tensor
+    ) -> Tensor:
+        (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
+        x = x.contiguous()
+        lines, width = x.flatten(0, 1), len(weights[0])
+        rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps)
+        output = Matrix.of(weights[3])
+        if memory is None:
+            matrices, key_rows, key_len = [Matrix.of(*weights[:3])], None, x.size(1)
+            q, k, v = multiply(rows, matrices[0].across, 3 * width, torch.cat(biases[:3])).chunk(3, dim=1)
+        else:
+            matrices = [Matrix.of(weights[0]), Matrix.of(*weights[1:3])]
+            key_rows, key_len = memory.flatten(0, 1).bfloat16().contiguous(), memory.size(1)
+            q = multiply(rows, matrices[0].across, width, biases[0])
+            k, v = multiply(key_rows, matrices[1].across, 2 * width, torch.cat(biases[1:3])).chunk(2, dim=1)
+        context, shares = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
+        downs = [matrix.down for matrix in (output, *matrices)]
+        ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, *downs)
+        ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(sublayer.dropped), x.shape, key_len
+        return multiply_add(lines, context, output.across, biases[3], ctx.seed, sublayer.dropped).view(x.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *downs = ctx.saved_tensors
+        above, d_model, width = above.contiguous().flatten(0, 1), lines.size(1), q.size(1)
+        to_found = kernels.dropout_backward(above, ctx.seed, ctx.sublayer.dropped)
+        to_output, to_output_bias = weight_gradient(to_found, context)
+        to_context = multiply(to_found, output, width)
+        # Gradients by what projections have made lie as that does: of queries, keys and values side by side, or apart.
+        of = [rows] if key_rows is None else [rows, key_rows]
+        parts = (3,) if key_rows is None else (1, 2)
+        sides = [one.new_empty(len(one), count * width) for one, count in zip(of, parts, strict=True)]
+        to_heads = [part for side in sides for part in side.split(width, dim=1)]
+        kernels.attention_backward(ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), shares, to_context, to_heads)
+        to_parameters = [weight_gradient(side, one) for side, one in zip(sides, of, strict=True)]
+        to_weights = [part for to_weight, _ in to_parameters for part in to_weight.split(width)]
+        to_biases = [part for _, to_bias in to_parameters for part in to_bias.split(width)]
+        to_x, to_gain, to_bias = kernels.norm_backward(
+            multiply(sides[0], downs[0], d_model), lines, gain, moments, above
+        )
+        to_memory = None
+        if key_rows is not None:
+            to_memory = multiply(sides[1], downs[1], key_rows.size(1)).float().view(ctx.x_shape[0], ctx.key_len, -1)
+        return (
+            None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias,
+            *to_weights, to_output, *to_biases, to_output_bias,
+        )  # fmt: skip
+
+
+class _FeedForwardSublayer(torch.autograd.Function):
+    """x + dropout(contract(relu(expand(norm(x)))))."""
+
+    @staticmethod
+    @torch.autocast("cpu", enabled=False)
+    def forward(ctx: Any, eps: float, dropped: int, x: Tensor, *parameters: Tensor) -> Tensor:
+        gain, bias, expand_weight, expand_bias, contract_weight, contract_bias = parameters
+        expand, contract = Matrix.of(expand_weight), Matrix.of(contract_weight)
+        x = x.contiguous()
+        lines = x.flatten(0, 1)
+        rows, moments = kernels.norm_forward(lines, gain, bias, eps)
+        hidden = multiply(rows, expand.across, expand.n, expand_bias, relu=True)  # (rows, d_ff)
+        ctx.save_for_backward(lines, gain, moments, rows, hidden, expand.down, contract.down)
+        ctx.dropped, ctx.seed, ctx.x_shape = dropped, _seed(dropped), x.shape
+        return multiply_add(lines, hidden, contract.across, contract_bias, ctx.seed, dropped).view(x.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+        lines, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
+        above, (d_model, d_ff) = above.contiguous().flatten(0, 1), (lines.size(1), hidden.size(1))
+        to_found = kernels.dropout_backward(above, ctx.seed, ctx.dropped)
+        to_hidden = multiply(to_found, contract, d_ff, gate=hidden)  # the way back through ReLU
+        to_x, to_gain, to_bias = kernels.norm_backward(
+            multiply(to_hidden, expand, d_model), lines, gain, moments, above
+        )
+        return (
+            None, None, to_x.view(ctx.x_shape), to_gain, to_bias,
+            *weight_gradient(to_hidden, rows), *weight_gradient(to_found, hidden),
+        )  # fmt: skip

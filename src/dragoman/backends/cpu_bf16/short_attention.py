@@ -1,0 +1,115 @@
+"""Attention over short sentences, for training in bfloat16 on a CPU: the fast twin of `textbook_attention`.
+
+PyTorch's softmax takes rows one by one, which for rows of some fifteen keys costs ten times what the products do; its
+steps over all rows at once do not. And what comes from a projection and goes to one stays in the rows of those
+(`nn.projection`), so that it is copied once on its way to the heads and once on its way back.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Complex, Float
+from torch import Tensor
+
+from dragoman.backends.cpu_bf16.projection import padded
+from dragoman.nn.positions import turned
+
+SHORT = 32
+"""Queries and keys, at most: of longer sentences products take the time, and bfloat16 pays."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the rows of an attention are."""
+
+    batch: int
+    query_len: int
+    key_len: int
+    num_heads: int
+
+
+def short_attention(
+    queries: Float[Tensor, "query_rows query_widths"],
+    memory: Float[Tensor, "key_rows key_widths"] | None,
+    sizes: Sizes,
+    mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+    bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
+    turns: Complex[Tensor, "query_len half_d_head"] | None = None,
+) -> Float[Tensor, "query_rows d_model"]:
+    """softmax(Q K^T / sqrt(d_head) + bias) V with the heads side by side again.
+
+    `queries` and `memory` are rows as `project_rows` makes them: of the queries, and of keys and values side by side;
+    where `memory` is None, keys and values stand beside the queries. `turns` are those of rotary positions
+    (`AttentionPositions.turns`). Products are those of the dtype of `queries`, the softmax is taken in float32. There
+    is no gradient by `bias`.
+    """
+    context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, turns)
+    return context
+
+
+class _ShortAttention(torch.autograd.Function):
+    @staticmethod
+    @torch.autocast("cpu", enabled=False)
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        memory: Tensor | None,
+        sizes: Sizes,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        turns: Tensor | None,
+    ) -> Tensor:
+        if memory is None:
+            q, k, v = _by_head(queries, sizes, sizes.query_len, 3)  # (batch x num_heads, len, d_head) each
+        else:
+            (q,), (k, v) = _by_head(queries, sizes, sizes.query_len, 1), _by_head(memory, sizes, sizes.key_len, 2)
+        if turns is not None:
+            q, k = turned(q, turns), turned(k, turns)
+        added = torch.zeros(1, 1, 1, 1) if bias is None else bias  # a bare number would leave the sum in bfloat16
+        if mask is not None:
+            added = added + torch.zeros(mask.shape).masked_fill_(~mask, -math.inf)
+        products = (q @ k.mT).unflatten(0, (-1, sizes.num_heads))  # (batch, num_heads, query_len, key_len)
+        ctx.scale = 1.0 / math.sqrt(q.size(-1))
+        scores = torch.add(added, products, alpha=ctx.scale)
+        scores -= scores.amax(dim=-1, keepdim=True)
+        scores.exp_()
+        scores /= scores.sum(dim=-1, keepdim=True)
+        weights = scores.flatten(0, 1).to(q.dtype)
+        ctx.save_for_backward(q, k, v, weights, turns)
+        ctx.sizes, ctx.alone = sizes, memory is None
+        return _side_by_side([weights @ v], sizes)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights, turns = ctx.saved_tensors
+        (above,) = _by_head(gradient, ctx.sizes, ctx.sizes.query_len, 1)
+        exact = weights.to(torch.float32, copy=True)
+        to_scores = (above @ v.mT).float()
+        to_scores *= exact
+        to_scores -= exact.mul_(to_scores.sum(dim=-1, keepdim=True))
+        to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
+        to_q, to_k, to_v = to_scores @ k, to_scores.mT @ q, weights.mT @ above
+        if turns is not None:
+            to_q, to_k = turned(to_q, turns.conj()), turned(to_k, turns.conj())
+        if ctx.alone:
+            return _side_by_side([to_q, to_k, to_v], ctx.sizes), *(None,) * 5
+        return _side_by_side([to_q], ctx.sizes), _side_by_side([to_k, to_v], ctx.sizes), *(None,) * 4
+
+
+def _by_head(rows: Tensor, sizes: Sizes, length: int, count: int) -> Tensor:
+    """(rows, count x d_model) -> (count, batch x num_heads, length, d_head), head by head in memory."""
+    parts = rows[: sizes.batch * length].view(sizes.batch, length, count, sizes.num_heads, -1)
+    return parts.permute(2, 0, 3, 1, 4).contiguous().flatten(1, 2)
+
+
+def _side_by_side(parts: list[Tensor], sizes: Sizes) -> Tensor:
+    """The way back, from (batch x num_heads, length, d_head) each."""
+    length, width = parts[0].size(1), sizes.num_heads * parts[0].size(2)
+    rows = parts[0].new_empty(padded(sizes.batch * length), len(parts), width)
+    real = rows[: sizes.batch * length].view(sizes.batch, length, len(parts), sizes.num_heads, -1)
+    for index, part in enumerate(parts):
+        real[:, :, index] = part.unflatten(0, (sizes.batch, -1)).transpose(1, 2)
+    rows[sizes.batch * length :] = 0.0
+    return rows.flatten(1)

@@ -1,0 +1,132 @@
+"""`dragoman doctor`: what is wrong with a corpus. The table goes to stdout, the verdict is the exit code."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+
+if TYPE_CHECKING:  # `dragoman --help` should not wait for numpy
+    from dragoman.doctor import Diagnosis, Examination, HeldOut, Identify
+    from dragoman.text.corpus import Source
+
+
+def doctor(
+    src: Annotated[str, typer.Argument(help="Source side (text or .gz), or a recipe (YAML).", show_default=False)],
+    tgt: Annotated[str | None, typer.Argument(help="Target side: line n translates line n of the source.")] = None,
+    src_lang: Annotated[str | None, typer.Option(help="Language code. [default: what the file name ends in]")] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Language code. [default: what the file name ends in]")] = None,
+    test_src: Annotated[list[str] | None, typer.Option(help="Test set that must not be in it; repeatable.")] = None,
+    test_tgt: Annotated[list[str] | None, typer.Option(help="Target side of each --test-src.")] = None,
+    language_id: Annotated[
+        Path | None, typer.Option(help="Run directory of a language identifier (recipes/language-id.yaml).")
+    ] = None,
+    fix_to: Annotated[
+        Path | None, typer.Option("--fix", help="New folder for the corpus without what is wrong with it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Examine a parallel corpus: bytes, lines, pairs, languages, duplicates, leakage, and where lines have shifted.
+
+    Exit code 0: clean, 1: warnings, 2: broken. A recipe's training corpus is compared with its validation and test
+    sets, which are examined as well.
+
+    Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
+    """
+    from dragoman.doctor import EXIT_CODES, Examination, fix, require_new, worst
+    from dragoman.text.corpus import FilesSource
+    from dragoman.text.languages import of_file
+
+    if fix_to is not None:
+        require_new(fix_to)
+    identify = _identifier(language_id)
+    tests = _held_out(test_src or [], test_tgt or [])
+    if tgt is None:
+        if src_lang or tgt_lang:
+            raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
+        examinations = list(_of_recipe(src, tests, identify))
+    else:
+        source = FilesSource(src=src, tgt=tgt)
+        languages = src_lang or of_file(src), tgt_lang or of_file(tgt)
+        examinations = [("", Examination(source, *languages, tests, identify))]
+    if fix_to is not None and len(examinations) > 1:
+        raise DragomanError("--fix mends one corpus: give its two files instead of a recipe")
+    diagnoses = {name: examination.run() for name, examination in examinations}
+    if as_json:
+        shown: Any = {name: diagnosis.to_dict() for name, diagnosis in diagnoses.items()}
+        typer.echo(json.dumps(shown.get("", shown), indent=2, ensure_ascii=False))
+    else:
+        for name, diagnosis in diagnoses.items():
+            _print(name, diagnosis)
+    if fix_to is not None:
+        report = fix(examinations[0][1], fix_to)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.most_common()) or "none"
+        say(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
+        say(f"written: {report.src}, {report.tgt}, and {report.report} with every pair that was dropped")
+    raise typer.Exit(EXIT_CODES[worst(diagnosis.verdict for diagnosis in diagnoses.values())])
+
+
+def _print(name: str, diagnosis: "Diagnosis") -> None:
+    title = f"{name}: " if name else ""
+    lines = f"{diagnosis.src_lines:,}" + (
+        "" if diagnosis.src_lines == diagnosis.tgt_lines else f" and {diagnosis.tgt_lines:,}"
+    )
+    typer.echo(f"{title}{diagnosis.src} | {diagnosis.tgt}: {lines} lines: {diagnosis.verdict}")
+    for finding in diagnosis.findings:
+        asked = diagnosis.sampled.get((finding.kind, finding.file))
+        of = f" (of {asked:,} lines that were looked at)" if asked else ""
+        typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.where}")
+        for text in filter(None, (finding.example, finding.advice)):
+            typer.echo(f"{'':21}{text}")
+
+
+def _identifier(run: Path | None) -> "Identify | None":
+    if run is None:
+        return None
+    from dragoman.inference.classifier import Predictor
+
+    predictor = Predictor.load(run)
+    return lambda texts: [prediction.label for prediction in predictor.predict(list(texts))]
+
+
+def _held_out(sources: list[str], targets: list[str]) -> "list[HeldOut]":
+    from dragoman.text.corpus import FilesSource
+
+    if len(sources) != len(targets):
+        raise DragomanError(f"{len(sources)} --test-src but {len(targets)} --test-tgt: give one for each")
+    return [_read(src, FilesSource(src=src, tgt=tgt)) for src, tgt in zip(sources, targets, strict=True)]
+
+
+def _read(name: str, source: "Source") -> "HeldOut":
+    from dragoman.doctor import HeldOut
+    from dragoman.text.corpus import read_pairs
+
+    pairs = list(read_pairs(source))
+    return HeldOut(name, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
+
+
+def _of_recipe(path: str, tests: "list[HeldOut]", identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
+    """The training corpus of a recipe for translation, against `tests` and its other sets, and these by themselves."""
+    from dragoman.doctor import Examination
+    from dragoman.tasks import recipes
+
+    if not Path(path).exists() and not path.endswith((".yaml", ".yml")):
+        raise DragomanError(f"{path}: give the target side too, or a recipe")
+    recipe: Any = recipes.load(path)
+    if recipe.task != "translation":
+        raise DragomanError(f"{path}: a recipe for {recipe.task}; sentence pairs are what is examined here")
+    corpus = recipe.corpus
+    others = {"valid": corpus.valid, **corpus.test}
+    languages = corpus.src_lang, corpus.tgt_lang
+    readable = []
+    for name, source in others.items():
+        with contextlib.suppress(DragomanError):  # its own examination says what is wrong with it
+            readable.append(_read(name, source))
+    yield "train", Examination(corpus.train, *languages, [*tests, *readable], identify)
+    for name, source in others.items():
+        yield name, Examination(source, *languages, (), identify)

@@ -1,0 +1,412 @@
+"""`dragoman inspect`: looking inside. A command computes with one function of `analysis` and draws with another.
+
+Paths of the pictures written, and tables, go to stdout.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+
+inspect_app = typer.Typer(
+    no_args_is_help=True,
+    help="""Look inside: pictures and tables of what a model is made of and what it does.
+
+Some need nothing (`positions`, `masks`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `lengths`), some a
+run or a recipe (`parameters`, `trace`). A picture is written as what its name ends in: .png, .svg or .pdf. A command
+that draws several adds to the name given what each of them shows.
+""",
+)
+
+Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
+RunOrRecipe = Annotated[Path, typer.Argument(help="Run directory, or recipe (YAML).", show_default=False)]
+Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences, each in quotes.", show_default=False)]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture. [default: the command's name .png]")]
+Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+
+EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
+"""Two pairs of unequal lengths, so that there is padding to see."""
+
+SCHEMES = ("sinusoidal", "rotary", "alibi", "learned")
+
+
+@inspect_app.command()
+def positions(
+    scheme: Annotated[
+        str | None, typer.Option(help=f"{', '.join(SCHEMES)}. [default: all; learned with --run]")
+    ] = None,
+    d_model: Annotated[int, typer.Option(help="Width of the sinusoidal table; even.", min=8)] = 64,
+    length: Annotated[int, typer.Option(help="Positions.", min=8)] = 100,
+    d_head: Annotated[int, typer.Option(help="Dimensions that rotary turns, in pairs; even.", min=2)] = 32,
+    num_heads: Annotated[int, typer.Option(help="Heads of ALiBi.", min=1)] = 8,
+    run: Annotated[Path | None, typer.Option(help="A run with learned positions.", show_default=False)] = None,
+    which: Which = "best",
+    output: Output = None,
+) -> None:
+    """How a model is told the order of its tokens: four answers, a picture each.
+
+    Attention sees a set; a position must be put into it. *Sinusoidal* adds a vector of waves, from fast (left) to slow
+    (right). Look at the lower right: only where each sine has its cosine does the likeness of two positions depend on
+    their distance alone, and that is why the paper takes both. Interleaved or half-split is the order of the same
+    columns, no more. *Rotary* turns queries and keys instead, like hands of clocks that run at different speeds: the
+    curves of the scores coincide wherever one starts. *ALiBi* adds nothing to vectors and takes from each score what
+    lies far away, each head with its own slope. *Learned* positions are free numbers: neighbours grow alike where
+    training came, and beyond the longest sentence seen they stay noise.
+
+    Example: dragoman inspect positions --scheme rotary --d-head 64 -o rotary.svg
+    """
+    from dragoman.analysis import positions as schemes
+
+    wanted = [scheme] if scheme else [name for name in SCHEMES if name != "learned" or run]
+    if wanted[0] not in SCHEMES:
+        raise DragomanError(f"--scheme {scheme!r}: known are {', '.join(SCHEMES)}")
+    if wanted == ["learned"] and run is None:
+        raise DragomanError("--scheme learned: positions are learned in a run: give it with --run")
+    for name, value in (("--d-model", d_model), ("--d-head", d_head)):
+        if value % 2:
+            raise DragomanError(f"{name} {value}: must be even, as a sine has its cosine")
+    tables = schemes.learned_tables(_load(run, which).model) if "learned" in wanted and run else []
+    draw = {
+        "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model),
+        "rotary": lambda: schemes.rotary_figure(length, d_head),
+        "alibi": lambda: schemes.alibi_figure(length, num_heads),
+        "learned": lambda: schemes.learned_figure(tables, length),
+    }
+    _write({name: draw[name]() for name in wanted}, output, "positions")
+
+
+@inspect_app.command()
+def masks(
+    sentences: Sentences = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Take the pieces of this run's target tokenizer. [default: words]")
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Who may look at whom, in a batch of sentences: padding, subsequent, and both joined.
+
+    Sentences of a batch are made equally long with `<pad>`. The *padding* mask hides those columns from everyone. The
+    *subsequent* mask is a triangle: row i, the position that looks, sees itself and what came before, so that all
+    positions of a target are trained at once although each is to be predicted from its own past. The encoder needs
+    the padding mask alone, a decoder both. Look at the shorter sentence: which cells of the triangle go, and does a
+    real token lose any? As none does, Dragoman's decoder makes do with the triangle.
+
+    Example: dragoman inspect masks "ein hund läuft durch das gras ." "guten tag" -o masks.png
+    """
+    from dragoman.analysis.examples import words_of
+    from dragoman.analysis.masks import masks_figure, sentence_masks
+    from dragoman.text.tokenizers import load_tokenizers
+
+    lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
+    tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
+    _write({"": masks_figure(sentence_masks(lines, tokenizers.tgt))}, output, "masks")
+
+
+@inspect_app.command()
+def schedules(
+    d_model: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 512, 256]", min=1)] = None,
+    warmup: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 4000, 8000]", min=1)] = None,
+    lr: Annotated[float, typer.Option(help="Peak of the schedules on the right.")] = 1e-3,
+    max_steps: Annotated[int, typer.Option(help="Steps to draw.", min=10)] = 20_000,
+    output: Output = None,
+) -> None:
+    """The learning rate at every step: warm-up, peak, decay.
+
+    Left, the Transformer paper's schedule for each d_model and warm-up: it climbs in a straight line for `warmup`
+    steps, then falls as one over the square root of the step. A wider model gets a smaller rate; a longer warm-up a
+    later and lower peak, and after it the same curve. Right, the schedules whose peak is given: inverse_sqrt never
+    comes to rest; linear and cosine reach 0 at the last step; constant stays; plateau halves when validation no longer
+    improves (here from the middle of the run on).
+
+    Example: dragoman inspect schedules --d-model 128 --warmup 500 --warmup 2000 --max-steps 5500
+    """
+    from dragoman.analysis.schedules import noam_curves, other_curves, plateau_curve, schedules_figure
+
+    if not 0 < lr < math.inf:
+        raise DragomanError(f"--lr {lr:g}: a rate above 0")
+    warmups = warmup or [4000, 8000]
+    shared = min(warmups[0], max_steps // 10)
+    others = other_curves(lr, shared, max_steps) | {"plateau": plateau_curve(lr, shared, max_steps)}
+    _write(
+        {"": schedules_figure(noam_curves(d_model or [512, 256], warmups, max_steps), others, shared)},
+        output,
+        "schedules",
+    )
+
+
+@inspect_app.command()
+def smoothing(
+    epsilon: Annotated[list[float] | None, typer.Option(help="Repeat for several. [default: 0, 0.1, 0.3]")] = None,
+    vocab_size: Annotated[int, typer.Option(help="Words of the vocabulary, right-hand picture.", min=2)] = 8000,
+    output: Output = None,
+) -> None:
+    """Label smoothing: what the loss asks for, and the price of being too sure.
+
+    Without it (ε = 0) the right token is to get all of the probability, which takes infinite logits. With it the target
+    keeps 1 - ε and spreads ε evenly over the vocabulary. Look at the right-hand curves: the loss is lowest at a
+    confidence of about 1 - ε and rises again beyond, so a model learns to leave room for doubt; and it never reaches
+    0, which is why training losses with and without smoothing cannot be compared.
+
+    Example: dragoman inspect smoothing --epsilon 0 --epsilon 0.1 -o smoothing.svg
+    """
+    from dragoman.analysis.smoothing import smoothing_figure
+
+    epsilons = epsilon or [0.0, 0.1, 0.3]
+    for value in epsilons:
+        if not 0 <= value < 1:
+            raise DragomanError(f"--epsilon {value:g}: must be at least 0 and below 1")
+    _write({"": smoothing_figure(epsilons, loss_vocab_size=vocab_size)}, output, "smoothing")
+
+
+@inspect_app.command()
+def norms(sentences: Sentences = None, output: Output = None) -> None:
+    """LayerNorm and RMSNorm against BatchNorm, on a padded batch of sentences.
+
+    The frame marks cells that are normalised together. LayerNorm takes one token's features, so what a token becomes
+    is its own affair; RMSNorm does so too, and leaves the mean where it is. BatchNorm takes one feature through all
+    tokens of all sentences, padding included: look at the rows of `<pad>`, and at the number below, how far sentence 1
+    changes when its neighbours are gone. That, and batches of one in decoding, is why Transformers do not use it.
+
+    Example: dragoman inspect norms "ein hund läuft durch das gras ." "guten tag"
+    """
+    from dragoman.analysis.norms import normed_batch, norms_figure
+
+    lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
+    _write({"": norms_figure(normed_batch(lines))}, output, "norms")
+
+
+@inspect_app.command()
+def attention(
+    run: Run,
+    sentence: Annotated[str, typer.Argument(help="A source sentence, in quotes.", show_default=False)],
+    target: Annotated[
+        str | None, typer.Option(help="What the model is to say. [default: its own translation]", show_default=False)
+    ] = None,
+    layer: Annotated[int | None, typer.Option(help="Only this layer, from 0.", show_default=False)] = None,
+    head: Annotated[int | None, typer.Option(help="Only this head, from 0.", show_default=False)] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="encoder-self, decoder-self or decoder-cross. [default: all]")
+    ] = None,
+    which: Which = "best",
+    device: Device = "auto",
+    output: Output = None,
+) -> None:
+    """Where a model looks: a picture for each kind of attention, a row for each layer, a column for each head.
+
+    Every row of a map is a token that looks and sums to 1; dark is where it looks. In *cross-attention* look for a
+    path from top left to bottom right, the word alignment, and where it jumps, the word order. *Decoder
+    self-attention* is a triangle, for the future is hidden. In *encoder self-attention* heads specialise: the next
+    token, the previous one, `</s>` as a place to rest. What is looked at is not always what decides. A recurrent
+    model has one cross-attention map.
+
+    Example: dragoman inspect attention runs/mine "Two dogs run through the grass." --layer 3 --head 0 -o map.png
+    """
+    from dragoman.analysis.attention import attention_figure, attention_of, check_choice
+
+    kinds = attention_of(_translator(run, which, device), sentence, target)
+    if kind is not None and kind not in kinds:
+        raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
+    kinds = {name: found for name, found in kinds.items() if kind in (None, name)}
+    check_choice(kinds, layer, head)
+    figures = {
+        name: attention_figure(found, None if layer is None else [layer], None if head is None else [head])
+        for name, found in kinds.items()
+    }
+    _write({name: figure for name, figure in figures.items() if figure is not None}, output, "attention")
+
+
+@inspect_app.command()
+def parameters(
+    run_or_recipe: RunOrRecipe,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes to a recipe: key.subkey=value ...", show_default=False)
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Levels of modules to show; 0 is the whole model.", min=0)] = 3,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture as well.")] = None,
+) -> None:
+    """Where a model's parameters are: a nested table, and with -o a picture.
+
+    Each number is counted once: a matrix that is used again (tied embeddings) stands where it came first, and the
+    other place says `shared`. Layers built alike are one row. Look how much of a small model is embeddings, and what
+    tying them saves: `dragoman inspect parameters recipes/multi30k-en-de.yaml model.tie_embeddings=none`.
+    """
+    from dragoman.analysis.parameters import parameter_counts, parameter_table, parameters_figure
+
+    counts = parameter_counts(_model(run_or_recipe, overrides or []), depth)
+    typer.echo(parameter_table(counts))
+    if output:
+        _write({"": parameters_figure(counts)}, output, "parameters")
+
+
+@inspect_app.command()
+def trace(
+    run_or_recipe: RunOrRecipe,
+    sentences: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
+        ),
+    ] = None,
+    every_call: Annotated[bool, typer.Option("--all", help="Show calls that only repeat others, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    which: Which = "best",
+) -> None:
+    """Follow one batch through a model, tensor by tensor, under the words of the nine steps.
+
+    Every line is a tensor or a call: its name, its shape (for a module: what goes in → what comes out), its type, where
+    it comes from. Read it from the top with the batch size in mind (the first number of nearly every shape), then
+    see where lengths become d_model, where heads come in (the attention weights at the end of step 6, the caches of
+    step 8), and where the vocabulary does. A recipe is followed with a model that has learnt nothing, and words for
+    tokens.
+
+    Example: dragoman inspect trace runs/mine "Ein Hund schläft." "A dog is asleep."
+    """
+    from dataclasses import asdict
+
+    from dragoman.analysis.trace import trace_table
+
+    given = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
+    if len(given) % 2:
+        raise DragomanError(f"{len(given)} sentences: give a translation with each sentence")
+    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_call)
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
+    else:
+        typer.echo(trace_table(rows))
+
+
+@inspect_app.command()
+def lengths(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories to compare.", show_default=False)],
+    src: Annotated[Path, typer.Option(help="Source text of a test set.", show_default=False)],
+    ref: Annotated[Path, typer.Option(help="Its reference translation.", show_default=False)],
+    edge: Annotated[
+        list[int] | None, typer.Option(help="Longest source of a bucket, in words; repeat. [default: 5, 10, 15 ...]")
+    ] = None,
+    beam_size: Annotated[
+        int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")
+    ] = None,
+    device: Device = "auto",
+    output: Output = None,
+) -> None:
+    """BLEU by the length of the source sentence, for several runs: the picture that shows why attention was invented.
+
+    An encoder without attention must put a sentence of any length into one vector, and its curve falls with the
+    length; with attention it falls later or not at all. Buckets with few sentences (hollow points) say little, and
+    BLEU of one bucket compares runs, not lengths: long sentences may be harder, or easier, by themselves.
+
+    Example: dragoman inspect lengths runs/lstm runs/transformer --src test.en --ref test.de -o lengths.svg
+    """
+    from dragoman.analysis.lengths import (
+        EDGES,
+        bleu_by_length,
+        check_edges,
+        lengths_figure,
+        lengths_table,
+        translated,
+    )
+    from dragoman.analysis.plots import check_suffix
+    from dragoman.tasks import recipes
+    from dragoman.text.corpus import FilesSource, read_pairs
+
+    # What cannot be asked for is said before a test set is translated.
+    if output is not None:
+        check_suffix(output)
+    edges = sorted(edge) if edge else EDGES
+    check_edges(edges)
+    pairs = list(read_pairs(FilesSource(src=str(src), tgt=str(ref))))
+    search: dict[str, Any] = {} if beam_size is None else {"beam_size": beam_size}
+    runs = list(dict.fromkeys(runs))
+    names = [run.resolve().name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run) for run in runs]
+    recipe: Any = recipes.of_run(runs[0])
+    translators = [_translator(run, device=device, **search) for run in runs]
+    results = {name: translated(translator, pairs) for name, translator in zip(names, translators, strict=True)}
+    buckets = bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
+    typer.echo(lengths_table(buckets))
+    _write({"": lengths_figure(buckets)}, output, "lengths")
+
+
+# --- what the commands share -----------------------------------------------------------------------------------------
+
+
+def _write(figures: dict[str, Any], output: Path | None, name: str) -> None:
+    """Save the figures and print their paths; where there are several, each key becomes part of its file's name."""
+    from dragoman.analysis.plots import check_suffix, save
+
+    path = output or Path(f"{name}.png")
+    check_suffix(path)
+    for key, figure in figures.items():
+        typer.echo(save(figure, path.with_stem(f"{path.stem}-{key}") if len(figures) > 1 else path))
+
+
+def _not_blank(sentences: list[str]) -> list[str]:
+    if not all(sentence.strip() for sentence in sentences):
+        raise DragomanError("a sentence to look at must not be blank")
+    return sentences
+
+
+def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
+    """What `dragoman.load` makes of a run."""
+    import dragoman
+    from dragoman.inference.translator import check_run_dir
+
+    return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
+
+
+def _as_trained(run: Path, which: str = "best") -> Any:
+    """The same with the layers that a model is trained with, not with their fast twins for inference."""
+    from dragoman.tasks import recipes
+
+    options: dict[str, Any] = {"packed": False} if recipes.of_run(run).task == "translation" else {}
+    return _load(run, which, **options)
+
+
+def _translator(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
+    """The translator of a run. Raises DragomanError for a run of another task."""
+    from dragoman.tasks import recipes
+
+    task = recipes.of_run(run).task
+    if task != "translation":
+        raise DragomanError(f"{run}: this looks into models of translation; the run is one of {task}")
+    return _load(run, which, device, **options)
+
+
+def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
+    from dragoman.tasks import recipes
+
+    if not run_or_recipe.is_dir():
+        say("a recipe's data decide how many words and labels there are; here: as many words as may be, and two labels")
+        return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()
+    if overrides:
+        raise DragomanError(f"{run_or_recipe}: a run is what it is; changes ({overrides[0]}) go with a recipe")
+    return _as_trained(run_or_recipe).model
+
+
+def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_call: bool) -> Any:
+    from dragoman.analysis.examples import words_of
+    from dragoman.analysis.trace import trace as follow
+    from dragoman.tasks import recipes
+    from dragoman.text.normalize import NORMALIZERS
+
+    run = run_or_recipe if run_or_recipe.is_dir() else None
+    recipe: Any = recipes.of_run(run) if run else recipes.load(run_or_recipe)
+    if recipe.task != "translation":
+        raise DragomanError(f"{run_or_recipe}: a trace follows models of translation; this is one of {recipe.task}")
+    normalize = NORMALIZERS[recipe.corpus.normalize]
+    pairs = [(normalize(src), normalize(tgt)) for src, tgt in pairs]
+    if run:
+        translator = _as_trained(run, which)
+        model, tokenizers = translator.model, translator.tokenizers
+    else:
+        model = _model(run_or_recipe, [])
+        vocab_size = min(model.src_vocab_size, model.tgt_vocab_size)
+        tokenizers = words_of([text for pair in pairs for text in pair], vocab_size)
+    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_call=every_call)

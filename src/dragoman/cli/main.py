@@ -1,0 +1,469 @@
+"""The command line: a command parses its arguments and calls one function. Results to stdout, all else to stderr."""
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.cli.bench import bench
+from dragoman.cli.diversify import diversify
+from dragoman.cli.doctor import doctor
+from dragoman.cli.export import export
+from dragoman.cli.inspect import inspect_app
+from dragoman.cli.options import (
+    BeamSize,
+    Device,
+    Ensemble,
+    LengthPenalty,
+    Overrides,
+    Precision,
+    Recipe,
+    Run,
+    RunDir,
+    SearchChanges,
+    Which,
+    decoding_changes,
+    given,
+    precision_given,
+    text_input,
+    text_output,
+)
+from dragoman.cli.translate import score, translate
+from dragoman.errors import DragomanError
+from dragoman.progress import clock, say, seconds_of
+from dragoman.runs.lock import locked
+from dragoman.text.languages import of_file
+from dragoman.version import __version__
+
+app = typer.Typer(
+    name="dragoman",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="""Dragoman takes parallel text and gives back a translator.
+
+**First steps**
+
+- `dragoman demo` — the whole way in three minutes, on text that comes with Dragoman
+
+- `dragoman train --src corpus.de --tgt corpus.en` — your own two files, line n of one translating line n of the other
+
+- `dragoman translate runs/NAME < some.de > some.en`
+
+A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here
+and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`.
+""",
+)
+data_app = typer.Typer(
+    no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
+)
+app.add_typer(data_app, name="data")
+app.add_typer(inspect_app, name="inspect")
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+) -> None:
+    context.obj = {"debug": debug}
+    if version:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def train(
+    recipe: Annotated[
+        str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
+    ] = None,
+    overrides: Overrides = None,
+    src: Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
+    valid_src: Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")] = None,
+    valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
+    run_dir: RunDir = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Take so long (30min, 2h, 90s): the number of steps is chosen for it.")
+    ] = None,
+    init_from: Annotated[
+        Path | None,
+        typer.Option(help="Fine-tuning: begin with this run's weights (and with two files, its model and tokenizer)."),
+    ] = None,
+) -> None:
+    """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
+
+    The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
+    newest checkpoint. Ctrl-C finishes the step, saves and stops.
+
+    Examples:
+
+        dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000
+
+        dragoman train --src corpus.de.gz --tgt corpus.en.gz --run runs/mine
+    """
+    from dragoman.tasks import recipes
+
+    started = time.monotonic()
+    changes = list(overrides or [])
+    if recipe is not None and "=" in recipe and not Path(recipe).exists():
+        changes, recipe = [recipe, *changes], None
+    if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
+        raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
+    changes = _with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
+    seconds = None if budget is None else seconds_of(budget)
+    if recipe is not None:
+        if src or tgt or valid_src or valid_tgt:
+            raise DragomanError(
+                "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
+            )
+        owned: Any = contextlib.nullcontext()
+    else:
+        if src is None or tgt is None:
+            raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+        directory = _directory_for_files(src, tgt, changes)
+        owned = locked(directory)  # pairs are held out in there before the run begins
+    with owned:
+        if recipe is not None:
+            settings = recipes.load(recipe, changes)
+        else:
+            assert src is not None
+            assert tgt is not None
+            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes)
+        left = None if seconds is None else seconds - (time.monotonic() - started)
+        result = recipes.run(settings, left)
+    outcome = result.outcome
+    if outcome.reason == "interrupted":
+        say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
+    best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
+    say(f"{best}trained in {clock(outcome.elapsed_s)}")
+    say(f"run {result.run_dir}, report {result.report}")
+    say(result.next_command)
+
+
+def _with_options(changes: list[str], **options: Path | str | None) -> list[str]:
+    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    given = {name: str(value) for name, value in options.items() if value}
+    for name in given:
+        if any(change.startswith(f"{name}=") for change in changes):
+            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
+    return changes + [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
+
+
+def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
+    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages, unless a setting says it."""
+    from dragoman import config
+
+    named = Path("runs") / f"{of_file(src) or 'src'}-{of_file(tgt) or 'tgt'}"
+    return Path(str(config.override({}, changes).get("run_dir") or named))
+
+
+def _recipe_for_files(
+    src: Path, tgt: Path, valid_src: Path | None, valid_tgt: Path | None, directory: Path, changes: list[str]
+) -> Any:
+    from dragoman import config
+    from dragoman.device import pick_device
+    from dragoman.tasks.auto_recipe import default_recipe
+    from dragoman.tasks.recipes import TranslationRun
+
+    if (valid_src is None) != (valid_tgt is None):
+        raise DragomanError("give both --valid-src and --valid-tgt, or neither")
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
+    corpus, init_from = settings["corpus"], settings["init_from"]
+    data = default_recipe(
+        str(src),
+        str(tgt),
+        str(directory),
+        valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
+        languages=(of_file(src) or "src", of_file(tgt) or "tgt"),
+        doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
+        init_from=str(init_from) if init_from else None,
+        on_gpu=pick_device(str(settings["device"])).type == "cuda",
+    )
+    return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
+
+
+app.command()(translate)
+app.command()(score)
+
+
+@app.command()
+def predict(
+    run: Run,
+    images: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Where the run labels images: pictures (light strokes on dark, like MNIST's), or idx files.",
+            show_default=False,
+        ),
+    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Texts to label. [default: stdin]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many labels for each, most probable first.")] = 1,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Show how probable each label is.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write a JSON object a line.")] = False,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Label texts, or images: one line in, one line out; blank lines stay blank.
+
+    The columns are separated by tabs: an image's name, then each label, with its probability if so asked.
+
+    Examples:
+
+        dragoman predict runs/language-id --probabilities < some.txt
+
+        dragoman predict runs/mnist-vit digit.png --top 3
+    """
+    from dragoman.inference.classifier import Predictor
+    from dragoman.inference.translator import STREAM_LINES, check_run_dir
+    from dragoman.progress import Progress
+
+    predictor = Predictor.load(check_run_dir(run), which=which, device=device)
+    interactive = False
+    if predictor.reads_images:
+        if not images:
+            raise DragomanError(f"{run} labels images: name them, as in `dragoman predict {run} digit.png`")
+        results = predictor.label_files(images, top)
+    else:
+        if images:
+            raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
+        lines, interactive = text_input(input)
+        results = predictor.label_lines(lines, top, buffer=1 if interactive else STREAM_LINES)
+    with text_output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
+        for name, found in results:
+            if as_json:
+                record = {"image": name} if name else {}
+                write(json.dumps({**record, "labels": [vars(item) for item in found]}, ensure_ascii=False) + "\n")
+            else:
+                columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in found]
+                write("\t".join([name, *itertools.chain(*columns)] if name else itertools.chain(*columns)) + "\n")
+            bar.advance()
+
+
+@app.command()
+def generate(
+    run: Run,
+    prompt: Annotated[str, typer.Option(help="Text to continue. [default: none, a line begins]")] = "",
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens to draw. [default: the recipe's, as for all]")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Less is more cautious; 0 takes the likeliest.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Draw from so many of the likeliest.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest that make up this probability.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed, another text.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Texts to write, a line `---` between them.")] = 1,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Continue a text by a language model, as it is drawn.
+
+    Example: dragoman generate runs/tiny-shakespeare --prompt "ROMEO:" --max-tokens 300 --temperature 0.8
+    """
+    from dragoman.inference.generator import Generator
+    from dragoman.text.tokenizers.base import UNK_ID
+
+    sampling = given(max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    generator = Generator.load(run, which=which, device=device, **sampling)
+    if unknown := generator.ids(prompt).count(UNK_ID):
+        say(f"tokens of the prompt that the model does not know: {unknown}")
+    with text_output(None) as write:
+        if count == 1:
+            write(prompt)
+            for piece in generator.stream(prompt):
+                write(piece)
+            write("\n")
+        else:
+            write("\n---\n".join(prompt + text for text in generator.generate([prompt] * count)) + "\n")
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    overrides: SearchChanges = None,
+    src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
+    ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    tokenize: Annotated[
+        str | None,
+        typer.Option(
+            help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"
+        ),
+    ] = None,
+    min_context: Annotated[
+        int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
+    ] = None,
+    ensemble: Ensemble = None,
+    precision: Precision = None,
+    which: Which = "best",
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score a run on test sets: translations by BLEU, chrF and TER (sacreBLEU, with full signatures).
+
+    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
+    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
+    Without --src and --ref, the test sets of the run's own recipe are scored.
+
+    Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
+    """
+    from dragoman.tasks import recipes
+
+    results = recipes.evaluate(
+        run,
+        sources=src or [],
+        references=ref or [],
+        names=name or [],
+        which=which,
+        device=device,
+        **given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
+        **precision_given(precision),
+        **decoding_changes(beam_size, length_penalty),
+        **given(changes=overrides or None),
+    )
+    if as_json:
+        typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
+        return
+    rows = {key: scores.figures() for key, scores in results.items()}
+    width = max(len(key) for key in rows)
+    typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
+    for key, figures in rows.items():
+        typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
+    for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
+        for note in notes:
+            typer.echo(note)
+
+
+app.command()(export)
+app.command()(doctor)
+app.command()(diversify)
+app.command()(bench)
+
+
+@app.command()
+def average(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, two or more.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New run directory.", show_default=False)],
+    which: Which = "best",
+) -> None:
+    """Make one model of several: the mean of the weights of runs that began with the same (`train --init-from`).
+
+    It is as fast as one of them, and can be better than each. Runs that began apart are for `translate --ensemble`.
+
+    Example: dragoman average runs/tuned-1 runs/tuned-2 -o runs/tuned
+    """
+    from dragoman.tools.model_soup import average as run
+
+    say(f"written: {run(runs, out, which)}")
+
+
+@app.command()
+def prepare(recipe: Recipe, overrides: Overrides = None, run_dir: RunDir = None) -> None:
+    """Learn the tokenizer and store the corpus as ids, ahead of training."""
+    from dragoman.tasks import recipes
+
+    for line in recipes.prepare(recipes.load(recipe, _with_options(overrides or [], run_dir=run_dir))):
+        say(line)
+
+
+@app.command()
+def check(recipe: Recipe, overrides: Overrides = None) -> None:
+    """Build everything that a recipe describes, without its data, in about two seconds."""
+    from dragoman.tasks import recipes
+
+    settings: Any = recipes.load(recipe, overrides)
+    parameters = recipes.check(settings)
+    typer.echo(
+        f"{recipe}: good. {settings.model.type}, about {parameters:,} parameters (the data decide how many words and "
+        f"labels there are), run {settings.run_dir}"
+    )
+
+
+@app.command()
+def report(run: Run) -> None:
+    """Write RUN/report.html again: curves, samples, scores, settings, in one file."""
+    from dragoman.analysis.report import write_report
+
+    typer.echo(write_report(run))
+
+
+@app.command()
+def demo(
+    recipe: Annotated[Path | None, typer.Option(help="The demo's recipe. [default: Dragoman's own]")] = None,
+    overrides: Overrides = None,
+) -> None:
+    """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
+    from dragoman.tools.demo import run_demo
+
+    typer.echo(run_demo(recipe, overrides or []))
+
+
+@data_app.command("multi30k")
+def data_multi30k(
+    from_dir: Annotated[
+        Path | None, typer.Option("--from", help="Folder that has the files. [default: download them]")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Where to put them.")] = Path("data/multi30k"),
+) -> None:
+    """Multi30k: 29,000 image captions in English, German, French and Czech, with checksums."""
+    from dragoman.corpora.multi30k import fetch
+
+    for path in fetch(to, from_dir):
+        typer.echo(path)
+
+
+@data_app.command("demo")
+def data_demo(
+    pair: Annotated[str, typer.Option(help="de-en, zh-en, en-de or en-zh.")] = "de-en",
+    to: Annotated[Path, typer.Option(help="Where to write train, valid and test.")] = Path("data/demo"),
+    train_size: Annotated[int | None, typer.Option(min=1, help="Training pairs.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another corpus.")] = 1,
+) -> None:
+    """Write the embedded corpus to files, to look at it or to train on it as on your own."""
+    from dragoman.corpora.embedded import SIZES, write
+
+    for path in write(to, pair, seed, {**SIZES, "train": train_size or SIZES["train"]}):
+        typer.echo(path)
+
+
+def main() -> None:
+    """The entry point: one clear line and exit code 2 for mistakes that a person can mend."""
+    debug = "--debug" in sys.argv
+    if sys.stderr is None:  # closed: what is said there goes nowhere
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        code = app(standalone_mode=False)
+        if code == 130:  # typer's for Ctrl-C
+            say("dragoman: stopped")
+        sys.exit(code if isinstance(code, int) else 0)
+    except DragomanError as error:
+        _fail(str(error), debug, code=2)
+    except SystemExit as stop:
+        # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.
+        raise SystemExit(141 if isinstance(stop.__context__, BrokenPipeError) else stop.code) from None
+    except KeyboardInterrupt:
+        _fail("stopped", debug, code=130)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's own: a wrong option, a missing argument
+            usage = getattr(error, "ctx", None)
+            say(usage.get_usage() if usage else "")
+            _fail(error.format_message(), debug, code=2)
+        if isinstance(error, OSError) and not debug:
+            _fail(f"{error.filename or 'standard output or a file'}: {error.strerror or error}", debug, code=2)
+        raise
+
+
+def _fail(message: str, debug: bool, code: int) -> None:
+    if debug:
+        raise  # inside an except block of `main`
+    say(f"dragoman: {message}")
+    sys.exit(code)

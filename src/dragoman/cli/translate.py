@@ -1,0 +1,222 @@
+"""`dragoman translate` and `dragoman score`."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import (
+    BeamSize,
+    Device,
+    Ensemble,
+    LengthPenalty,
+    Precision,
+    Run,
+    SearchChanges,
+    Which,
+    decoding_changes,
+    precision_given,
+    text_input,
+    text_output,
+)
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.inference.translator import Translation
+
+
+def translate(
+    run: Run,
+    overrides: SearchChanges = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate. [default: stdin]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    n_best: Annotated[
+        int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
+    ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`.")
+    ] = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="Words and phrases that no translation may hold: one a line.")
+    ] = None,
+    prefix: Annotated[
+        Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
+    ] = False,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ...")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
+    ] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
+    ] = False,
+    ensemble: Ensemble = None,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
+    ] = None,
+    rerank_weight: Annotated[
+        float | None,
+        typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="pytorch, or ctranslate2: the same translations, faster with a beam of 1 or int8; converts once."
+        ),
+    ] = "pytorch",
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, or bfloat16: faster on a GPU and on newer CPUs; with --engine ctranslate2 float32, or int8: "
+            "faster, almost the same translations. [default: float32]"
+        ),
+    ] = None,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Translate text: one line in, one line out; blank lines and order are kept.
+
+    Examples:
+
+        dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
+
+        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
+    """
+    from dragoman.inference.alignment import align, pharaoh
+    from dragoman.inference.banned_phrases import Avoid
+    from dragoman.inference.glossary import Glossary
+    from dragoman.inference.guarded import CarefulTranslator
+    from dragoman.inference.reranking import WEIGHT, Channel, require_opposite
+    from dragoman.inference.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
+    from dragoman.progress import Progress
+    from dragoman.text.lines import read_lines
+
+    if precision not in (None, "float32", "bfloat16", "int8"):
+        raise DragomanError(f"--precision {precision}: float32 or bfloat16, or int8 with --engine ctranslate2")
+    quantize = "int8" if precision == "int8" else None
+    if quantize and engine == "pytorch":
+        raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
+    if rerank_weight is not None and not 0 <= rerank_weight <= 1000:
+        raise DragomanError(f"--rerank-weight {rerank_weight}: a number from 0 to 1000")
+    if rerank_weight is not None and rerank is None:
+        raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
+    translator = Translator.load(
+        check_run_dir(run),
+        which=which,
+        device=device,
+        ensemble=ensemble or (),
+        glossary=None if glossary is None else Glossary.load(glossary),
+        avoid=None if avoid is None else Avoid.load(avoid),
+        **precision_given(None if quantize else precision),
+        changes=overrides or (),
+        **decoding_changes(beam_size, length_penalty, n_best),
+    )
+    channel = None
+    if rerank:
+        back = Translator.load(check_run_dir(rerank), device=device, **precision_given(None if quantize else precision))
+        require_opposite(translator, back, str(rerank))
+        channel = Channel(back, WEIGHT if rerank_weight is None else rerank_weight)
+        translator.reranked_by(channel)  # refused now, not when an engine has been made
+    own = translator
+    if engine != "pytorch":
+        from dragoman import export
+
+        if prefix:
+            raise DragomanError(f"--prefix: not with --engine {engine}")
+        translator = export.engine(run, engine, own, which, quantize)
+    if channel is not None:
+        translator, own = translator.reranked_by(channel), own.reranked_by(channel)
+    if prefix and (keep or guard):
+        raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
+    careful = CarefulTranslator(translator, keep=keep, guard=guard, fallback=own) if keep or guard else translator
+    lines, interactive = text_input(input)
+    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
+    with text_output(output) as write, Progress("translating", None, shown=not interactive) as bar:
+        for chunk in in_chunks(lines, 1 if interactive else STREAM_LINES):
+            if beginnings is None:
+                results = careful.n_best(chunk)
+            else:
+                begin = list(itertools.islice(beginnings, len(chunk)))
+                if len(begin) < len(chunk):
+                    raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
+                for number, text in enumerate(begin, start=bar.done + 1):
+                    try:
+                        translator.check_prefix(text)
+                    except DragomanError as error:
+                        raise DragomanError(f"{prefix}:{number}: {error}") from error
+                results = translator.n_best(chunk, begin)
+            for src, found in zip(chunk, results, strict=True):
+                bar.advance()
+                links = [pharaoh(align(translator, src, item.text)) for item in found] if alignments else []
+                if as_json:
+                    write(_as_json(bar.done, src, found, links))
+                else:
+                    write(_as_lines(bar.done, found, links, numbered=translator.decoding.n_best > 1))
+        if beginnings is not None and next(beginnings, None) is not None:
+            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
+
+
+def _as_json(line: int, src: str, found: "Sequence[Translation]", links: Sequence[str]) -> str:
+    from dragoman.inference.warnings import warnings_of
+
+    translations = []
+    for place, item in enumerate(found):
+        warnings = list(item.warnings) or warnings_of(src, item.text)
+        record = {"text": item.text, "score": item.score, "log_prob": item.log_prob, "warnings": warnings}
+        translations.append({**record, "alignment": links[place]} if links else record)
+    return json.dumps({"line": line, "source": src, "translations": translations}, ensure_ascii=False) + "\n"
+
+
+def _as_lines(line: int, found: "Sequence[Translation]", links: Sequence[str], *, numbered: bool) -> str:
+    """`text`, or `line ||| text ||| score`; links after the text."""
+    rows = []
+    for place, item in enumerate(found):
+        columns = [item.text, *links[place : place + 1]]
+        rows.append([str(line), *columns, f"{item.score:.4f}"] if numbered else columns)
+    return "".join(" ||| ".join(columns) + "\n" for columns in rows)
+
+
+def score(
+    run: Run,
+    src: Annotated[Path, typer.Option(help="Source text.")],
+    tgt: Annotated[Path, typer.Option(help="Its translations: line n translates line n.")],
+    length_penalty: LengthPenalty = None,
+    ensemble: Ensemble = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
+    precision: Precision = None,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """How probable a run finds given translations: `score, tab, log probability` (nats) for each pair of lines.
+
+    Example: dragoman score runs/mine --src test.de --tgt test.en
+    """
+    from dragoman.inference.translator import STREAM_LINES, Translator, check_run_dir
+    from dragoman.progress import Progress
+    from dragoman.text.corpus import FilesSource, read_pairs
+
+    pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
+    translator = Translator.load(
+        check_run_dir(run),
+        which=which,
+        device=device,
+        ensemble=ensemble or (),
+        **precision_given(precision),
+        **decoding_changes(None, length_penalty),
+    )
+    with text_output(None) as write, Progress("scoring", len(pairs)) as bar:
+        for start in range(0, len(pairs), STREAM_LINES):
+            for scored in translator.score(pairs[start : start + STREAM_LINES], first=1 + start):
+                line = f"{scored.score:.6f}\t{scored.log_prob:.6f}"
+                write((json.dumps(scored._asdict(), ensure_ascii=False) if as_json else line) + "\n")
+                bar.advance()

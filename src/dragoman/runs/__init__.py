@@ -1,0 +1,1 @@
+"""The run directory: where a training keeps everything, and how it survives being killed."""

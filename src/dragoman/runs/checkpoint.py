@@ -1,0 +1,329 @@
+"""Checkpoints: directories that are whole or not there at all.
+
+    RUN/checkpoints/step-00000800/
+      model.safetensors       the weights              averaged.safetensors   their running average, where one is kept
+      optimizer.safetensors   its moments              state.json             step, schedule, best score, patience ...
+      MANIFEST.json           size and SHA-256 of each file, written last
+
+One is written as `step-00000800.tmp`, synced and renamed. The newest one that verifies is the one a run goes on from;
+no pointer file can be wrong. Nothing is pickled and nothing read from a checkpoint is executed.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+from dragoman.runs import atomic_io
+from dragoman.runs.atomic_io import read_text
+from dragoman.runs.best import rank
+
+_NAME = re.compile(r"step-(\d{8,})")
+MANIFEST = "MANIFEST.json"
+M = TypeVar("M", bound=nn.Module)
+MAX_JSON_BYTES = 16 * 2**20
+MEAN_OF = "mean_of"
+"""In the state of a checkpoint that is a mean (`tools/model_soup.py`): what of."""
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint's directory is named after; -1 for any other name."""
+    named = _NAME.fullmatch(path.name)
+    return int(named[1]) if named else -1
+
+
+def checkpoints_dir(run_dir: Path) -> Path:
+    return run_dir / "checkpoints"
+
+
+def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> Path:
+    """Write checkpoint `step` with one safetensors file for each group of tensors; returns its directory.
+
+    Raises DragomanError (path, bytes needed) when the disk refuses; checkpoints written before stay as they are.
+    """
+    final = checkpoints_dir(run_dir) / f"step-{step:08d}"
+    partial = final.with_name(final.name + ".tmp")
+    try:
+        atomic_io.remove(partial)
+        atomic_io.make_directory(partial)
+        for name, tensors in groups.items():
+            atomic_io.write_tensors(partial / f"{name}.safetensors", tensors)
+        atomic_io.write_text(partial / "state.json", atomic_io.to_json(state))
+        files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
+        atomic_io.write_text(partial / MANIFEST, atomic_io.to_json({"step": step, "files": files}))
+        for path in [*sorted(partial.iterdir()), partial]:
+            atomic_io.sync(path)
+        _drop(final)  # the same step again, after a checkpoint of it failed to verify
+        atomic_io.rename(partial, final)
+        atomic_io.sync(final.parent)
+    except (OSError, SafetensorError) as error:
+        atomic_io.remove(partial)
+        needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
+        raise DragomanError(
+            f"{final}: the checkpoint could not be written ({error}); it needs {needed:,} bytes. "
+            "Free space or mend permissions and run the same command again: earlier checkpoints are intact"
+        ) from error
+    return final
+
+
+def verify(path: Path) -> None:
+    """Raise DragomanError, naming the file, unless every file of the checkpoint is as its manifest says."""
+    try:
+        _verify(path)
+    except OSError as error:  # a disk that cannot read a file holds a damaged one
+        raise DragomanError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
+
+
+def _verify(path: Path) -> None:
+    manifest = _read_json(path / MANIFEST)
+    files = manifest.get("files")
+    if not isinstance(files, dict) or "state.json" not in files:
+        raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
+    if manifest.get("step") != step_of(path):
+        raise DragomanError(f"{path / MANIFEST}: is of step {manifest.get('step')}; the folder was renamed or mixed up")
+    visible = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}  # file managers leave others
+    unlisted = visible - files.keys() - {MANIFEST}
+    if unlisted:
+        raise DragomanError(f"{path / min(unlisted)}: not in the manifest; it was put there afterwards")
+    for name, expected in files.items():
+        if not re.fullmatch(r"[a-z]+\.(safetensors|json)", name):
+            raise DragomanError(f"{path / MANIFEST}: {name!r} is no name of a checkpoint file")
+        if not (path / name).is_file() or (path / name).is_symlink():
+            raise DragomanError(f"{path / name}: missing; the checkpoint is damaged")
+        if _size_and_digest(path / name) != expected:
+            raise DragomanError(f"{path / name}: size or SHA-256 differ from the manifest; the file is damaged")
+
+
+def steps(run_dir: Path) -> list[Path]:
+    """Every complete checkpoint directory, oldest first; verified or not."""
+    directory = checkpoints_dir(run_dir)
+    found = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
+    return sorted(found, key=step_of)
+
+
+def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = None) -> Path | None:
+    """The newest checkpoint (`among` some) that verifies, or None. `complain(text)` is told of each that does not."""
+    for path in reversed(steps(run_dir) if among is None else among):
+        try:
+            verify(path)
+            return path
+        except DragomanError as error:
+            if complain:
+                complain(f"skipped: {error}")
+    return None
+
+
+def best(run_dir: Path) -> Path | None:
+    """The best validated checkpoint (`ranking.rank`) that verifies; the newest where none was validated."""
+    for path in _best_first(run_dir):
+        with contextlib.suppress(DragomanError):
+            verify(path)
+            return path
+    return newest(run_dir)
+
+
+def select(run_dir: Path, which: str = "best") -> Path:
+    """The checkpoint called `best`, `last`, or by its step. Raises DragomanError where there is none."""
+    if not run_dir.is_dir():
+        raise DragomanError(f"{run_dir}: no such run directory")
+    path: Path | None
+    if which == "best":
+        path = best(run_dir)
+    elif which == "last":
+        path = newest(run_dir)
+    elif which.isdecimal():
+        path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
+        if not path.is_dir():
+            there = ", ".join(f"{step_of(found):,}" for found in steps(run_dir)) or "none"
+            raise DragomanError(f"{run_dir}: has no checkpoint of step {int(which):,}; there are: {there}")
+        verify(path)
+    else:
+        raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")
+    if path is None:
+        raise DragomanError(
+            none_verifies(run_dir) if steps(run_dir) else f"{run_dir}: holds no checkpoint; train it first"
+        )
+    return path
+
+
+def none_verifies(run_dir: Path) -> str:
+    """What to say of a run whose checkpoints are all damaged."""
+    complaints: list[str] = []
+    newest(run_dir, complaints.append)
+    return (
+        f"{checkpoints_dir(run_dir)}: no checkpoint verifies, the newest {complaints[0]}; mend that, or move the "
+        "folder away to train from the beginning"
+    )
+
+
+def is_mean(run_dir: Path) -> bool:
+    """Whether a run directory holds the mean of several runs, which has nothing to train on from."""
+    return any(MEAN_OF in _state_or_none(path) for path in steps(run_dir))
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    return _read_json(path / "state.json")
+
+
+def load_group(path: Path, group: str) -> dict[str, Tensor]:
+    """The tensors of one group. Raises DragomanError when the file cannot be read as safetensors."""
+    file = path / f"{group}.safetensors"
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise DragomanError(f"{file}: cannot be read ({error})") from error
+
+
+def restored(path: Path, build: Callable[[], M]) -> M:
+    """The model that `build` makes, with the weights of a checkpoint to translate with.
+
+    What the settings ask for is compared with what the file holds before memory is taken for either, as both may come
+    from strangers. Raises DragomanError where they do not fit each other.
+    """
+    with torch.device("meta"):  # shapes without memory
+        wanted = shapes(build())
+    require_equal_shapes(wanted, inference_shapes(path), str(path))
+    model = build()
+    load_weights(model, load_inference_weights(path), str(path))
+    return model
+
+
+def _inference_group(path: Path) -> str:
+    return "averaged" if (path / "averaged.safetensors").exists() else "model"
+
+
+def inference_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of `load_inference_weights`, read without the numbers."""
+    file = path / f"{_inference_group(path)}.safetensors"
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise DragomanError(f"{file}: cannot be read ({error})") from error
+
+
+def inference_digest(path: Path) -> str:
+    """SHA-256 of the weights to translate with, as the manifest of a verified checkpoint has it."""
+    digest = _read_json(path / MANIFEST)["files"][f"{_inference_group(path)}.safetensors"]["sha256"]
+    return str(digest)
+
+
+def load_inference_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to translate with: the average where one was kept, otherwise the last."""
+    return load_group(path, _inference_group(path))
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Each parameter once under its first name (tied ones share it), as safetensors wants it."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Copy tensors into the model. Raises DragomanError listing what is missing, unknown or of another shape."""
+    require_equal_shapes(shapes(model), {name: tuple(tensor.shape) for name, tensor in tensors.items()}, source)
+    with torch.no_grad():
+        for name, tensor in weights(model).items():
+            tensor.copy_(tensors[name])
+
+
+def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Those of its `weights`."""
+    return {name: tuple(tensor.shape) for name, tensor in weights(model).items()}
+
+
+def require_equal_shapes(
+    wanted: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
+) -> None:
+    """Raises DragomanError listing what `source` lacks of what is wanted, has beyond it, or has in another shape."""
+    wrong = [f"lacks {name}" for name in wanted.keys() - held.keys()]
+    wrong += [f"has an unknown {name}" for name in held.keys() - wanted.keys()]
+    wrong += [
+        f"{name} is {held[name]} and should be {wanted[name]}"
+        for name in wanted.keys() & held.keys()
+        if held[name] != wanted[name]
+    ]
+    if wrong:
+        shown = "; ".join(sorted(wrong)[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+        raise DragomanError(f"{source}: does not fit the model in config.yaml: {shown}")
+
+
+def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
+    """Drop all but the newest, the last `keep_last` and the `keep_best` best of the validated checkpoints.
+
+    One that was saved because a run was stopped has no score and goes as soon as there is a newer one. Nothing goes
+    unless the newest verifies.
+    """
+    paths = steps(run_dir)
+    if not paths or newest(run_dir) != paths[-1]:
+        return
+    kept = {paths[-1], *validated(run_dir)[-keep_last:], *_best_first(run_dir)[:keep_best]}
+    for path in paths:
+        if path not in kept:
+            _drop(path)
+    for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
+        atomic_io.remove(leftover)
+
+
+def drop_after(run_dir: Path, step: int) -> None:
+    """Drop the checkpoints of later steps, which a run that goes back to `step` has left: it may save one before it is
+    as far again, and would go on from them instead."""
+    for path in steps(run_dir):
+        if step_of(path) > step:
+            _drop(path)
+
+
+def _drop(path: Path) -> None:
+    """Remove a checkpoint; one that is removed by half does not go by its name any more."""
+    if path.exists():
+        dropped = path.with_name(f"{path.name}.dropped.tmp")
+        atomic_io.remove(dropped)
+        atomic_io.rename(path, dropped)
+        atomic_io.remove(dropped)
+
+
+def _best_first(run_dir: Path) -> list[Path]:
+    """The validated checkpoints, the best one first; what is equal in all, as the training loop counts its best step,
+    the first first."""
+    ranked = [(rank(_state_or_none(path)), path) for path in validated(run_dir)]
+    return [path for _, path in sorted(ranked, key=lambda item: item[0], reverse=True)]  # a stable sort
+
+
+def validated(run_dir: Path) -> list[Path]:
+    """The checkpoints that were written after a validation, oldest first."""
+    return [path for path in steps(run_dir) if _state_or_none(path).get("score") is not None]
+
+
+def _state_or_none(path: Path) -> dict[str, Any]:
+    try:
+        return load_state(path)
+    except DragomanError:
+        return {}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(read_text(path, MAX_JSON_BYTES))
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: missing; the checkpoint is not complete") from error
+    except DragomanError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise DragomanError(f"{path}: not readable as JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise DragomanError(f"{path}: not a JSON object")
+    return value
+
+
+def _size_and_digest(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}

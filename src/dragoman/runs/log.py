@@ -1,0 +1,228 @@
+"""The log of a run: one JSON object a line in metrics.jsonl, the same scalars in TensorBoard.
+
+The JSON lines are the record from which reports and plots are made (the events and their fields stand in
+docs/architecture.md); TensorBoard is for watching.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from numbers import Integral, Real
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dragoman.errors import DragomanError, writing
+from dragoman.progress import say
+from dragoman.runs import atomic_io
+from dragoman.runs.best import UNRANKED, rank
+
+Event = dict[str, Any]
+
+METRICS = "metrics.jsonl"
+
+
+class RunLog:
+    """Appends events to `run_dir/metrics.jsonl` and their scalars to `run_dir/tensorboard`.
+
+    Every event is flushed, so a killed run loses at most the line that it was writing. A log that is opened again
+    (a resumed run) goes on at the end; a line that was cut off is removed first, so that it stays valid JSON lines.
+    """
+
+    def __init__(self, run_dir: str | Path, tensorboard: bool = True) -> None:
+        run_dir = Path(run_dir)
+        run_dir.mkdir(parents=True, exist_ok=True)
+        self.path = run_dir / METRICS
+        with writing(self.path):
+            _mend(self.path)
+            # Unbuffered: nothing is held back that a kill could lose, or that a full disk could refuse once more.
+            self._file = self.path.open("ab", buffering=0)
+        self._tensorboard = tensorboard
+        self._purge_step: int | None = None
+        self._board: Any = None
+
+    def rewind(self, step: int, rollbacks: int = 0) -> float:
+        """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
+
+        It has rolled back so often: from later steps, and that is not forgotten.
+
+        Returns the seconds of training until then.
+        """
+
+        def is_kept(event: Event) -> bool:
+            last = rollbacks if event["event"] == "rollback" else step
+            return event["event"] not in REPEATED or bool(_place(event) <= last)
+
+        kept = list(filter(is_kept, read_events(self.path)))
+        seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
+        self._replace([event for event in kept if event["event"] != "end" and event.get("validated") is not False])
+        self._purge_step = step + 1
+        return seconds
+
+    def forget(self, kind: str) -> None:
+        """Forget the events of a kind, which will be logged again."""
+        self._replace([event for event in read_events(self.path) if event["event"] != kind])
+
+    def _replace(self, events: list[Event]) -> None:
+        lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
+        with writing(self.path):
+            atomic_io.replace_text(self.path, "".join(lines))
+            self._file.close()
+            self._file = self.path.open("ab", buffering=0)
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""
+        record = {"event": kind, "time": datetime.now(UTC).isoformat(timespec="seconds"), **_plain(fields)}
+        line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        with writing(self.path, "free space or mend permissions and run the same command again"):
+            while line:
+                line = line[self._file.write(line) :]
+        if self._tensorboard:
+            try:
+                self._show(kind, record)
+            except OSError as error:  # it is for watching; the record is the other one
+                self._tensorboard = False
+                say(f"{self.path.parent / 'tensorboard'}: cannot be written ({error}); going on without it")
+
+    def _show(self, kind: str, record: Event) -> None:
+        if kind not in SCALARS:
+            return
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self._purge_step)
+        step = record.get("step")
+        for name in SCALARS.get(kind, ()):
+            if record.get(name) is not None:
+                self._board.add_scalar(f"{kind}/{name}", record[name], step)
+        if kind == "valid" and record.get("samples"):
+            self._board.add_text("valid/samples", _as_text(record["samples"]), step)
+        self._board.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board is not None:
+            with contextlib.suppress(OSError):  # said when it began
+                self._board.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_events(path: str | Path) -> list[Event]:
+    """The events of a metrics.jsonl, in the order in which they were logged.
+
+    A last line that was cut off (the run was killed, or is writing it right now) is left out. Raises DragomanError
+    when the file is missing or cannot be read, and when any other line is not an event.
+    """
+    try:
+        *lines, tail = Path(path).read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: no such file: is this a run directory, and has its training begun?") from error
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+    events = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        event = _parse(line)
+        if event is None:
+            raise DragomanError(
+                f"{path}, line {number}: not an event (a JSON object with `event`): mend or delete this line"
+            )
+        events.append(event)
+    last = _parse(tail)
+    return [*events, last] if last is not None else events
+
+
+def without_repeats(events: Iterable[Event]) -> list[Event]:
+    """`events` less those that a resumed run logged again: where a kind of event goes back in steps, the later stay.
+
+    >>> logged = [{"event": "train", "step": step} for step in (100, 200, 300, 200)]
+    >>> [event["step"] for event in without_repeats(logged)]
+    [100, 200]
+    """
+    kept: list[Event] = []
+    lowest: dict[str, float] = {}  # per kind, the lowest step among the events that come later
+    for event in reversed(list(events)):
+        kind, step = str(event["event"]), _place(event)
+        if kind in REPEATED and isinstance(step, int | float):
+            if step >= lowest.get(kind, math.inf):
+                continue
+            lowest[kind] = step
+        kept.append(event)
+    return kept[::-1]
+
+
+def _place(event: Event) -> Any:
+    """What an event of a kind that is logged again is known by: its step, but of a rollback, which goes back from any
+    step, how many there were."""
+    return event.get("rollbacks" if event["event"] == "rollback" else "step")
+
+
+def best_validation(events: Iterable[Event]) -> Event | None:
+    """The best validation (`ranking.rank`), the first of equals; None where none measured anything."""
+    ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
+    return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
+
+
+def _mend(path: Path) -> None:
+    """End a log on a whole line: complete what lacks only its line feed, cut off what is half an event."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    tail = data[data.rfind(b"\n") + 1 :]
+    if not tail:
+        return
+    with path.open("r+b") as file:
+        if _parse(tail) is not None:
+            file.seek(0, 2)
+            file.write(b"\n")
+        else:
+            file.truncate(len(data) - len(tail))
+
+
+def _parse(line: bytes) -> Event | None:
+    try:
+        value = json.loads(line)
+    except ValueError:  # both half a JSON text and half a UTF-8 character
+        return None
+    return value if isinstance(value, dict) and "event" in value else None
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON can hold it: numpy's numbers as Python's, tuples as lists, paths as text, NaN and inf as None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:
+    """Samples for TensorBoard, which reads Markdown: four spaces of indent keep every character as it is."""
+    blocks = ("\n".join(f"    {name}  {sample.get(name, '')}" for name in ("src", "ref", "hyp")) for sample in samples)
+    return "\n    \n".join(blocks)
+
+
+SCALARS = {
+    "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
+    "valid": ("loss", "perplexity", "bleu", "chrf", "accuracy"),
+}
+"""The fields that TensorBoard draws, by kind of event."""
+
+REPEATED = (*SCALARS, "checkpoint", "skip", "rollback")
+"""The kinds of events of single steps, which a run that goes on from an earlier step logs again."""

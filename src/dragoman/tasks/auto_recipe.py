@@ -1,0 +1,190 @@
+"""A recipe for a corpus that comes as two bare files, sized to its number of pairs."""
+
+import filecmp
+import hashlib
+import heapq
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import read_yaml
+from dragoman.errors import DragomanError, writing
+from dragoman.inference.translator import check_run_dir
+from dragoman.runs import checkpoint
+from dragoman.tasks.translation.job import examine
+from dragoman.text.corpus import FilesSource, read_pairs
+from dragoman.text.lines import show
+
+FINE_TUNING = 0.2
+"""The share of the usual rate with which a model goes on that has been trained before."""
+
+GPU_BATCH_TOKENS = 25_000
+"""Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
+
+MAX_HELD_OUT = 1_000
+"""Validation pairs that are taken from the training files where no others are given."""
+
+
+_FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What suits a number of sentence pairs."""
+
+    vocab_size: int
+    d_model: int
+    layers: int
+    dropout: float
+    batch_tokens: int
+    max_steps: int
+    lr: float
+
+
+SIZES: list[tuple[float, Size]] = [
+    (2_000, Size(1_000, 64, 2, 0.3, 1024, 2_000, 3e-3)),
+    (15_000, Size(4_000, 128, 3, 0.3, 2048, 4_000, 3e-3)),
+    (100_000, Size(8_000, 128, 4, 0.25, 2048, 8_000, 3e-3)),
+    (1_000_000, Size(16_000, 256, 4, 0.15, 4096, 30_000, 1.5e-3)),
+    (float("inf"), Size(32_000, 512, 6, 0.1, 8192, 100_000, 7e-4)),
+]
+"""(fewer pairs than this, sizes), smallest first."""
+
+
+def default_recipe(
+    src: str,
+    tgt: str,
+    run_dir: str,
+    *,
+    valid: tuple[str, str] | None = None,
+    languages: tuple[str, str] = ("src", "tgt"),
+    doctor: str = "refuse",
+    init_from: str | None = None,
+    on_gpu: bool = False,
+) -> dict[str, Any]:
+    """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
+
+    `on_gpu`: batches of the largest model are those for a GPU.
+
+    Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
+    """
+    if valid is None and not checkpoint.steps(Path(run_dir)):
+        # Here, where lines have the numbers that they have in the files, and not where some are missing.
+        examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
+        doctor = "skip"
+    pairs = sum(1 for _ in read_pairs(FilesSource(src=src, tgt=tgt)))
+    if valid is None:
+        train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
+    else:
+        train = (src, tgt)
+    size = next(size for limit, size in SIZES if pairs < limit)
+    largest = size is SIZES[-1][1]
+    recipe: dict[str, Any] = {
+        "run_dir": run_dir,
+        "corpus": {
+            "src_lang": languages[0],
+            "tgt_lang": languages[1],
+            "train": {"type": "files", "src": train[0], "tgt": train[1]},
+            "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
+            "doctor": doctor,
+        },
+        "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},
+        "model": {
+            "type": "transformer",
+            "d_model": size.d_model,
+            "d_ff": 4 * size.d_model,
+            "num_heads": min(8, size.d_model // 32),
+            "num_encoder_layers": size.layers,
+            "num_decoder_layers": size.layers,
+            "dropout": size.dropout,
+        },
+        "training": {
+            "max_steps": size.max_steps,
+            "batch_tokens": GPU_BATCH_TOKENS if on_gpu and largest else size.batch_tokens,
+            "validate_every": max(100, size.max_steps // 20),
+            "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
+        },
+    }
+    return recipe if init_from is None else _fine_tuning(recipe, init_from)
+
+
+def _fine_tuning(recipe: dict[str, Any], run: str) -> dict[str, Any]:
+    """The recipe for going on from another run: its model, tokenizer and spelling, at a lower rate."""
+    other = read_yaml(check_run_dir(run) / "config.yaml")
+    corpus = {name: other["corpus"][name] for name in ("normalize", "max_tokens") if name in other.get("corpus", {})}
+    training = recipe["training"]
+    schedule = {**training["schedule"], "lr": FINE_TUNING * training["schedule"]["lr"]}
+    return {
+        **recipe,
+        "init_from": run,
+        "corpus": {**recipe["corpus"], **corpus},
+        "tokenizer": {"type": "reuse", "run": run},
+        "model": other.get("model", {}),
+        "training": {**training, "schedule": schedule},
+    }
+
+
+def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Split a corpus of `pairs` pairs into `directory`: ((train src, train tgt), (valid src, valid tgt)).
+
+    About 2 % of the different source sentences, at most MAX_HELD_OUT, are held out by a hash, with all of their pairs:
+    so none of the validation sentences stands in the training set. The same corpus is always split in the same way.
+
+    Raises DragomanError where too little is left, and where the folder around `directory` holds a run that was trained
+    on something else; the split of that run stays as it is.
+    """
+    names = show(src), show(tgt)
+    wanted = min(MAX_HELD_OUT, pairs // 50)
+    if not wanted:
+        raise DragomanError(f"{names[0]}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
+    source = FilesSource(src=src, tgt=tgt)
+    limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in read_pairs(source)})[-1]
+    building = directory.with_name(directory.name + ".tmp")
+    try:
+        with writing(directory):
+            sizes = _split(source, limit, building)
+            if sizes["valid"] > sizes["train"]:
+                raise DragomanError(
+                    f"{names[0]}: so few different sentences that holding out {wanted} of them leaves "
+                    f"{sizes['train']:,} pairs to train on; give --valid-src and --valid-tgt"
+                )
+            if not _same(building, directory):
+                if checkpoint.steps(directory.parent):
+                    raise DragomanError(
+                        f"{directory.parent}: holds a run that was not trained on the pairs of {' and '.join(names)}: "
+                        "choose another --run"
+                    )
+                directory.mkdir(exist_ok=True)
+                for name in _FILES:
+                    os.replace(building / name, directory / name)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
+    return train, valid
+
+
+def _split(source: FilesSource, limit: int, directory: Path) -> dict[str, int]:
+    """Write the pairs whose source hashes up to `limit` as validation pairs, the others for training; their numbers."""
+    directory.mkdir(parents=True, exist_ok=True)
+    sizes = {"train": 0, "valid": 0}
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n")) for name in _FILES
+        }
+        for pair in read_pairs(source):
+            split = "valid" if _hash(pair.src) <= limit else "train"
+            sizes[split] += 1
+            files[f"{split}.src"].write(pair.src + "\n")
+            files[f"{split}.tgt"].write(pair.tgt + "\n")
+    return sizes
+
+
+def _same(one: Path, other: Path) -> bool:
+    return filecmp.cmpfiles(one, other, _FILES, shallow=False) == (list(_FILES), [], [])
+
+
+def _hash(sentence: str) -> int:
+    return int.from_bytes(hashlib.blake2b(sentence.encode(), digest_size=8).digest())

@@ -1,0 +1,465 @@
+"""What carrying out a recipe is for every kind of task: prepare, train from where the run stands, test, report."""
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import nn
+
+from dragoman import config
+from dragoman.analysis.report import write_report
+from dragoman.backends.compile import pick_compilation
+from dragoman.config import Field, settings
+from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
+from dragoman.errors import DragomanError, writing
+from dragoman.inference.translator import check_run_dir
+from dragoman.models.blocks import LearnedConfig
+from dragoman.progress import clock, say, size_text
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.log import RunLog
+from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
+from dragoman.text.corpus import contents
+from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers.base import read_json
+from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+from dragoman.training.preflight import Estimate, preflight
+from dragoman.training.schedules import NoamConfig
+from dragoman.version import __version__
+
+MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
+              "training.keep_", "training.log_every", "training.samples", "training.not_finite", "training.compile",
+              "decoding", "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
+"""Settings that a run in progress may be given anew; any other difference makes it another run."""
+
+IDENTITY = "identity.json"
+"""File of a run directory: what the run is trained on, by content."""
+
+ANNEALED = ("linear", "cosine")
+"""Schedules whose rate ends at 0."""
+
+WARM_UPS = 5
+"""Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
+
+ON_TIME = 0.97
+"""The share of a time budget that is spent: nothing takes exactly as long as was measured."""
+
+COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
+"""How the plan says it."""
+
+TEST_SAMPLES = 8
+"""Examples of each test set that the log and the report show."""
+
+
+@settings
+class RunSettings:
+    """What every recipe has, whatever its task."""
+
+    task: str
+    run_dir: str
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    device: DeviceName = "auto"
+    init_from: str | None = None
+    """A run directory whose best weights to begin with; steps, optimizer and schedule begin anew all the same."""
+    workers: int = Field(default=0, ge=0)
+    """Processes that encode a large corpus; 0: one for each core."""
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+
+
+class Scores(Protocol):
+    """What a test set came to."""
+
+    def figures(self) -> dict[str, str]:
+        """Columns of a table: the name of each figure, and the figure as it is to be read."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Lines to read below that table."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to: `tests` maps each test set to its scores."""
+
+    outcome: Outcome
+    tests: dict[str, Any]
+    report: Path
+    run_dir: Path
+    best: str | None
+    """The best validation score in words."""
+    next_command: str
+    """What to do with the run."""
+
+
+def refuse_search(options: Mapping[str, Any], what: str) -> None:
+    """Raises DragomanError where one of the `evaluate` options that say how to translate was given."""
+    if options:
+        name = min(options)
+        named = {"changes": "decoding.*", "alpha": "--length-penalty"}.get(name, f"--{name.replace('_', '-')}")
+        raise DragomanError(f"{named}: {what} is not scored by translating")
+
+
+class Job(ABC):
+    """A recipe being carried out. One class for each task; `recipe.JOBS` lists them."""
+
+    settings: ClassVar[Any]
+    """The settings class of the task's recipes, a `RunSettings`."""
+    next_command: ClassVar[str]
+    """What to do with a run, `{run}` standing for its directory."""
+    inference: ClassVar[Any]
+    """What its runs are used through; has `load(run, **options)`."""
+
+    def __init__(self, recipe: Any) -> None:
+        self.recipe = recipe
+        self.run_dir = Path(recipe.run_dir)
+
+    @abstractmethod
+    def build_untrained(self) -> nn.Module:
+        """Without data: the model at the sizes that the recipe asks for, put through a forward and backward pass."""
+
+    @abstractmethod
+    def prepare(self) -> list[str]:
+        """Steps 1 to 3 into the run directory, what is there and fits being used; says in a line each what came out."""
+
+    @abstractmethod
+    def start(self) -> tuple[nn.Module, Task]:
+        """After `prepare`: the model, freshly initialised, and the task to train it on."""
+
+    @abstractmethod
+    def named_rows(self, run: str) -> Mapping[str, Rows]:
+        """What the rows of the vocabulary's matrices (and of labels) stand for, here and in another run."""
+
+    @abstractmethod
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        """(the nine steps with this run's own numbers, what the log's `plan` event says beyond what is common)."""
+
+    @abstractmethod
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, Any]:
+        """Steps 8 and 9: score the recipe's test sets with the best checkpoint and log them."""
+
+    @abstractmethod
+    def score_text(self, score: float) -> str:
+        """A validation's score as people read it, with its name."""
+
+    @abstractmethod
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> Mapping[str, "Scores"]:
+        """Scores of checkpoint `which` on (source, reference) files by name, or else on the recipe's test sets.
+
+        `options` are the task's own (how to search, how to score). Raises DragomanError for those it does not have.
+        """
+
+    def check(self, *, with_others: bool = False) -> int:
+        """Build everything that the recipe describes but its data; the number of parameters.
+
+        Raises DragomanError where parts do not fit each other, or need what this machine does not have; `with_others`
+        also where the other runs that it takes something from are not there, or the model of `init_from` is another
+        one. The optimizer is left out: its settings are checked as they are read, and the first one built costs
+        PyTorch a second.
+        """
+        for run in self.others() if with_others else ():
+            check_run_dir(run)
+        model, training = self.build_untrained(), self.recipe.training
+        if with_others and self.recipe.init_from:
+            check_fits(model, self.recipe.init_from)
+        training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
+        device = pick_device(self.recipe.device)
+        pick_precision(training.precision, device, self.recipe.model.d_model)
+        pick_compilation(training.compile, device)
+        return count_parameters(model)
+
+    def others(self) -> list[str]:
+        """The run directories that the recipe takes something from before it trains."""
+        tokenizer = getattr(self.recipe, "tokenizer", None)
+        found = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
+        return [run for run in found if run]
+
+    def run(self, seconds_left: float | None = None) -> Result:
+        """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+
+        `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps the
+        number of steps that was chosen when it began.
+        """
+        started = time.monotonic()
+        if seconds_left is not None and checkpoint.steps(self.run_dir):
+            self._take_steps_of_run()
+        if checkpoint.is_mean(self.run_dir):
+            raise DragomanError(
+                f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
+                f"with it, --init-from {self.run_dir}"
+            )
+        # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
+        # had to.
+        self.check(with_others=not checkpoint.steps(self.run_dir))
+        self.prepare()
+        path = checkpoint.newest(self.run_dir, complain=say)
+        if path is None and checkpoint.steps(self.run_dir):  # to begin anew would write over what may be mended
+            raise DragomanError(checkpoint.none_verifies(self.run_dir))
+        with RunLog(self.run_dir) as log:
+            trainer = self.trainer(log, fresh=path is None)
+            if path and self._is_done(path):
+                outcome = self._end_again(trainer, path)
+            else:
+                took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
+                if path:
+                    trainer.resume(path)
+                    log.forget("test")  # of a run that had been done
+                    say(f"going on from step {trainer.step:,} ({path})")
+                else:
+                    log.rewind(0)  # of a run that ended before its first checkpoint
+                    log.forget("test")
+                    if seconds_left is not None:
+                        self._fit(trainer, took, seconds_left - (time.monotonic() - started))
+                self._announce(trainer, log, took)
+                outcome = trainer.train()
+            tests = {} if trainer.stop_asked else self.test(log, outcome)
+            if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
+                say("stopped before the test sets were scored; the same command scores them")
+        best = None if outcome.best_score is None else self.score_text(outcome.best_score)
+        report = write_report(self.run_dir)
+        next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
+        return Result(outcome, tests, report, self.run_dir, best, next_command)
+
+    def _is_done(self, path: Path) -> bool:
+        """Whether a run that stands at this checkpoint has nothing left to train."""
+        training, state = self.recipe.training, checkpoint.load_state(path)
+        out_of_patience = training.patience is not None and state["bad_validations"] >= training.patience
+        return bool(out_of_patience or state["step"] >= training.max_steps)
+
+    def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
+        """What a run that is done was kept from by whatever ended it: to drop, to log, to score its tests."""
+        trainer.resume(path)
+        training = self.recipe.training
+        checkpoint.prune(self.run_dir, training.keep_last, training.keep_best)
+        trainer.log.forget("test")
+        remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
+        why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
+        say(
+            f"nothing to train: {trainer.step:,} of {training.max_steps:,} steps are done{why}; raise {remedy} to go on"
+        )
+        return trainer.end()
+
+    def identity(self) -> dict[str, str]:
+        """SHA-256 of what the run is trained on, by the setting that names it (`corpus.train.src`).
+
+        A job that trains on more files than its corpus adds them.
+        """
+        corpus = self.recipe.corpus
+        return {
+            f"corpus.{split}.{setting}": digest
+            for split in ("train", "valid")
+            for setting, digest in contents(getattr(corpus, split)).items()
+        }
+
+    def claim(self) -> None:
+        """Make the run directory with its config.yaml and identity.json, or see that it is this recipe's.
+
+        Raises DragomanError listing every difference when the directory belongs to a run with other settings or
+        another corpus; the directory is then as it was.
+        """
+        identity = self.identity()
+        if checkpoint.steps(self.run_dir) and (refused := self._differences(identity)):
+            raise DragomanError(
+                f"{self.run_dir}: holds a run with other settings ({'; '.join(refused)}): take those, or choose "
+                "another run_dir=..."
+            )
+        with writing(self.run_dir, "choose another run_dir=..."):
+            self.run_dir.mkdir(parents=True, exist_ok=True)
+            atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+            atomic_io.replace_text(self.run_dir / IDENTITY, atomic_io.to_json(identity))
+
+    def _differences(self, identity: Mapping[str, str]) -> list[str]:
+        """How the recipe is another one than that of the run directory, which holds checkpoints.
+
+        Files are compared by their bytes, so that a corpus may be moved. A run from before these were recorded is
+        told by the names of its files.
+        """
+        path = self.run_dir / "config.yaml"
+        written = config.read_yaml(path)
+        if (task := written.get("task", "translation")) != self.recipe.task:
+            return [f"task: {task!r} -> {self.recipe.task!r}"]
+        # A setting that is newer than the run takes today's default. So to change a default is to change what old runs
+        # do when they go on, and CHANGELOG.md must name it.
+        old = config.to_dict(config.parse(self.settings, written, str(path)))
+        recorded = read_json(self.run_dir / IDENTITY, dict) if (self.run_dir / IDENTITY).exists() else {}
+        found = config.changes(old, config.to_dict(self.recipe))
+        changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in found}
+        for key, digest in identity.items():
+            if recorded.get(key) == digest:
+                changed.pop(key, None)
+            elif key in recorded:
+                changed.setdefault(key, f"{key}: other content than the run was trained on")
+        return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
+
+    def trainer(self, log: RunLog, *, fresh: bool = True) -> Trainer:
+        """After `prepare`: what trains the model on the task; with `fresh` from the weights of `init_from`, if any."""
+        recipe = self.recipe
+        torch.manual_seed(recipe.seed)
+        device = pick_device(recipe.device)
+        model, task = self.start()
+        if recipe.init_from and fresh:
+            for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
+                say(line)
+        return Trainer(
+            recipe.training,
+            model,
+            task,
+            run_dir=self.run_dir,
+            log=log,
+            device=device,
+            precision=pick_precision(recipe.training.precision, device, recipe.model.d_model),
+            seed=recipe.seed,
+            d_model=recipe.model.d_model,
+        )
+
+    def _fit(self, trainer: Trainer, took: Estimate, seconds: float) -> None:
+        """Choose the steps that take so long, so that the rate ends where its schedule wants it to end."""
+        training = self.recipe.training
+        seconds = ON_TIME * (seconds - self.seconds_of_tests(took))
+        steps = took.steps_within(seconds, training.validate_every)
+        if not steps:
+            raise DragomanError(
+                "the time is used up before training begins (what was prepared is kept, so the same command gets "
+                "further): give a longer --budget"
+            )
+        self._take_steps(steps)
+        trainer.config = self.recipe.training
+        trainer.schedule = trainer.config.schedule.build(steps, self.recipe.model.d_model)
+        if training.schedule.type not in ANNEALED:
+            say(
+                f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
+            )
+        with writing(self.run_dir):
+            atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+
+    def _take_steps(self, max_steps: int) -> None:
+        """Train for so many steps, with a warm-up that leaves most of them for the rest."""
+        training = self.recipe.training
+        schedule = training.schedule
+        if max_steps < WARM_UPS * getattr(schedule, "warmup_steps", 0):
+            shorter = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
+            if isinstance(schedule, NoamConfig):  # whose peak is at one over the square root of its warm-up
+                ratio = shorter.warmup_steps / schedule.warmup_steps
+                shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
+            schedule = shorter
+        self.recipe = replace(self.recipe, training=replace(training, max_steps=max_steps, schedule=schedule))
+
+    def _take_steps_of_run(self) -> None:
+        """Go on for the steps that the run has, with its warm-up where that is this recipe's, made shorter or not."""
+        begun, training = config.read_yaml(self.run_dir / "config.yaml")["training"], self.recipe.training
+        if begun["schedule"] == config.to_dict(self.recipe)["training"]["schedule"]:
+            self.recipe = replace(self.recipe, training=replace(training, max_steps=begun["max_steps"]))
+        else:
+            self._take_steps(begun["max_steps"])
+
+    def seconds_of_tests(self, took: Estimate) -> float:
+        """How long scoring the test sets will take, where that is worth counting."""
+        return 0.0
+
+    def _announce(self, trainer: Trainer, log: RunLog, took: Estimate) -> None:
+        """The nine steps with this run's own numbers, before the first of them that takes long."""
+        training = self.recipe.training
+        left = took.seconds(training.max_steps - trainer.step, training.validate_every)
+        lines, fields = self.plan(trainer)
+        lines = {**lines, "7 train": _training_line(trainer, fields, took, left)}
+        for title, text in sorted(lines.items()):
+            say(f"{title:<25} {text}")
+        log.event(
+            "start",
+            dragoman=__version__,
+            torch=torch.__version__,
+            python=platform.python_version(),
+            machine=machine_name(trainer.device),
+            threads=torch.get_num_threads(),
+            device=str(trainer.device),
+            precision=trainer.precision,
+            compiled=trainer.compiled,
+            elapsed_s=trainer.elapsed_before,
+        )
+        log.event(
+            "plan",
+            **fields,
+            parameters=count_parameters(trainer.model),
+            max_steps=self.recipe.training.max_steps,
+            estimated_s=left,
+            estimated_bytes=took.peak_bytes,
+            estimated_disk_bytes=took.disk_bytes,
+            elapsed_s=trainer.elapsed_before,
+        )
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trained numbers; a matrix that several modules share counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def expected_vocabulary(tokenizer: Any) -> int:
+    """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
+    return int(getattr(tokenizer, "vocab_size", None) or 1000)
+
+
+def check_positions(model: Any, max_tokens: int) -> None:
+    """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
+    position = getattr(model, "position", None)
+    if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
+        raise DragomanError(
+            f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
+            f"({position.max_len}): raise that, or lower corpus.max_tokens"
+        )
+
+
+def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
+    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now.
+
+    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
+    has seen that text and settings are the same.
+    """
+    identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+    marker = directory / "made-from.txt"
+    learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
+    if learnt_so or checkpoint.steps(directory.parent):
+        return load_tokenizers(directory)
+    say("learning the tokenizer")
+    tokenizers = learn()
+    with writing(directory):
+        marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
+        atomic_io.remove(directory)  # of other types there may be other files
+        save_tokenizers(tokenizers, directory)
+        marker.write_text(identity + "\n", encoding="utf-8")
+    return tokenizers
+
+
+def dropped_text(dropped: Mapping[str, int]) -> str:
+    """`3 blank source, 2 longer than 256 tokens`, or `none`."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
+
+
+def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float) -> str:
+    max_steps = trainer.config.max_steps
+    return (
+        f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
+        f"{trainer.precision}{COMPILED[trainer.compiled]}; about {clock(left)} "
+        f"({1000 * took.seconds_per_step:,.0f} ms a step), {size_text(took.peak_bytes)} of memory, "
+        f"{size_text(took.disk_bytes)} on disk"
+    )
+
+
+def machine_name(device: torch.device) -> str:
+    """What computes: the processor with its cores and system, or the GPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cores = os.cpu_count()
+    name = cpu_capabilities().get("cpu_name") or platform.processor() or platform.machine()
+    return f"{name}, {cores} cores, {platform.system()}"

@@ -1,0 +1,260 @@
+"""Recipes for classification: from labelled texts to a scored classifier. What images share with them is here too."""
+
+import json
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.batching import BatchPlan
+from dragoman.data.examples import LabelledCorpus, Split, read_split, read_splits
+from dragoman.data.inputs import Inputs, TextReader, speller
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError, writing
+from dragoman.evaluation.classification import ClassScores
+from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
+from dragoman.models.families import TextClassifierConfig
+from dragoman.progress import say
+from dragoman.runs.log import RunLog
+from dragoman.tasks.base import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    check_positions,
+    count_parameters,
+    expected_vocabulary,
+    kept_tokenizers,
+    refuse_search,
+)
+from dragoman.tasks.classification.task import ClassificationTask, shown
+from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
+from dragoman.text.corpus import fingerprint
+from dragoman.text.labelled import LabelledSource
+from dragoman.text.lines import read_lines
+from dragoman.text.tokenizers import (
+    SingleConfig,
+    TokenizerPair,
+    WordsConfig,
+    check_tokenizers,
+    load_tokenizers,
+    train_tokenizers,
+)
+from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
+from dragoman.training.loop import Outcome, Task, Trainer
+
+
+@settings
+class ClassificationRun(RunSettings):
+    """Everything that makes a run of a text classifier."""
+
+    task: Literal["classification"] = "classification"
+    corpus: LabelledCorpus
+    tokenizer: SingleConfig = Field(default_factory=WordsConfig)
+    vectors: VectorsConfig | None = None
+    model: TextClassifierConfig = Field(default_factory=TextClassifierConfig)
+
+    def __post_init__(self) -> None:
+        if self.vectors:
+            require_words(self.tokenizer)
+
+
+class ClassifierJob(Job):
+    """What jobs of texts and of images have in common. A subclass says how its inputs are read."""
+
+    inference: ClassVar[Any] = Predictor
+    things: ClassVar[str]
+    """What is labelled, in the plural."""
+    splits: tuple[Split, Split, dict[str, Split]]
+    labels: list[str]
+
+    @abstractmethod
+    def read(self, split: Split, *, training: bool) -> Inputs:
+        """The items of a split as a model reads them; `training`: with what makes them different in each epoch."""
+
+    @abstractmethod
+    def build_model(self) -> nn.Module:
+        """The model for the labels of the corpus, freshly initialised."""
+
+    @abstractmethod
+    def files_split(self, src: Path, ref: Path | None) -> Split:
+        """The examples of files given on the command line."""
+
+    def prepare(self) -> list[str]:
+        self.splits = train, valid, tests = read_splits(self.recipe.corpus)
+        self.labels = sorted(set(train.labels))
+        if len(self.labels) < 2:
+            raise DragomanError(
+                f"all training examples are labelled {self.labels[0]!r}: there is nothing to tell apart"
+            )
+        for name, split in {"validation": valid, **tests}.items():
+            if unknown := sorted(set(split.labels) - set(self.labels)):
+                raise DragomanError(
+                    f"{name}: the label {unknown[0]!r} is none of the training corpus ({', '.join(self.labels)}): "
+                    "name labels alike, or move examples of it there"
+                )
+        self.claim()
+        text = json.dumps(self.labels, ensure_ascii=False, indent=0)
+        with writing(self.run_dir / LABELS):
+            (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
+        self.prepare_inputs()
+        counts = {name: len(split) for name, split in {"train": train, "valid": valid, **tests}.items()}
+        return [f"{name}: {count:,} {self.things}" for name, count in counts.items()] + [
+            f"{len(self.labels)} labels: {', '.join(self.labels)}"
+        ]
+
+    def prepare_inputs(self) -> None:
+        """What has to be learnt from the training corpus before its inputs can be read."""
+
+    def start(self) -> tuple[nn.Module, Task]:
+        recipe, (train, valid, _) = self.recipe, self.splits
+        inputs = self.read(train, training=True)
+        plan = BatchPlan(
+            inputs.lengths,
+            inputs.lengths,
+            batch_tokens=recipe.training.batch_tokens,
+            micro_batches=recipe.training.micro_batches,
+            seed=recipe.seed,
+        )
+        return self.build_model(), ClassificationTask(
+            inputs,
+            train,
+            plan,
+            self.read(valid, training=False),
+            valid,
+            self.labels,
+            device=pick_device(recipe.device),
+            samples=recipe.training.samples,
+            r_drop=recipe.training.r_drop,
+        )
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        return {"head": (self.labels, read_labels(other_directory(run, "")))}
+
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits
+        assert isinstance(task, ClassificationTask)
+        steps_per_epoch = task.plan.steps_per_epoch()
+        per_step = len(train) / steps_per_epoch
+        lines = {
+            "1 read examples": f"{len(train):,} {self.things} for training, {len(valid):,} for validation; "
+            f"{len(self.labels)} labels: {', '.join(self.labels)}",
+            "4 batch": f"{training.batch_tokens:,} positions x {training.micro_batches}, about {per_step:.0f} "
+            f"{self.things} a step, {steps_per_epoch:,} steps an epoch",
+            "5 pad, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
+            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            "8 label": f"{', '.join(tests) or 'the validation set'}",
+            "9 score": "accuracy and macro F1",
+        }
+        return lines, {
+            "pairs_read": len(train),
+            "labels": self.labels,
+            "steps_per_epoch": steps_per_epoch,
+        }
+
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, ClassScores]:
+        results: dict[str, ClassScores] = {}
+        _, _, tests = self.splits
+        predictor = Predictor.load(self.run_dir, device=self.recipe.device) if tests else None
+        for name, split in tests.items():
+            assert predictor is not None
+            found = evaluate(predictor, split)
+            results[name] = found.scores
+            log.event(
+                "test",
+                name=name,
+                step=outcome.best_step,
+                **found.scores.to_dict(),
+                sentences=found.scores.examples,
+                decode_s=found.seconds,
+                samples=shown(split, found.predicted, TEST_SAMPLES),
+                elapsed_s=outcome.elapsed_s,
+            )
+            figures = f"accuracy {found.scores.accuracy:.2f}  macro F1 {found.scores.macro_f1:.2f}"
+            say(f"test {name}: {figures}  in {found.seconds:.1f} s")
+        return results
+
+    def score_text(self, score: float) -> str:
+        return f"accuracy {score:.2f} %"
+
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> dict[str, ClassScores]:
+        refuse_search(options, "a classifier")
+        if files:
+            tests = {name: self.files_split(src, ref) for name, (src, ref) in files.items()}
+        else:
+            names = self.recipe.corpus.label_names
+            tests = {name: read_split(source, names) for name, source in self.recipe.corpus.test.items()}
+        predictor = Predictor.load(self.run_dir, which=which, device=device)
+        return {name: evaluate(predictor, split).scores for name, split in tests.items()}
+
+
+class ClassificationJob(ClassifierJob):
+    """Carries out a `ClassificationRun`."""
+
+    settings: ClassVar[Any] = ClassificationRun
+    next_command: ClassVar[str] = "label texts with: dragoman predict {run} < texts"
+    things: ClassVar[str] = "texts"
+    recipe: ClassificationRun
+    reader: TextReader
+
+    def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
+        model = self.recipe.model.build(
+            vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
+        )
+        mask = torch.tensor([[True, True, True], [True, False, False]])
+        model(torch.tensor([[4, 5, 3], [3, 0, 0]]), mask).sum().backward()
+        return model
+
+    def prepare_inputs(self) -> None:
+        corpus, settings = self.recipe.corpus, config.to_dict(self.recipe)
+        made_from = [fingerprint(corpus.train), settings["corpus"]["valid"], corpus.normalize, corpus.lowercase]
+        made_from.append(settings["tokenizer"])
+        tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
+        self.reader = TextReader(tokenizers.src, corpus)
+
+    def _learn(self) -> TokenizerPair:
+        texts, spelling = self.splits[0].items, speller(self.recipe.corpus)
+        return train_tokenizers(self.recipe.tokenizer, lambda: map(spelling, texts), lambda: iter(()))
+
+    def read(self, split: Split, *, training: bool) -> Inputs:
+        return self.reader(split.items, training=training, seed=self.recipe.seed)
+
+    def build_model(self) -> nn.Module:
+        model = build_text_classifier(self.recipe.model, self.reader.tokenizer, len(self.labels))
+        if self.recipe.vectors:
+            load_vectors(model.embedding.tokens, self.reader.tokenizer, self.recipe.vectors)
+        return model
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        theirs = load_tokenizers(other_directory(run, "tokenizer"))
+        pieces = pieces_of(self.reader.tokenizer), pieces_of(theirs.src)
+        return {**super().named_rows(run), "embedding": pieces}
+
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        lines, fields = super().plan(trainer)
+        corpus, size = self.recipe.corpus, self.reader.tokenizer.vocab_size
+        case = ", lower-cased" if corpus.lowercase else ""
+        lines["2 normalise and tokenize"] = (
+            f"{corpus.normalize}{case}, {self.recipe.tokenizer.type}, vocabulary {size:,}"
+        )
+        lines["3 ids"] = f"the first {corpus.max_tokens} tokens of each text"
+        return lines, {**fields, "src_vocab_size": size}
+
+    def files_split(self, src: Path, ref: Path | None) -> Split:
+        names = self.recipe.corpus.label_names
+        if ref is None:
+            return read_split(LabelledSource(path=str(src)), names)
+        texts, labels = list(read_lines(src)), [label.strip() for label in read_lines(ref)]
+        if len(texts) != len(labels):
+            raise DragomanError(
+                f"{src} has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text"
+            )
+        return Split(texts, [names.get(label, label) for label in labels], texts)

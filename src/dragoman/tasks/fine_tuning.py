@@ -1,0 +1,80 @@
+"""Fine-tuning: a model that begins with the weights of another run, and everything else fresh."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from dragoman.errors import DragomanError
+from dragoman.inference.translator import check_run_dir
+from dragoman.runs import checkpoint
+
+Rows = tuple[Sequence[str], Sequence[str]]
+"""What the rows of a matrix stand for (pieces of a vocabulary, labels): in the new model, and in the old one."""
+
+
+def check_fits(model: nn.Module, run: str) -> None:
+    """Raises DragomanError where `begin_with` will refuse the model whatever the vocabularies, which decide rows."""
+    held, wanted = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
+    for name in wanted.keys() & held.keys():
+        if wanted[name][1:] == held[name][1:]:
+            held[name] = wanted[name]
+    try:
+        checkpoint.require_equal_shapes(wanted, held, run)
+    except DragomanError as error:
+        raise _another_model(error) from error
+
+
+def _another_model(error: DragomanError) -> DragomanError:
+    return DragomanError(f"init_from: {error}: both runs need the same `model:`")
+
+
+def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
+    """Copy the weights of `run`'s best checkpoint (its average, where it has one) into `model`; a line on each matrix.
+
+    `rows`: for each part of the model whose rows have names, these. Where they differ, each row is copied from the one
+    of the same name, and those that the other run did not know stay as they were initialised. Raises DragomanError,
+    naming what differs, where the model is another one.
+    """
+    path = checkpoint.select(check_run_dir(run))
+    theirs, own = checkpoint.load_inference_weights(path), checkpoint.weights(model)
+    taken: dict[str, Tensor] = {}
+    lines = [f"begins with the weights of {path}"]
+    for name, tensor in own.items():
+        named = _named_rows(name, rows)
+        if named is None or name not in theirs or list(named[0]) == list(named[1]):
+            if name in theirs:
+                taken[name] = theirs[name]
+            continue
+        place = {row: number for number, row in enumerate(named[1])}
+        found = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
+        mapped, old = tensor.detach().clone(), theirs[name]
+        if mapped.shape[1:] != old.shape[1:]:
+            taken[name] = old  # told with all others that differ
+            continue
+        mine, others = [row for row, _ in found], [row for _, row in found]
+        mapped[mine] = old[others].to(mapped)
+        taken[name] = mapped
+        lines.append(f"{name}: {len(found):,} of {len(named[0]):,} rows are those of the other run, the others are new")
+    try:
+        checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
+    except DragomanError as error:
+        raise _another_model(error) from error
+    return lines
+
+
+def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
+    """What the rows of a parameter stand for, None for one that has none or is as wide as the model."""
+    part, _, rest = name.partition(".")
+    if part.endswith("embedding") and rest not in ("embedding.weight", "tokens.embedding.weight"):
+        return None  # learned positions, a norm
+    return rows.get(part)
+
+
+def pieces_of(tokenizer: object) -> list[str]:
+    """The pieces of a vocabulary in the order of their ids."""
+    return list(tokenizer.pieces(range(tokenizer.vocab_size)))  # type: ignore[attr-defined]
+
+
+def other_directory(run: str, name: str) -> Path:
+    return check_run_dir(run) / name

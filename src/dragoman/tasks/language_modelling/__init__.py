@@ -1,0 +1,1 @@
+"""Language modelling: one long text to a model that continues it."""

@@ -1,0 +1,236 @@
+"""Recipes for language modelling: from one long text to a model that continues it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.documents import IntArray, TextCorpusConfig, TextReport, encode, prepare_text
+from dragoman.data.windows import WindowPlan
+from dragoman.decoding.generate import SamplingConfig
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.inference.generator import Generator
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.progress import say
+from dragoman.runs.log import RunLog
+from dragoman.tasks.base import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    count_parameters,
+    expected_vocabulary,
+    kept_tokenizers,
+    refuse_search,
+)
+from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
+from dragoman.text.corpus import fingerprint
+from dragoman.text.documents import PlainSource, TextSource, read_text
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, load_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+
+
+@settings
+class LanguageModelTraining(TrainingConfig):
+    """As for every task, but for a default: what is asked of a language model is the probability of what comes next,
+    which label smoothing lowers on purpose."""
+
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+
+
+@settings
+class LanguageModellingRun(RunSettings):
+    """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
+
+    task: Literal["language_modelling"]
+    corpus: TextCorpusConfig
+    tokenizer: SingleConfig = Field(default_factory=CharactersConfig)
+    model: LanguageModelConfig = Field(default_factory=LanguageModelConfig)
+    training: LanguageModelTraining = Field(default_factory=LanguageModelTraining)
+    decoding: SamplingConfig = Field(default_factory=SamplingConfig)
+
+    def __post_init__(self) -> None:
+        if getattr(self.tokenizer, "sampling", 0):
+            raise ValueError("tokenizer.sampling draws segmentations of sentence pairs; a language model has none")
+
+
+class LanguageModellingJob(Job):
+    """Carries out a `LanguageModellingRun`."""
+
+    settings: ClassVar[Any] = LanguageModellingRun
+    next_command: ClassVar[str] = 'continue a text with: dragoman generate {run} --prompt "..."'
+    inference: ClassVar[Any] = Generator
+    recipe: LanguageModellingRun
+
+    def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
+        model(torch.ones(1, self.recipe.corpus.block_len, dtype=torch.long)).sum().backward()
+        return model
+
+    def prepare(self) -> list[str]:
+        corpus = self.recipe.corpus
+        # Read before the long work: a text that is missing should not be found missing at its end.
+        self.tests = {name: self._read(source) for name, source in corpus.test.items()}
+        self.claim()
+        self.tokenizers = kept_tokenizers(self.run_dir / "tokenizer", self._made_from(corpus.train), self._learn)
+        self.train, self.train_report = self._encode("train", corpus.train)
+        self.valid, self.valid_report = self._encode("valid", corpus.valid)
+        return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
+
+    def _read(self, source: PlainSource) -> str:
+        return NORMALIZERS[self.recipe.corpus.normalize](read_text(source))
+
+    def _made_from(self, source: PlainSource) -> list[Any]:
+        return [fingerprint(source), self.recipe.corpus.normalize, config.to_dict(self.recipe)["tokenizer"]]
+
+    def _learn(self) -> TokenizerPair:
+        lines = self._read(self.recipe.corpus.train).split("\n")
+        return train_tokenizers(self.recipe.tokenizer, lambda: iter(lines), lambda: iter(()))
+
+    def _encode(self, split: str, source: PlainSource) -> tuple[IntArray, TextReport]:
+        made_from = json.dumps([self._made_from(self.recipe.corpus.train), self._made_from(source)])
+        return prepare_text(
+            lambda: self._read(source),
+            self.tokenizers.tgt,
+            self.run_dir / "prepared" / split,
+            made_from=hashlib.sha256(made_from.encode()).hexdigest(),
+        )
+
+    def start(self) -> tuple[nn.Module, Task]:
+        recipe, corpus, training = self.recipe, self.recipe.corpus, self.recipe.training
+        model = recipe.model.build(vocab_size=self.tokenizers.tgt.vocab_size, pad_id=PAD_ID)
+        plan = WindowPlan(
+            len(self.train),
+            corpus.block_len,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=recipe.seed,
+        )
+        generator = Generator(
+            model,
+            self.tokenizers.tgt,
+            sampling=recipe.decoding,
+            max_context=corpus.block_len,
+            normalize=corpus.normalize,
+            device=pick_device(recipe.device),
+        )
+        return model, LanguageModellingTask(
+            self.train,
+            plan,
+            self.valid,
+            self.valid_report.characters,
+            generator=generator,
+            min_context=corpus.min_context,
+            shown=training.samples,
+            r_drop=training.r_drop,
+        )
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        theirs = load_tokenizers(other_directory(run, "tokenizer"))
+        rows = pieces_of(self.tokenizers.tgt), pieces_of(theirs.tgt)
+        return {"embedding": rows, "output": rows}
+
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        task, training, report = trainer.task, self.recipe.training, self.train_report
+        assert isinstance(task, LanguageModellingTask)
+        corpus, sampling, vocab_size = self.recipe.corpus, self.recipe.decoding, self.tokenizers.tgt.vocab_size
+        lines = {
+            "1 read text": f"{report.characters:,} characters for training, {self.valid_report.characters:,} for "
+            "validation",
+            "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocab_size:,}",
+            "3 ids": f"{report.tokens:,} tokens, {report.unknown:,} of them unknown"
+            f"{' (stored before)' if report.reused else ''}",
+            "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, windows of {corpus.block_len}, "
+            f"{task.plan.steps_per_epoch:,} steps an epoch",
+            "5 shift, mask": "each token predicts the next and sees none after itself; nothing is padded",
+            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            "8 prompt and sample": f"temperature {sampling.temperature:g}, top_k {sampling.top_k or 'all'}, "
+            f"top_p {sampling.top_p:g}",
+            "9 detokenize and score": f"nats per token on {', '.join(corpus.test) or 'the validation text'}, each seen "
+            f"from {corpus.min_context} to {corpus.block_len} tokens before it",
+        }
+        return lines, {
+            "characters": report.characters,
+            "tokens": report.tokens,
+            "unknown": report.unknown,
+            "vocab_size": vocab_size,
+            "steps_per_epoch": task.plan.steps_per_epoch,
+        }
+
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, TextScores]:
+        if not self.tests:
+            return {}
+        generator = Generator.load(self.run_dir, device=self.recipe.device)
+        results = {}
+        for name, text in self.tests.items():
+            ids = encode(generator.tokenizer, text)
+            scores = results[name] = self._score(generator, ids, len(text))
+            log.event(
+                "test",
+                name=name,
+                step=outcome.best_step,
+                **scores.to_dict(),
+                samples=samples(generator, ids, TEST_SAMPLES),
+                elapsed_s=outcome.elapsed_s,
+            )
+            say(
+                f"test {name}: {scores.loss:.4f} nats per token, perplexity {scores.perplexity:.2f}, "
+                f"{scores.bits_per_character:.4f} bits per character"
+            )
+        return results
+
+    def _score(
+        self, generator: Generator, ids: IntArray, characters: int, min_context: int | None = None
+    ) -> TextScores:
+        return score(
+            generator.model,
+            ids,
+            characters,
+            block_len=self.recipe.corpus.block_len,
+            min_context=self.recipe.corpus.min_context if min_context is None else min_context,
+            device=generator.device,
+        )
+
+    def score_text(self, score: float) -> str:
+        return f"loss {-score:.4f} nats per token (perplexity {math.exp(min(-score, 50.0)):.2f})"
+
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> Mapping[str, TextScores]:
+        min_context = options.pop("min_context", None)
+        refuse_search(options, "a language model")
+        block_len = self.recipe.corpus.block_len
+        if min_context is not None and not 1 <= min_context <= block_len:
+            raise DragomanError(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
+        sources: dict[str, PlainSource] = dict(self.recipe.corpus.test)
+        if files:
+            sources = {}
+            for name, (src, ref) in files.items():
+                if ref is not None:
+                    raise DragomanError(f"{ref}: a language model is scored on --src alone, without --ref")
+                sources[name] = TextSource(path=str(src))
+        texts = {name: self._read(source) for name, source in sources.items()}
+        generator = Generator.load(self.run_dir, which=which, device=device)
+        return {
+            name: self._score(generator, encode(generator.tokenizer, text), len(text), min_context)
+            for name, text in texts.items()
+        }
+
+
+def _prepared_line(split: str, report: TextReport) -> str:
+    return (
+        f"{split}: {report.characters:,} characters, {report.tokens:,} tokens, {report.unknown:,} of them unknown; "
+        f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
+    )

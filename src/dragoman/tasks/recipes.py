@@ -1,0 +1,130 @@
+"""A recipe says everything about a run; `run` carries it out, from raw data to a scored model.
+
+recipe = load("recipes/multi30k-en-de.yaml", ["training.max_steps=2000"])
+run(recipe)
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman import config
+from dragoman.errors import DragomanError
+from dragoman.inference.translator import check_run_dir
+from dragoman.runs.lock import locked
+from dragoman.tasks.base import Job, Result, RunSettings, Scores
+from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRun
+from dragoman.tasks.classification.job import ClassificationJob, ClassificationRun
+from dragoman.tasks.language_modelling.job import LanguageModellingJob
+from dragoman.tasks.translation.job import TranslationJob, TranslationRun
+
+JOBS: dict[str, type[Job]] = {
+    "translation": TranslationJob,
+    "classification": ClassificationJob,
+    "image_classification": ImageClassificationJob,
+    "language_modelling": LanguageModellingJob,
+}
+"""Each `task:` of a recipe and what carries it out."""
+
+
+def load(path: str | Path, overrides: list[str] | None = None) -> RunSettings:
+    """A recipe file with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
+    data = config.override(config.read_yaml(path), overrides or [])
+    data.setdefault("run_dir", f"runs/{Path(path).stem}")
+    return _parse(data, str(path))
+
+
+def of_run(run_dir: str | Path) -> RunSettings:
+    """The recipe of a run directory. Raises DragomanError when it is none."""
+    path = check_run_dir(run_dir) / "config.yaml"
+    return _parse(config.read_yaml(path), str(path))
+
+
+def _parse(data: dict[str, Any], source: str) -> RunSettings:
+    task = data.get("task", "translation")
+    if not isinstance(task, str) or task not in JOBS:
+        raise DragomanError(f"{source}: `task`: no {task!r}; known: {', '.join(JOBS)}")
+    recipe: RunSettings = config.parse(JOBS[task].settings, data, source)
+    return recipe
+
+
+def job(recipe: Any) -> Job:
+    """What carries out a recipe."""
+    return JOBS[recipe.task](recipe)
+
+
+def check(recipe: Any) -> int:
+    """Build everything that a recipe describes, without its data: the number of the model's parameters."""
+    return job(recipe).check()
+
+
+def prepare(recipe: Any) -> list[str]:
+    """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split."""
+    with locked(Path(recipe.run_dir)):
+        return job(recipe).prepare()
+
+
+def run(recipe: Any, seconds_left: float | None = None) -> Result:
+    """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+
+    `seconds_left`: choose the number of steps so that all of it takes so long.
+    """
+    with locked(Path(recipe.run_dir)):
+        return job(recipe).run(seconds_left)
+
+
+def evaluate(
+    run_dir: str | Path,
+    *,
+    sources: list[Path],
+    references: list[Path],
+    names: list[str],
+    which: str = "best",
+    device: str = "auto",
+    **options: Any,
+) -> Mapping[str, Scores]:
+    """Scores of a run on files, or on its recipe's own test sets where none are given.
+
+    Raises DragomanError when the lists do not match or there is nothing to score.
+    """
+    recipe: Any = of_run(run_dir)
+    if references and len(sources) != len(references):
+        raise DragomanError(f"{len(sources)} --src but {len(references)} --ref: give one reference for each source")
+    if names and len(names) != len(sources):
+        raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
+    if not sources and not recipe.corpus.test:
+        raise DragomanError(f"{run_dir}: its recipe names no test set; give --src (and --ref, where there is one)")
+    titles = _titles(sources, names)
+    pairs: list[tuple[Path, Path | None]] = [(src, None) for src in sources]
+    if references:
+        pairs = list(zip(sources, references, strict=True))
+    carried = job(recipe)
+    carried.run_dir = Path(run_dir)  # it may have been moved since
+    return carried.evaluate(dict(zip(titles, pairs, strict=True)), which, device, **options)
+
+
+def _titles(sources: list[Path], names: list[str]) -> list[str]:
+    """What each set is called: as it was named, or else its file's name, or the whole path where two share a name."""
+    files = [path.name for path in sources]
+    titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
+    if repeated := [title for title in titles if titles.count(title) > 1]:
+        raise DragomanError(f"{'--name' if names else '--src'} {repeated[0]} twice: give each set a --name of its own")
+    return titles
+
+
+__all__ = [
+    "JOBS",
+    "ClassificationRun",
+    "ImageClassificationRun",
+    "Job",
+    "Result",
+    "RunSettings",
+    "TranslationRun",
+    "check",
+    "evaluate",
+    "job",
+    "load",
+    "of_run",
+    "prepare",
+    "run",
+]

@@ -1,0 +1,1 @@
+"""Translation: sentence pairs to a scored translator."""

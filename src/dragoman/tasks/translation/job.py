@@ -1,0 +1,369 @@
+"""Recipes for translation: from raw parallel text to a scored translator."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from torch import nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.batch import collate
+from dragoman.data.batching import BatchPlan
+from dragoman.data.store import IdCorpus, PrepareReport, prepare
+from dragoman.decoding.search import DecodingConfig
+from dragoman.device import pick_device, pick_precision
+from dragoman.doctor import Examination
+from dragoman.errors import DragomanError
+from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread
+from dragoman.inference.translator import Translator, build_model, check_run_dir, model_settings, require_alike
+from dragoman.models.families import ModelConfig, TransformerConfig
+from dragoman.progress import say
+from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog
+from dragoman.tasks.base import (
+    TEST_SAMPLES,
+    Job,
+    RunSettings,
+    check_positions,
+    count_parameters,
+    dropped_text,
+    expected_vocabulary,
+    kept_tokenizers,
+)
+from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.translation.task import TranslationTask
+from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, files_of, fingerprint, read_pairs
+from dragoman.text.languages import written_without_spaces
+from dragoman.text.lines import show
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import (
+    ReuseConfig,
+    TokenizerConfig,
+    TokenizerPair,
+    check_tokenizers,
+    load_tokenizers,
+    train_tokenizers,
+)
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.training.distillation import DistillationConfig, Teachers
+from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.preflight import Estimate
+
+TER_SECONDS = 0.01
+"""Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
+
+EXAMINED = 20_000
+"""Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
+
+
+@settings
+class SideVectors:
+    """Pretrained word vectors for the embedding of either side; with three-way tying that is the same embedding."""
+
+    src: VectorsConfig | None = None
+    tgt: VectorsConfig | None = None
+
+
+@settings
+class TranslationRun(RunSettings):
+    """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
+
+    task: Literal["translation"] = "translation"
+    corpus: CorpusConfig
+    tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
+    vectors: SideVectors = Field(default_factory=SideVectors)
+    model: ModelConfig = Field(default_factory=TransformerConfig)
+    distillation: DistillationConfig = Field(default_factory=DistillationConfig)
+    decoding: DecodingConfig = Field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for side in ("src", "tgt"):
+            if getattr(self.vectors, side):
+                require_words(getattr(self.tokenizer, side, self.tokenizer))
+        if self.distillation.teachers and self.training.r_drop:
+            raise ValueError("distillation.teachers and training.r_drop are two losses: choose one of them")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus as ids, ready to train on."""
+
+    tokenizers: TokenizerPair
+    train: IdCorpus
+    valid: IdCorpus
+    train_report: PrepareReport
+    valid_report: PrepareReport
+
+
+class TranslationJob(Job):
+    """Carries out a `TranslationRun`."""
+
+    settings: ClassVar[Any] = TranslationRun
+    next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
+    inference: ClassVar[Any] = Translator
+    recipe: TranslationRun
+
+    def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
+        src_size, tgt_size, shared = _expected_vocabulary(self.recipe.tokenizer)
+        model = self.recipe.model.build(src_vocab_size=src_size, tgt_vocab_size=tgt_size, shared_vocab=shared, pad_id=0)
+        batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])
+        model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
+        return model
+
+    def others(self) -> list[str]:
+        return [*super().others(), *self.recipe.distillation.teachers]
+
+    def prepare(self) -> list[str]:
+        corpus = self.recipe.corpus
+        # Read before the long work: a test set that is missing should not be found missing at its end.
+        self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
+        self.valid_pairs = list(read_pairs(corpus.valid))
+        if not checkpoint.steps(self.run_dir):
+            examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
+        self.claim()
+        tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
+        train, train_report = self._encode(tokenizers, "train", corpus.train)
+        valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
+        self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
+        return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
+
+    def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
+        return prepare(
+            source,
+            tokenizers,
+            self.run_dir / "prepared" / split,
+            normalize=self.recipe.corpus.normalize,
+            max_tokens=self.recipe.corpus.max_tokens,
+            workers=self.recipe.workers or os.cpu_count() or 1,
+            title=f"encoding {split}",
+        )
+
+    def start(self) -> tuple[nn.Module, Task]:
+        recipe, prepared, training = self.recipe, self.prepared, self.recipe.training
+        model = build_model(recipe.model, prepared.tokenizers)
+        sides = {"src": prepared.tokenizers.src, "tgt": prepared.tokenizers.tgt}
+        for side, tokenizer in sides.items():
+            if vectors := getattr(recipe.vectors, side):
+                load_vectors(model.embeddings()[side], tokenizer, vectors)
+        plan = BatchPlan(
+            prepared.train.src_lengths,
+            prepared.train.tgt_lengths,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=recipe.seed,
+            lines=prepared.train.lines,
+        )
+        # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
+        beam_size = training.validation_beam_size
+        decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
+        translator = Translator(
+            model,
+            prepared.tokenizers,
+            decoding=decoding,
+            normalize=recipe.corpus.normalize,
+            max_src_tokens=recipe.corpus.max_tokens,
+            join="" if written_without_spaces(recipe.corpus.tgt_lang) else " ",
+            device=pick_device(recipe.device),
+        )
+        return model, TranslationTask(
+            prepared.train,
+            plan,
+            prepared.valid,
+            self.valid_pairs,
+            prepared.tokenizers,
+            translator=translator,
+            evaluation=recipe.evaluation,
+            tgt_lang=recipe.corpus.tgt_lang,
+            seed=recipe.seed,
+            samples=training.samples,
+            r_drop=training.r_drop,
+            teachers=self._teachers(),
+            origin=_origin(recipe.corpus.train),
+            unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
+        )
+
+    def identity(self) -> dict[str, str]:
+        taught_by = [
+            checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
+            for run in self.recipe.distillation.teachers
+        ]
+        return {**super().identity(), **({"distillation.teachers": " ".join(taught_by)} if taught_by else {})}
+
+    def _teachers(self) -> Teachers:
+        recipe = self.recipe
+        runs, device = recipe.distillation.teachers, pick_device(recipe.device)
+        precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
+        for run in runs:
+            require_alike(self.run_dir, Path(run))
+            try:
+                check_positions(model_settings(Path(run)), recipe.corpus.max_tokens)
+            except DragomanError as error:
+                raise DragomanError(f"{run} cannot teach this run: {error}") from error
+        models = [Translator.load(run, device=recipe.device, precision=precision).model for run in runs]
+        return Teachers(models, recipe.distillation.weight)
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        own, theirs = self.prepared.tokenizers, load_tokenizers(other_directory(run, "tokenizer"))
+        tgt = pieces_of(own.tgt), pieces_of(theirs.tgt)
+        return {"src_embedding": (pieces_of(own.src), pieces_of(theirs.src)), "tgt_embedding": tgt, "output": tgt}
+
+    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+        task, training, report = trainer.task, self.recipe.training, self.prepared.train_report
+        assert isinstance(task, TranslationTask)
+        tokenizers, corpus = self.prepared.tokenizers, self.recipe.corpus
+        src_size, tgt_size = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
+        vocabulary = f"{src_size:,} joint" if tokenizers.shared else f"{src_size:,} source, {tgt_size:,} target"
+        steps_per_epoch = task.plan.steps_per_epoch()
+        valid_read = self.prepared.valid_report.pairs_read
+        teachers = self.recipe.distillation.teachers
+        lines = {
+            "1 read pairs": f"{report.pairs_read:,} for training, {valid_read:,} for validation",
+            "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
+            "3 ids": f"{report.pairs_kept:,} pairs kept, dropped: {dropped_text(report.dropped)}; "
+            f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens"
+            f"{' (stored before)' if report.reused else ''}",
+            "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, {steps_per_epoch:,} steps an "
+            "epoch",
+            "5 pad, shift, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
+            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters"
+            f"{f'; teachers: {len(teachers)}' if teachers else ''}",
+            "8 search": f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
+            "9 detokenize and score": f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
+        }
+        return lines, {
+            "pairs_read": report.pairs_read,
+            "pairs_kept": report.pairs_kept,
+            "dropped": report.dropped,
+            "src_vocab_size": src_size,
+            "tgt_vocab_size": tgt_size,
+            "steps_per_epoch": steps_per_epoch,
+        }
+
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, Scores]:
+        if not self.tests:
+            return {}
+        translator = Translator.load(self.run_dir, device=self.recipe.device)
+        results = {}
+        for name, pairs in self.tests.items():
+            found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
+            scores = results[name] = found.scores
+            log.event(
+                "test",
+                name=name,
+                step=outcome.best_step,
+                **scores.to_dict(),
+                decode_s=found.decode_s,
+                samples=spread(pairs, found.hypotheses, TEST_SAMPLES),
+                elapsed_s=outcome.elapsed_s,
+            )
+            figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
+            say(f"test {name}: {figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s")
+            say(f"  {scores.signatures['bleu']}")
+        return results
+
+    def seconds_of_tests(self, took: Estimate) -> float:
+        sentences, recipe = sum(map(len, self.tests.values())), self.recipe
+        wider = recipe.decoding.beam_size / recipe.training.validation_beam_size
+        return (took.seconds_per_validation * wider / len(self.valid_pairs) + TER_SECONDS) * sentences
+
+    def score_text(self, score: float) -> str:
+        return f"BLEU {score:.2f}"
+
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> dict[str, Scores]:
+        tests: dict[str, Source] = dict(self.recipe.corpus.test)
+        if files:
+            tests = {}
+            for name, (src, ref) in files.items():
+                if ref is None:
+                    raise DragomanError(f"{src}: --src needs a --ref, the reference translation of each line")
+                tests[name] = FilesSource(src=str(src), tgt=str(ref))
+        if "min_context" in options:
+            raise DragomanError("--min-context: of language models, and this run translates")
+        evaluation, tokenize = self.recipe.evaluation, options.pop("tokenize", None)
+        if tokenize is not None:
+            changed = {**config.to_dict(evaluation), "tokenize": tokenize}
+            evaluation = config.parse(EvaluationConfig, changed, "--tokenize")
+        texts = {name: list(read_pairs(source)) for name, source in tests.items()}
+        translator = Translator.load(self.run_dir, which=which, device=device, **options)
+        lang = self.recipe.corpus.tgt_lang
+        return {name: evaluate(translator, pairs, evaluation, lang).scores for name, pairs in texts.items()}
+
+
+def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
+    """Have the doctor look at the first pairs of a training corpus: a shift is dear to find out about later.
+
+    Raises DragomanError for what makes it unfit, unless `doctor` is to `warn` only, or the corpus to be skipped.
+    """
+    if doctor == "skip" or not files_of(source):
+        return
+    diagnosis = Examination(source, src_lang, tgt_lang, limit=EXAMINED).run()
+    broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]
+    if broken and doctor == "refuse":
+        # Where counts differ too, a shift says in which line.
+        worst = next((finding for finding in broken if finding.kind == "shift"), broken[0])
+        if worst.kind != "shift":
+            for _ in read_pairs(source):  # what no setting lets through is said by the reader that refuses it
+                pass
+        raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
+    for finding in diagnosis.findings:
+        if finding.severity != "note":
+            say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.lines:,} pairs")
+
+
+def _prepared_line(split: str, report: PrepareReport) -> str:
+    return (
+        f"{split}: {report.pairs_read:,} pairs read, {report.pairs_kept:,} kept, dropped: "
+        f"{dropped_text(report.dropped)}; {report.src_tokens:,} + {report.tgt_tokens:,} tokens, "
+        f"{report.src_unknown:,} + {report.tgt_unknown:,} of them unknown; "
+        f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
+    )
+
+
+def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
+    """(source size, target size, joint?) as the recipe asks."""
+    if tokenizer.type == "separate":
+        return expected_vocabulary(tokenizer.src), expected_vocabulary(tokenizer.tgt), False
+    return expected_vocabulary(tokenizer), expected_vocabulary(tokenizer), True
+
+
+def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
+    corpus = recipe.corpus
+    made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.steps(directory.parent):
+        files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
+        made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
+    return kept_tokenizers(
+        directory,
+        made_from,
+        lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(corpus, "src"), lambda: _texts(corpus, "tgt")),
+    )
+
+
+def _origin(source: Source) -> str:
+    names = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
+    return f"the mixture of {names}" if isinstance(source, MixSource) else names
+
+
+def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
+    """The normalised texts of a side. Raises DragomanError at their end where all were blank, or none was there."""
+    normalize = NORMALIZERS[corpus.normalize]
+    blank, there_are = True, False
+    for pair in read_pairs(corpus.train):
+        text = normalize(pair.src if side == "src" else pair.tgt)
+        blank, there_are = blank and not text.strip(), True
+        yield text
+    if not there_are:
+        raise DragomanError(f"{_origin(corpus.train)}: no pair is left of it: raise its weights")
+    if blank:
+        files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
+        raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank")

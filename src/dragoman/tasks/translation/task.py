@@ -1,0 +1,153 @@
+"""Translation: batches of sentence pairs, cross-entropy of the target, BLEU of real translations."""
+
+import hashlib
+import math
+import random
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.data.batching import BatchPlan
+from dragoman.data.store import IdCorpus
+from dragoman.evaluation.translation import EvaluationConfig, evaluate, spread
+from dragoman.inference.translator import Translator
+from dragoman.text.corpus import Pair
+from dragoman.text.tokenizers import TokenizerPair
+from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.training.distillation import Teachers
+from dragoman.training.loop import Validation
+from dragoman.training.loss import token_loss
+from dragoman.training.nonfinite import listed
+from dragoman.training.r_drop import r_drop_loss
+
+REHEARSED = 300
+"""Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
+
+
+class TranslationTask:
+    """A `training.loop.Task` over one training corpus and one validation corpus."""
+
+    def __init__(
+        self,
+        train: IdCorpus,
+        plan: BatchPlan,
+        valid: IdCorpus,
+        valid_pairs: Sequence[Pair],
+        tokenizers: TokenizerPair,
+        *,
+        translator: Translator,
+        evaluation: EvaluationConfig,
+        tgt_lang: str,
+        seed: int,
+        samples: int,
+        r_drop: float = 0.0,
+        teachers: Teachers | None = None,
+        origin: str = "the training corpus",
+        unit: str = "line",
+    ) -> None:
+        self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
+        self.tokenizers, self.translator = tokenizers, translator
+        self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
+        self.r_drop, self.teachers = r_drop, teachers or Teachers()
+        self.origin, self.unit = origin, unit
+        """What `where` numbers, and where those are."""
+
+    def position(self, step: int) -> tuple[int, int]:
+        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
+        return divmod(step - 1, self.plan.steps_per_epoch())
+
+    def batches(self, step: int) -> list[Batch]:
+        epoch, step_in_epoch = self.position(step)
+        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._collate(rows, epoch)]
+
+    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        processed = batch.num_src_tokens + batch.num_tokens
+        if self.r_drop and model.training:
+            passes = partial(model, batch.src, batch.src_mask, batch.tgt_in)
+            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
+            return loss, 2 * batch.num_tokens, processed
+        inputs = batch.src, batch.src_mask, batch.tgt_in
+        taught = self.teachers.logits(*inputs) if model.training else []
+        loss = token_loss(
+            model(*inputs),
+            batch.tgt_out,
+            batch.tgt_mask,
+            label_smoothing,
+            in_place=True,
+            teachers=taught,
+            weight=self.teachers.weight,
+        )
+        return loss, batch.num_tokens, processed
+
+    def largest(self, batch_tokens: int) -> Batch:
+        rows = self.plan.largest(batch_tokens)
+        return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
+
+    def where(self, step: int, number: int) -> str:
+        return f"{listed(self.unit, self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
+
+    def validate(self, model: nn.Module) -> Validation:
+        """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""
+        loss = self._validation_loss(model)
+        found = evaluate(self.translator, self.valid_pairs, self.evaluation, self.tgt_lang, with_ter=False)
+        bleu, chrf = found.scores.bleu, found.scores.chrf
+        return Validation(
+            score=bleu,
+            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": bleu, "chrf": chrf},
+            samples=spread(self.valid_pairs, found.hypotheses, self.samples),
+        )
+
+    def rehearse(self, model: nn.Module) -> float:
+        start = time.monotonic()
+        self._validation_loss(model)
+        loss_s = time.monotonic() - start
+        pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // REHEARSED)]
+        # A model that knows nothing does not stop; one that does makes translations about as long as their source.
+        translator = self.translator.with_decoding(max_length_ratio=1.0, max_length_extra=2)
+        found = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)
+        return loss_s + found.decode_s * len(self.valid_pairs) / len(pairs)
+
+    @torch.inference_mode()
+    def _validation_loss(self, model: nn.Module) -> float:
+        model.eval()
+        total, count = 0.0, 0
+        lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
+        for rows in BatchPlan.eval_batches(lengths, self.plan.batch_tokens):
+            batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
+            loss, tokens, _ = self.loss(model, batch, 0.0)
+            total, count = total + float(loss), count + tokens
+        return total / count
+
+    def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
+        """The pairs of a planned batch: one batch, or more where they were drawn longer than planned.
+
+        Segmentations that are drawn are longer than those that the plan has counted. Such a batch is cut into several
+        that keep to the budget; as losses are summed over a step, its gradient is still that of the whole.
+        """
+        if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
+            return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
+        pairs = []
+        for row in rows:
+            # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
+            rng = random.Random(_key(self.seed, epoch, int(row)))
+            src = self._resample(self.tokenizers.src, self.train.src(row), rng)
+            pairs.append((src, self._resample(self.tokenizers.tgt, self.train.tgt(row), rng)))
+        widest = [max(len(src), len(tgt)) for src, tgt in pairs]
+        parts = BatchPlan.eval_batches(widest, self.plan.batch_tokens)
+        return [collate([pairs[place] for place in part], rows[part]) for part in parts]
+
+    def _resample(self, tokenizer: Tokenizer, ids: np.ndarray, rng: random.Random) -> list[int]:
+        """Another segmentation, but none too long for a batch, nor of more than `corpus.max_tokens`: a model may have
+        no positions for it."""
+        other = tokenizer.resample(ids.tolist(), rng)
+        longest = min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)
+        return other if len(other) <= longest else ids.tolist()
+
+
+def _key(*numbers: int) -> int:
+    return int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest(), "little")

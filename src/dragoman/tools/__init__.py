@@ -1,0 +1,1 @@
+"""Programs around a training: benchmark, demo, more pairs, averages of runs."""

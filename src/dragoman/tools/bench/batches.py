@@ -1,0 +1,142 @@
+"""What a recipe trains on, for a measurement: its own corpus, or random ids where its files are not there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batch import Batch, collate
+from dragoman.data.batching import BatchPlan
+from dragoman.device import pick_device, pick_precision
+from dragoman.errors import DragomanError
+from dragoman.runs.log import RunLog
+from dragoman.tasks import recipes
+from dragoman.tasks.translation.job import TranslationJob
+from dragoman.tasks.translation.task import TranslationTask
+from dragoman.text.corpus import files_of
+from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.training.distillation import Teachers
+from dragoman.training.loop import Trainer
+
+PAIRS = 29_000
+LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
+"""Of random sentences: mean and standard deviation of the logarithm of the source's length in tokens, and of the
+logarithm of target by source. Those of Multi30k, English to German, in a joint BPE of 8,000: 14 tokens a side."""
+RANDOM = (
+    f"random ids, lengths log-normal (median {np.exp(LOG_LENGTH):.0f} tokens, sigma {LOG_SPREAD}; target by source: "
+    f"median 1, sigma {LOG_RATIO_SPREAD})"
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured."""
+
+    trainer: Trainer
+    batches: str
+    """Where they come from, in words."""
+
+
+@contextmanager
+def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
+    """A recipe's model, ready to take its first step, in a run directory of its own that is gone afterwards.
+
+    Raises DragomanError where the corpus is not there and the task is not translation, or where parts do not fit.
+    """
+    with TemporaryDirectory(prefix="dragoman-bench-") as folder:
+        changes: dict[str, Any] = {"run_dir": folder, "init_from": None}
+        if not synthetic and recipe.task == "translation":
+            synthetic = not _is_there(recipe)
+        if recipe.task == "translation":
+            changes["corpus"] = replace(recipe.corpus, doctor="skip", test={})
+        job = recipes.job(replace(recipe, **changes))
+        with RunLog(folder, tensorboard=False) as log:
+            if not synthetic:
+                job.check()
+                job.prepare()
+                yield Subject(job.trainer(log), "the recipe's own corpus")
+            elif isinstance(job, TranslationJob):
+                yield Subject(_on_random_ids(job, log), RANDOM)
+            else:
+                raise DragomanError(f"random batches are made for translation only, not for {recipe.task}")
+
+
+def _is_there(recipe: Any) -> bool:
+    try:
+        return all(files_of(source) is not None for source in (recipe.corpus.train, recipe.corpus.valid))
+    except DragomanError:
+        return False
+
+
+def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
+    recipe, training = job.recipe, job.recipe.training
+    torch.manual_seed(recipe.seed)
+    device, model = pick_device(recipe.device), job.build_untrained()
+    return Trainer(
+        training,
+        model,
+        RandomPairs(
+            model.src_vocab_size,  # type: ignore[arg-type]
+            model.tgt_vocab_size,  # type: ignore[arg-type]
+            max_tokens=min(recipe.corpus.max_tokens, training.batch_tokens - 1),
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            r_drop=training.r_drop,
+            seed=recipe.seed,
+        ),
+        run_dir=Path(job.run_dir),
+        log=log,
+        device=device,
+        precision=pick_precision(training.precision, device, recipe.model.d_model),
+        seed=recipe.seed,
+        d_model=recipe.model.d_model,
+    )
+
+
+class RandomPairs:
+    """As much of a `training.loop.Task` as steps need, over ids drawn at random."""
+
+    def __init__(
+        self,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        *,
+        max_tokens: int,
+        batch_tokens: int,
+        micro_batches: int,
+        r_drop: float,
+        seed: int,
+    ) -> None:
+        self.r_drop, self.teachers = r_drop, Teachers()  # runs that could teach know nothing of ids drawn at random
+        rng = np.random.default_rng(seed)
+        src = np.exp(rng.normal(LOG_LENGTH, LOG_SPREAD, PAIRS))
+        tgt = src * np.exp(rng.normal(0.0, LOG_RATIO_SPREAD, PAIRS))
+        lengths = [np.clip(np.rint(side), 1, max_tokens).astype(np.int32) for side in (src, tgt)]
+        self.sides = [
+            rng.integers(len(SPECIALS), size, (PAIRS, int(side.max())))
+            for size, side in zip((src_vocab_size, tgt_vocab_size), lengths, strict=True)
+        ]
+        self.lengths = lengths
+        self.plan = BatchPlan(*lengths, batch_tokens=batch_tokens, micro_batches=micro_batches, seed=seed)
+
+    def position(self, step: int) -> tuple[int, int]:
+        return divmod(step - 1, self.plan.steps_per_epoch())
+
+    def batches(self, step: int) -> list[Batch]:
+        (src, tgt), (src_lengths, tgt_lengths) = self.sides, self.lengths
+        return [
+            collate([(src[row, : src_lengths[row]], tgt[row, : tgt_lengths[row]]) for row in rows], rows)
+            for rows in self.plan.step(*self.position(step))
+        ]
+
+    def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        return TranslationTask.loss(self, model, batch, label_smoothing)  # type: ignore[arg-type]
+
+    def where(self, step: int, number: int) -> str:
+        return "random ids"

@@ -1,0 +1,194 @@
+"""A recipe for two bare files: a fair split, fitting sizes, and settings that parse."""
+
+from collections import Counter
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import parse
+from dragoman.errors import DragomanError
+from dragoman.tasks import auto_recipe as module
+from dragoman.tasks.auto_recipe import MAX_HELD_OUT, SIZES, default_recipe, hold_out
+from dragoman.tasks.recipes import TranslationRun
+from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
+
+Lines = list[tuple[str, str]]
+
+
+def write(directory: Path, pairs: Lines) -> tuple[str, str]:
+    paths = directory / "all.src", directory / "all.tgt"
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(line + "\n" for line in side), encoding="utf-8")
+    return str(paths[0]), str(paths[1])
+
+
+def read(paths: tuple[str, str]) -> Lines:
+    src, tgt = (Path(path).read_text(encoding="utf-8").split("\n")[:-1] for path in paths)
+    return list(zip(src, tgt, strict=True))
+
+
+def corpus(count: int, each: int = 1) -> Lines:
+    """`count` pairs, `each` source sentence so many times, spread over the corpus, with different translations."""
+    return [(f"satz {number % (count // each)} ä\u2028b", f"sentence {number}") for number in range(count)]
+
+
+def split(directory: Path, pairs: Lines, name: str = "split") -> tuple[Lines, Lines]:
+    train, valid = hold_out(*write(directory, pairs), len(pairs), directory / name)
+    return read(train), read(valid)
+
+
+@pytest.mark.parametrize("each", [1, 2, 5])
+def test_no_source_sentence_is_in_both_parts_and_no_pair_is_lost(tmp_path: Path, each: int) -> None:
+    pairs = corpus(1000, each)
+    train, valid = split(tmp_path, pairs)
+    assert not {src for src, _ in train} & {src for src, _ in valid}
+    assert Counter(train) + Counter(valid) == Counter(pairs)
+
+
+def test_both_parts_keep_the_order_of_the_corpus(tmp_path: Path) -> None:
+    pairs = corpus(500)
+    train, valid = split(tmp_path, pairs)
+    held_out = set(valid)
+    assert train == [pair for pair in pairs if pair not in held_out]
+    assert valid == [pair for pair in pairs if pair in held_out]
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(50, 1), (99, 1), (100, 2), (1000, 20)])
+def test_two_in_a_hundred_are_held_out(tmp_path: Path, count: int, held_out: int) -> None:
+    train, valid = split(tmp_path, corpus(count))
+    assert (len(train), len(valid)) == (count - held_out, held_out)
+
+
+def test_a_large_corpus_gives_no_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_HELD_OUT == 1000
+    monkeypatch.setattr(module, "MAX_HELD_OUT", 5)
+    assert len(split(tmp_path, corpus(1000))[1]) == 5
+
+
+def test_the_split_goes_by_the_sentences_alone(tmp_path: Path) -> None:
+    pairs = corpus(500)
+    first, again = split(tmp_path, pairs, "first"), split(tmp_path, pairs, "again")
+    backwards = split(tmp_path, pairs[::-1], "backwards")
+    assert first == again
+    assert (backwards[0][::-1], backwards[1][::-1]) == first
+
+
+def test_the_split_of_a_run_is_replaced_only_while_there_are_no_checkpoints(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    first = split(run_dir.parent, corpus(100), "run/split")
+    inode = (run_dir / "split/train.src").stat().st_ino
+    assert split(tmp_path, corpus(100), "run/split") == first
+    assert (run_dir / "split/train.src").stat().st_ino == inode, "the same corpus: nothing is written"
+    other = split(tmp_path, corpus(150), "run/split")
+    assert len(other[0]) == 147
+    (run_dir / "checkpoints/step-00000001").mkdir(parents=True)
+    assert split(tmp_path, corpus(150), "run/split") == other
+    with pytest.raises(DragomanError, match=r"run: holds a run that was not trained on .*all.src .*another --run"):
+        split(tmp_path, corpus(100), "run/split")
+    assert read((str(run_dir / "split/train.src"), str(run_dir / "split/train.tgt"))) == other[0]
+    assert {path.name for path in run_dir.iterdir()} == {"split", "checkpoints"}
+
+
+def test_a_split_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file", encoding="utf-8")
+    with pytest.raises(DragomanError, match="run/split: cannot be written: Not a directory"):
+        split(tmp_path, corpus(100), "run/split")
+
+
+def test_too_few_different_sentences_leave_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match="so few different sentences"):
+        split(tmp_path, corpus(100, each=50), "run/split")
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_too_few_pairs_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match=r"49 pairs are too few .* --valid-src and --valid-tgt"):
+        split(tmp_path, corpus(49))
+    assert not (tmp_path / "split").exists()
+    with pytest.raises(DragomanError, match="too few"):
+        default_recipe(*write(tmp_path, corpus(49)), str(tmp_path / "run"))
+
+
+def test_sizes_grow_with_the_corpus() -> None:
+    limits = [limit for limit, _ in SIZES]
+    assert limits == sorted(limits)
+    assert limits[-1] == float("inf")
+    for (_, small), (_, large) in pairwise(SIZES):
+        assert small.vocab_size < large.vocab_size
+        assert small.max_steps < large.max_steps
+        assert small.d_model <= large.d_model
+        assert small.layers <= large.layers
+        assert small.dropout >= large.dropout
+
+
+@pytest.mark.parametrize(("count", "index"), [(1_999, 0), (2_000, 1), (14_999, 1), (15_000, 2), (1_000_000, 4)])
+def test_the_sizes_are_those_for_the_number_of_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, index: int
+) -> None:
+    monkeypatch.setattr(module, "read_pairs", lambda source: range(count))
+    size = SIZES[index][1]
+    recipe = default_recipe("a", "b", "run", valid=("c", "d"))
+    assert recipe["model"]["d_model"] == size.d_model
+    assert recipe["tokenizer"]["vocab_size"] == size.vocab_size
+    assert recipe["training"]["max_steps"] == size.max_steps
+
+
+@pytest.mark.parametrize(("count", "batch_tokens"), [(1_000, 1024), (999_999, 4096), (1_000_000, 25_000)])
+def test_only_the_largest_model_has_other_batches_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, count: int, batch_tokens: int
+) -> None:
+    monkeypatch.setattr(module, "read_pairs", lambda source: range(count))
+    recipes = [default_recipe("a", "b", "run", valid=("c", "d"), on_gpu=on_gpu) for on_gpu in (False, True)]
+    assert recipes[1]["training"].pop("batch_tokens") == batch_tokens
+    recipes[0]["training"].pop("batch_tokens")
+    assert recipes[0] == recipes[1]
+
+
+@pytest.mark.parametrize(("limit", "size"), SIZES)
+def test_every_size_makes_settings_that_parse_and_heads_that_divide(
+    monkeypatch: pytest.MonkeyPatch, limit: float, size: module.Size
+) -> None:
+    monkeypatch.setattr(module, "read_pairs", lambda source: range(int(min(limit, 2_000_000)) - 1))
+    settings = parse(TranslationRun, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))
+    assert (settings.model.d_model, settings.training.schedule.lr) == (size.d_model, size.lr)
+    assert settings.model.d_model % settings.model.num_heads == 0
+    assert settings.training.max_steps % settings.training.validate_every == 0
+    assert settings.corpus.train == FilesSource(type="files", src="a", tgt="b")
+    assert settings.corpus.valid == FilesSource(type="files", src="c", tgt="d")
+    assert (settings.corpus.src_lang, settings.corpus.tgt_lang) == ("de", "en")
+
+
+def test_without_validation_files_the_recipe_names_the_split(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    settings = parse(TranslationRun, default_recipe(*write(tmp_path, corpus(200)), str(run_dir)))
+    train, valid = settings.corpus.train, settings.corpus.valid
+    assert isinstance(train, FilesSource)
+    assert isinstance(valid, FilesSource)
+    assert {Path(path).parent for path in (train.src, train.tgt, valid.src, valid.tgt)} == {run_dir / "split"}
+    assert len(read((train.src, train.tgt))) == 196
+    assert len(read((valid.src, valid.tgt))) == 4
+    assert settings.run_dir == str(run_dir)
+
+
+def test_unequal_files_are_refused(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, corpus(100))
+    with Path(tgt).open("a", encoding="utf-8") as file:
+        file.write("one more\n")
+    with pytest.raises(DragomanError, match=r"all\.src has 100 lines but .*all\.tgt has 101"):
+        default_recipe(src, tgt, str(tmp_path / "run"))
+
+
+def test_a_shift_is_told_by_the_line_of_the_file_that_was_given(tmp_path: Path) -> None:
+    pairs = list(islice(read_pairs(DemoSource(split="train")), 600))
+    sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    del sources[299]
+    for name, lines in (("c.de", sources), ("c.en", targets[:-1])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = str(tmp_path / "c.de"), str(tmp_path / "c.en")
+    with pytest.raises(DragomanError, match=r"c\.de:(29[5-9]|30[0-5]): shift .*1 line later") as caught:
+        default_recipe(*files, str(tmp_path / "run"), languages=("de", "en"))
+    assert "corpus.doctor=warn" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    data = default_recipe(*files, str(tmp_path / "run"), languages=("de", "en"), doctor="warn")
+    assert data["corpus"]["doctor"] == "skip"  # the files without the held out pairs are not examined again

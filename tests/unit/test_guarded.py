@@ -1,0 +1,404 @@
+"""Glossaries, placeholders and guards over a whole translator, and its alignments."""
+
+import json
+import re
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
+
+from dragoman.cli.main import app
+from dragoman.decoding.search import DecodingConfig, Hypothesis
+from dragoman.errors import DragomanError
+from dragoman.inference import guarded as careful_module
+from dragoman.inference.alignment import align, owners
+from dragoman.inference.glossary import Glossary, _tells_words
+from dragoman.inference.guarded import CarefulTranslator
+from dragoman.inference.mbr import expected_utility
+from dragoman.inference.placeholders import Word, survive, words
+from dragoman.inference.translator import Translation, Translator, build_model
+from dragoman.models.families import TransformerConfig
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers import train_tokenizers
+from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.text.tokenizers.whitespace import WhitespaceConfig
+from dragoman.text.tokenizers.words import WordsConfig
+
+PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
+
+
+def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    lines = [
+        LINES[number % 4]
+        .replace("dog", PLACEHOLDERS[number % 10] + " dog")
+        .replace("cat", PLACEHOLDERS[number // 10 % 10])
+        if number % 3
+        else f"{PLACEHOLDERS[number % 10]} {LINES[number % 4]}"
+        for number in range(300)
+    ]
+    for guard in (False, True):
+        found = [item[0].text for item in CarefulTranslator(translator, guard=guard).n_best(lines)]
+        assert [line for line, text in zip(lines, found, strict=True) if not survive(line, text)] == []
+
+
+def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    mixed = [LINES[0], "the {x} dog runs .", LINES[1], "", LINES[2]]
+    found = CarefulTranslator(translator, guard=False).n_best(mixed)
+    plain = translator.n_best(mixed)
+    for row in (0, 2, 3, 4):
+        assert [replace(item, warnings=()) for item in found[row]] == plain[row]
+
+
+def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"dog": "bird", "cat": "today", "a cat": "and a dog"})
+    plain, bound = (Translator.load(run, device="cpu", glossary=g) for g in (None, glossary))
+    lines = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat ."]
+    for line, before, after in zip(lines, plain.n_best(lines), bound.n_best(lines), strict=True):
+        for term in glossary.find(line):
+            assert term.target in after[0].text
+        if not glossary.find(line):
+            assert after == before
+    assert bound.n_best(lines[::-1])[::-1] == [bound.n_best([line])[0] for line in lines]
+    assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
+    with pytest.raises(DragomanError, match=r"term 'Hündchen' .*'Ärger' .*vocabulary cannot write it"):
+        Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen", "nowhere": "Ärger"}))
+    deaf = Translator.load(run, device="cpu", glossary=Glossary({"dog": "bird bird bird"}), no_repeat_ngram=1)
+    with pytest.raises(DragomanError, match=r"'the dog sees a dog \.': no translation can hold its terms"):
+        deaf.translate([LINES[0], LINES[0], "the dog sees a dog ."])
+
+
+def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"dog": "and a dog", "cat": "today a bird"})
+    translator = Translator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
+    each = ["the", "cat", "sees", "the", "dog", "."]
+    lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
+    for line, found in zip(lines, CarefulTranslator(translator, guard=False).n_best(lines), strict=True):
+        assert survive(line, found[0].text)
+        for term in glossary.find(line):
+            assert term.target in found[0].text, (line, found[0].text)
+
+
+def test_a_glossary_file(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(
+        "# terms\nHund\thound\nroter Hund\tred hound\nstraße\tstreet\n\nPyTorch\n狗\tdog\n", encoding="utf-8"
+    )
+    found = Glossary.load(path)
+    assert [term.target for term in found.find("Ein roter Hund und ein Hund; Hunde, hund")] == ["red hound", "hound"]
+    assert [term.target for term in found.find("Straße, STRASSE, Straßen, PyTorch")] == ["street", "PyTorch"]
+    assert [term.target for term in found.find("一只狗在跑")] == ["dog"]
+    for text, message in [
+        ("a\tb\tc\n", "line 1: 3 columns"),
+        ("a\tb\n\na\tc\n", "line 3: 'a' is 'b' further up"),
+        ("a\t\n", "line 1: an empty term"),
+        ("#\n", "no terms in it"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(DragomanError, match=message):
+            Glossary.load(path)
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "found"),
+    [
+        (
+            ["istanbul", "straße", "σοφος"],
+            "İSTANBUL ıstanbul ISTANBUL Straße ΣΟΦΟΣ",
+            None,
+        ),  # no crash, whatever is found
+        (["AI", "iphone"], "我用AI翻译、iPhoneを買う、AIX", ["AI", "iphone"]),
+        (["कि", "cafe"], "किताब cafe\u0301 café", []),
+        (["狗"], "一只狗在跑", ["狗"]),
+        (["red", "red hound"], "a red hound", ["red hound"]),
+        (["hund", "name"], "https://x.org/hund {name} <b name=1> hund", ["hund"]),
+        (["c++", "a.b", "(x)"], "C++ a.b axb (x)", ["c++", "a.b", "(x)"]),
+        ([], "anything", []),
+    ],
+)
+def test_where_terms_are_found(terms: list[str], text: str, found: list[str] | None) -> None:
+    targets = [term.target for term in Glossary({term: term for term in terms}).find(text)]
+    assert targets == found or found is None
+
+
+def by_one_expression(terms: list[str], text: str) -> list[str]:
+    """What a single regular expression of all terms finds: the readable, slow twin of `Glossary.find`."""
+    words = "".join(chr(code) for code in range(0x3000) if _tells_words(chr(code)))
+    marks = "".join(chr(code) for code in range(0x3000) if unicodedata.category(chr(code))[0] == "M")
+
+    def pattern(term: str) -> str:
+        body = f"(?i:{re.escape(term)})" if term == term.lower() else re.escape(term)
+        before = f"(?<![_{words}])" if _tells_words(term[0]) else ""
+        return f"{before}{body}(?![{'_' + words if _tells_words(term[-1]) else marks}])"
+
+    ordered = sorted(terms, key=len, reverse=True)
+    return [found.group() for found in re.finditer("|".join(map(pattern, ordered)), text)]
+
+
+@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.given(
+    st.lists(st.text("abA .-狗_\u0301", min_size=1, max_size=4).filter(lambda term: term.strip() == term), max_size=6),
+    st.text("abAB .-狗_\u0301", max_size=20),
+)
+def test_terms_are_those_of_one_expression(terms: list[str], text: str) -> None:
+    unique = sorted(set(terms))
+    found = [text[term.start : term.end] for term in Glossary({term: term for term in unique}).find(text)]
+    assert found == (by_one_expression(unique, text) if unique else [])
+
+
+def test_terms_are_normalised_as_the_text_is() -> None:
+    assert Glossary({"cafe\u0301": "a"}).normalized(NORMALIZERS["nfc"]).targets == {"café": "a"}
+    with pytest.raises(DragomanError, match="'m2'"):
+        Glossary({"x": "m²"}).normalized(NORMALIZERS["nfkc"])
+    with pytest.raises(DragomanError, match="the same as another one"):
+        Glossary({"cafe\u0301": "a", "café": "b"}).normalized(NORMALIZERS["nfc"])
+
+
+def test_a_long_line_is_not_cut_inside_of_a_term(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"bird . today": "a cat"})
+    translator = Translator.load(run, device="cpu", glossary=glossary)
+    line = " ".join(["the cat sees the dog", "bird . today", *["we see a dog ."] * 4])
+    assert len(translator.tokenizers.src.encode(line)) > translator.max_src_tokens
+    assert "a cat" in translator.translate([line])[0]
+
+
+def test_a_term_ends_a_word() -> None:
+    """Of the pieces of one word none follows a term, though the model would say so."""
+    text = ["the hound s hounds dog dogs a b c"] * 3
+    tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(text), lambda: iter(text))
+    torch.manual_seed(2)
+    model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
+    translator = Translator(
+        model, tokenizers, decoding=DecodingConfig(max_length_extra=20), glossary=Glossary({"dog": "hound"})
+    )
+    for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
+        after = found.split("hound")[1:]
+        assert after
+        assert all(not rest[:1].isalnum() for rest in after)
+
+
+def test_prefixes(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    starts = ["we see", "", "a bird sings", "today"]
+    found = translator.n_best(LINES, starts)
+    assert all(item[0].text.startswith(start) for item, start in zip(found, starts, strict=True))
+    assert found[1] == translator.n_best(LINES[1:2])[0]
+    long = " ".join(["we see a cat"] * 12)
+    assert translator.n_best(LINES[:1], [long])[0][0].text.startswith(long)
+    with pytest.raises(DragomanError, match="prefix 'Hündchen'"):
+        translator.n_best(LINES[:1], ["Hündchen"])
+
+
+def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    said = [[Translation("Hello {you} 😀 😀", -1.0, -1.0)]]
+    monkeypatch.setattr(translator, "n_best", lambda sentences: said * len(sentences))
+    found = CarefulTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
+    assert [survive(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)] == [
+        True
+    ] * 2
+    assert found[0][0].warnings == ("placeholders put back",)
+    assert found[2][0].text == said[0][0].text
+
+
+def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    for settings in (
+        {"sampling": {"samples": 8}, "n_best": 7},
+        {"sampling": {"samples": 2}, "mbr": "chrf"},
+        {"beam_size": 2, "coverage_penalty": 0.1},
+        {"beam_size": 1},
+        {"beam_size": 3, "n_best": 3, "mbr": "bleu"},
+    ):
+        translator = Translator.load(run, device="cpu", **settings)
+        found = CarefulTranslator(translator, keep=False).n_best(LINES)
+        assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
+    terms = Glossary({"dog": "a cat and a bird"})
+    translator = Translator.load(run, device="cpu", glossary=terms)
+    found = CarefulTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
+    assert found[0][0].text.count("a cat and a bird") == 2
+
+
+def test_scores_do_not_depend_on_their_batch(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    pairs = [(src, tgt) for src in LINES for tgt in LINES] + [(LINES[0], " ".join(LINES))]
+    assert translator.score(pairs) == [translator.score([pair])[0] for pair in pairs]
+
+
+def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu", sampling={"samples": 12})
+    every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
+    bad = {item.text for item in every[:2]}
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"] if text in bad else [])
+    taken = CarefulTranslator(translator).n_best(LINES[:1])[0][0]
+    assert (taken.text, taken.warnings) == (every[2].text, (careful_module.NOT_THE_FIRST,))
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
+    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"sampling": {"samples": 12}, "mbr": "chrf", "n_best": 3}, {"mbr": "bleu", "n_best": 3}],
+    ids=["drawn", "beam"],
+)
+def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
+    run: Path,  # noqa: F811
+    settings: dict[str, Any],
+) -> None:
+    translator = Translator.load(run, device="cpu", **settings)
+    results = translator.n_best(LINES)
+    assert max(map(len, results)) > 1
+    # The same samples, by the same seed.
+    every = translator.with_decoding(mbr="none", n_best=translator.decoding.num_candidates)
+    for line, found in zip(LINES, results, strict=True):
+        (hypotheses,) = every._hypotheses(every._parts(line, ""))
+        texts = [translator.tokenizers.tgt.decode(item.ids) for item in hypotheses]
+        utility = expected_utility(texts, translator.decoding.mbr)
+        assert [item.score for item in found] == sorted(utility.values(), reverse=True)[:3]
+        assert [item.score for item in found] == [utility[item.text] for item in found]
+
+
+@pytest.mark.parametrize(
+    ("texts", "join", "tokenize"),
+    [(["a b", "c d", "c d"], " ", "13a"), (["他在家", "我们在家", "我们在家", "我们"], "", "char")],
+    ids=["words", "characters"],
+)
+def test_what_was_found_several_times_counts_several_times(texts: list[str], join: str, tokenize: str) -> None:
+    tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(texts), lambda: iter(texts))
+    decoding = DecodingConfig(beam_size=9, n_best=9, mbr="bleu")
+    translator = Translator(torch.nn.Identity(), tokenizers, decoding=decoding, join=join)  # type: ignore[arg-type]
+    found = translator.ranked([Hypothesis(tokenizers.tgt.encode(text), 0.0, 0.0) for text in texts])
+    expected = expected_utility(texts, "bleu", tokenize)
+    assert {item.text: item.score for item in found} == expected
+    assert found[0].text == texts[1]
+    assert expected != expected_utility(list(expected), "bleu", tokenize)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WordsConfig(),
+        CharactersConfig(),
+        SentencePieceConfig(vocab_size=40),
+        SentencePieceConfig(algorithm="unigram", vocab_size=34),
+    ],
+    ids=["words", "characters", "bpe", "unigram"],
+)
+def test_the_word_of_each_token(config: object) -> None:
+    tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
+    text = LINES[3]
+    ids = tokenizer.encode(text)
+    found = owners(tokenizer, text, words(text))
+    spelt = [""] * len(words(text))
+    for token, row in zip(ids, found, strict=True):
+        if row.any():
+            assert row.max() == 1.0
+            spelt[int(row.argmax())] += tokenizer.decode([token]).strip()
+    assert spelt == [text[word.start : word.end] for word in words(text)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WordsConfig(),
+        WhitespaceConfig(),
+        CharactersConfig(),
+        SentencePieceConfig(vocab_size=40),
+        SentencePieceConfig(vocab_size=300, byte_fallback=True),
+    ],
+    ids=["words", "whitespace", "characters", "bpe", "bytes"],
+)
+def test_the_word_of_each_token_beside_what_is_unknown_or_not_normalised(config: object) -> None:
+    tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
+    text = "the Žluťoučký kuň sees u\u0308ber the dog"  # the umlaut in two characters, and one letter for the tokenizer
+    spans, normalize = [Word(*match.span()) for match in re.finditer(r"\S+", text)], NORMALIZERS["nfc"]
+    ids, found = tokenizer.encode(normalize(text)), owners(tokenizer, text, spans, normalize)
+    pieces: list[list[int]] = [[] for _ in spans]
+    for token, row in zip(ids, found, strict=True):
+        if row.any():
+            assert row.max() == 1.0
+            pieces[int(row.argmax())].append(token)
+    assert all(pieces)
+    assert [tokenizer.decode(pieces[number]).strip() for number in (0, 3, 5, 6)] == ["the", "sees", "the", "dog"]
+
+
+def test_alignment(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu")
+    found = align(translator, LINES[0], LINES[1])
+    assert sorted(tgt for _, tgt in found) == [0, 1, 2, 3]
+    assert all(0 <= src < 6 for src, _ in found)
+    assert align(translator, "", "a") == []
+    assert np.isfinite([src for src, _ in found]).all()
+    for limit, count in ((len(LINES[1].split()) + 1, len(found)), (len(LINES[1].split()), 0)):  # <s> is read, too
+        translator.model.max_target_length = limit
+        assert len(align(translator, LINES[0], LINES[1])) == count
+
+
+def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    text, terms, begin = tmp_path / "text", tmp_path / "terms.tsv", tmp_path / "begin"
+    text.write_text("the dog runs .\n\nthe {x} cat .\n", encoding="utf-8")
+    terms.write_text("dog\tbird\n", encoding="utf-8")
+    begin.write_text("we\n\ntoday\n", encoding="utf-8")
+
+    def call(*arguments: str) -> list[str]:
+        app(["translate", str(run), "-i", str(text), "--device", "cpu", *arguments], standalone_mode=False)
+        return capfd.readouterr().out.splitlines()
+
+    plain = call()
+    found = call("--glossary", str(terms), "--keep")
+    assert "bird" in found[0]
+    assert found[1] == ""
+    assert found[2].count("{x}") == 1
+    records = [json.loads(line) for line in call("--json", "--alignments", "--keep")]
+    assert [record["line"] for record in records] == [1, 2, 3]
+    assert records[0]["translations"][0]["text"] == plain[0]
+    assert set(records[0]["translations"][0]) == {"text", "score", "log_prob", "warnings", "alignment"}
+    assert [line.split()[:1] for line in call("--prefix", str(begin))] == [["we"], [], ["today"]]
+    assert len(call("decoding.sampling.samples=4", "decoding.mbr=chrf")) == 3
+    assert all(" ||| " in line for line in call("--alignments") if line)
+    assert len(call("--precision", "bfloat16")) == 3
+    with pytest.raises(DragomanError, match="float32 or bfloat16"):
+        call("--precision", "int4")
+    begin.write_text("we\nHündchen\n\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=f"^{re.escape(str(begin))}:2: prefix 'Hündchen': "):
+        call("--prefix", str(begin))
+    terms = text.with_name("terms.tsv")
+    terms.write_text("# terms\ncat\tbird\ndog\tHündchen\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match=f"^{re.escape(str(terms))}, line 3: term 'Hündchen' .*cannot write it"):
+        call("--glossary", str(terms))
+    begin.write_text("we\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="fewer lines"):
+        call("--prefix", str(begin))
+    begin.write_text("we\n" * 9, encoding="utf-8")
+    out = text.with_name("out.txt")
+    out.write_text("precious\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="more lines than the 3"):
+        call("--prefix", str(begin), "-o", str(out))
+    assert out.read_text(encoding="utf-8") == "precious\n"
+    with pytest.raises(DragomanError, match="--rerank-weight inf: a number"):
+        call("--rerank", str(run), "--rerank-weight", "inf")
+    with pytest.raises(DragomanError, match=r"only decoding\."):
+        call("training.max_steps=3")
+    with pytest.raises(DragomanError, match="no_repeat_ngram"):
+        call("decoding.no_repeat_ngrams=3")
+    with pytest.raises(DragomanError, match=r"decoding\.length_penalty\.alpha=2: an option says it, too"):
+        call("--length-penalty", "0", "decoding.length_penalty.alpha=2")
+    for change, message in (
+        ("decoding=5", r"decoding=5: .*only decoding\.SETTING=VALUE"),
+        ("decoding=", r"decoding=: .*only decoding\.SETTING=VALUE"),
+        ("decoding.which=last", "decoding settings: .*`which`"),
+    ):
+        with pytest.raises(DragomanError, match=message):
+            call(change)
+    with pytest.raises(DragomanError, match="not with --engine"):
+        call("--engine", "ctranslate2", "--prefix", str(begin))

@@ -1,0 +1,89 @@
+"""What is visibly wrong with a translation, and choosing by agreement."""
+
+import random
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+from dragoman.errors import DragomanError
+from dragoman.inference import mbr
+from dragoman.inference.mbr import expected_utility
+from dragoman.inference.warnings import warnings_of
+
+
+@pytest.mark.parametrize(
+    ("src", "translation", "warning"),
+    [
+        ("Ein Hund läuft.", "", "empty"),
+        ("Ein Mann mit Hut.", "a man in a hat in a hat in a hat", "repetition: 'in a hat' again and again"),
+        ("Er geht.", "he he he he goes", "repetition: 'he' again and again"),
+        ("Ein Hund läuft im Park.", "Ein Hund läuft im Park.", "source echoed"),
+        ("Ein Hund.", "A dog " + "and another one here " * 1 + "x" * 120, "far too long: 147 characters for 9"),
+        (
+            "Ein sehr langer Satz über einen Hund, der durch einen Park läuft.",
+            "Dog",
+            "far too short: 3 characters for 65",
+        ),
+        ("Seite 12 und 1999", "page 12", "numbers lost: 1999"),
+        ("12 und 12", "12", "numbers lost: 12"),
+    ],
+)
+def test_what_is_wrong_is_said(src: str, translation: str, warning: str) -> None:
+    assert warnings_of(src, translation) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("src", "translation"),
+    [
+        ("Ein Hund läuft.", "A dog runs."),
+        ("", ""),
+        ("nein, nein, nein, nein", "no, no, no, no"),
+        ("Berlin", "Berlin"),
+        ("两个人在街上走路，旁边有一条狗。", "Two people are walking along the street and beside them there is a dog."),
+        ("3 dogs", "drei Hunde"),
+        ("1000 Leute, ١٢ Hunde", "1,000 people, 12 dogs"),
+        ("https://x.org/a/b/c/d", "https://x.org/a/b/c/d"),
+        ("Nein!", "No, that is not so."),
+        ("very very very good", "sehr gut"),
+        ("Sehr gut", "very very very good"),
+    ],
+)
+def test_no_alarm(src: str, translation: str) -> None:
+    assert warnings_of(src, translation) == []
+
+
+@pytest.mark.parametrize(("utility", "metric"), [("chrf", CHRF()), ("bleu", BLEU(effective_order=True))])
+def test_expected_utility_is_the_mean_over_all_pairs(utility: str, metric: CHRF | BLEU) -> None:
+    texts = ["a man walks .", "a man is walking .", "a man walks .", "two dogs", ""]
+    found = expected_utility(texts, utility)
+    assert list(found) == ["a man walks .", "a man is walking .", "two dogs", ""]
+    for text, value in found.items():
+        expected = sum(metric.sentence_score(text, [other]).score for other in texts) / len(texts)
+        assert value == pytest.approx(expected)
+    assert max(found, key=lambda text: found[text]) == "a man walks ."
+
+
+@pytest.mark.parametrize(("utility", "metric"), [("chrf", CHRF()), ("bleu", BLEU(effective_order=True))])
+def test_utilities_are_those_of_sacrebleu(utility: str, metric: CHRF | BLEU) -> None:
+    rng = random.Random(4)
+    words = ["a", "man", "ein", "Hund", ".", "(x)", "狗在跑", "e\u0301", "\u00a0", " ", "100%", "-", "ha"]
+    texts = ["", " ", "a", "ha ha ha ha ha", "hahahaha", *(" ".join(rng.choices(words, k=n % 13)) for n in range(30))]
+    found = mbr.UTILITIES[utility](texts, "13a")
+    for row, text in enumerate(texts):
+        for column, other in enumerate(texts):
+            expected = metric.sentence_score(text, [other]).score
+            assert found[row, column] == pytest.approx(expected, abs=1e-9), (text, other)
+
+
+def test_n_grams_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["abcabc", "cab", "bca", "", "zz"]
+    shared, totals = mbr.overlaps(texts)
+    monkeypatch.setattr(mbr, "BLOCK", 2)
+    assert all(map(np.array_equal, mbr.overlaps(texts), (shared, totals)))
+    assert mbr.overlaps(["", ""])[0].tolist() == [[0, 0], [0, 0]]
+
+
+def test_an_unknown_utility_is_refused() -> None:
+    with pytest.raises(DragomanError, match="chrf or bleu"):
+        expected_utility(["a"], "ter")
