@@ -227,8 +227,8 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
             keys.append(part)
             current = typing.get_args(current)[1]
             continue
-        options = _settings_classes(current)
-        tagged = {_tag(option): option for option in options}
+        options = settings_classes(current)
+        tagged = {tag(option): option for option in options}
         if len(options) > 1 and part in tagged:
             current = tagged[part]
             continue
@@ -240,13 +240,14 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
     return known, keys
 
 
-def _settings_classes(annotation: Any) -> list[Any]:
+def settings_classes(annotation: Any) -> list[Any]:
+    """The settings classes in a type: those of a union, of a list, of a mapping's values."""
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):  # pydantic's validators are instances
         return [annotation]
     found: list[Any] = []
     for argument in typing.get_args(annotation):
         if dataclasses.is_dataclass(argument) or typing.get_args(argument):
-            found += _settings_classes(argument)
+            found += settings_classes(argument)
     return found
 
 
@@ -254,6 +255,7 @@ def _names(cls: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(cls)}
 
 
-def _tag(cls: Any) -> str | None:
+def tag(cls: Any) -> str | None:
+    """The value of `type:` by which a settings class is chosen from a union."""
     hint = typing.get_type_hints(cls).get("type")
     return typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None

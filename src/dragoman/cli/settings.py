@@ -1,0 +1,20 @@
+"""`dragoman settings`: the reference of all settings, from the code."""
+
+from typing import Annotated
+
+import typer
+
+
+def settings(
+    prefix: Annotated[
+        str, typer.Argument(help="A key (`training.schedule`) or a name (`lr`). [default: all]", show_default=False)
+    ] = "",
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Write all of it as docs/settings.md.")] = False,
+) -> None:
+    """Print what can be set in a recipe: key, default, type, unit, meaning, and the version it came with.
+
+    Example: dragoman settings training.schedule
+    """
+    from dragoman.tools import settings_reference
+
+    typer.echo(settings_reference.markdown() if as_markdown else settings_reference.text(prefix), nl=False)
