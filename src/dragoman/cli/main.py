@@ -34,7 +34,7 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
-from dragoman.cli.settings import settings
+from dragoman.cli.settings import settings as settings_command
 from dragoman.cli.translate import score, translate
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say, seconds_of
@@ -348,7 +348,7 @@ app.command()(export)
 app.command()(doctor)
 app.command()(diversify)
 app.command()(bench)
-app.command()(settings)
+app.command("settings")(settings_command)
 
 
 @app.command()

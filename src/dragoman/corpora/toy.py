@@ -41,13 +41,13 @@ class ToySource:
     """
 
     type: Literal["toy"] = "toy"
-    task: Literal["copy", "drop_first", "reverse", "sort", "beer"]
-    split: Literal["train", "valid", "test"]
-    size: Annotated[int, Field(ge=1)] | None = None
-    symbols: Annotated[int, Field(ge=2)] = 10
-    min_length: Annotated[int, Field(ge=1)] = 2
-    max_length: Annotated[int, Field(ge=1, le=1_000)] = 10
-    seed: int = 1
+    task: Literal["copy", "drop_first", "reverse", "sort", "beer"]  #: What the target is of the source.
+    split: Literal["train", "valid", "test"]  #: Part of the corpus.
+    size: Annotated[int, Field(ge=1)] | None = None  #: Number of pairs; null: the split's own. [pairs]
+    symbols: Annotated[int, Field(ge=2)] = 10  #: Number of different symbols.
+    min_length: Annotated[int, Field(ge=1)] = 2  #: Shortest source. [symbols]
+    max_length: Annotated[int, Field(ge=1, le=1_000)] = 10  #: Longest source. [symbols]
+    seed: int = 1  #: Another seed, another corpus.
 
     def __post_init__(self) -> None:
         if self.task == "beer":

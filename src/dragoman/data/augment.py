@@ -20,13 +20,10 @@ NUMBERS = 4 + 2 * ELASTIC_CELLS**2
 class AugmentConfig:
     """The most that an image is changed, each time anew; amounts are drawn evenly between minus and plus it."""
 
-    degrees: float = Field(default=10.0, ge=0, le=180)
-    zoom: float = Field(default=0.1, ge=0, lt=1)
-    """Share of its size."""
-    shift: float = Field(default=2.0, ge=0)
-    """Pixels, in both directions."""
-    bend: float = Field(default=1.0, ge=0)
-    """Pixels by which parts of the image are moved against each other."""
+    degrees: float = Field(default=10.0, ge=0, le=180)  #: Largest rotation. [degrees]
+    zoom: float = Field(default=0.1, ge=0, lt=1)  #: Largest change of size, as a share.
+    shift: float = Field(default=2.0, ge=0)  #: Largest shift, in both directions. [pixels]
+    bend: float = Field(default=1.0, ge=0)  #: Largest distortion of parts against each other. [pixels]
 
 
 def augment(

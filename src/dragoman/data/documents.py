@@ -23,12 +23,11 @@ IntArray = np.ndarray[Any, np.dtype[Any]]
 class TextCorpusConfig:
     """Which texts to train, validate and test on. Each is one long row of tokens, read in windows of `block_len`."""
 
-    train: PlainSource
-    valid: PlainSource
-    test: dict[str, PlainSource] = Field(default_factory=dict)
-    normalize: Literal["none", "nfc", "nfkc"] = "nfc"
-    block_len: Annotated[int, Field(ge=1)] = 256
-    """Tokens of a window: as far as the model ever looks back."""
+    train: PlainSource  #: Training text.
+    valid: PlainSource  #: Validation text.
+    test: dict[str, PlainSource] = Field(default_factory=dict)  #: Test texts by name, scored after training.
+    normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of the text.
+    block_len: Annotated[int, Field(ge=1)] = 256  #: Length of a window: the longest context of a prediction. [tokens]
     min_context: Annotated[int, Field(ge=1)] = 1
     """In validation and tests every prediction has seen at least so many tokens. 1: windows side by side, as in
     training. More is nearer to what generation sees, and takes block_len / (block_len - min_context + 1) times the

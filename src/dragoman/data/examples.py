@@ -23,29 +23,29 @@ class HeldOutSource:
     """
 
     type: Literal["held_out"] = "held_out"
-    share: float = Field(default=0.1, gt=0, lt=1)
+    share: float = Field(default=0.1, gt=0, lt=1)  #: Share of the training corpus that is held out.
 
 
 @settings
 class CropConfig:
     """Train on pieces of texts too, so that short ones are recognised: a piece is `min_tokens` or longer."""
 
-    min_tokens: int = Field(default=4, ge=1)
-    share: float = Field(default=0.5, ge=0, le=1)
-    """Of the texts of an epoch; the rest stay whole."""
+    min_tokens: int = Field(default=4, ge=1)  #: Shortest piece. [tokens]
+    share: float = Field(default=0.5, ge=0, le=1)  #: Share of an epoch's texts that are cut; the rest stay whole.
 
 
 @settings
 class LabelledCorpus:
     """Which labelled texts to train, validate and test on, and how they are read."""
 
-    train: ExampleSource
+    train: ExampleSource  #: Training texts.
     valid: Annotated[ExampleSource | HeldOutSource, by_type] = Field(default_factory=HeldOutSource)
-    test: dict[str, ExampleSource] = field(default_factory=dict)
+    """Validation texts."""
+    test: dict[str, ExampleSource] = field(default_factory=dict)  #: Test sets by name, scored after training.
     label_names: dict[str, str] = field(default_factory=dict)
     """What the labels of the files are to be called, where they are numbers or codes."""
-    normalize: Literal["none", "nfc", "nfkc"] = "nfc"
-    lowercase: bool = False
+    normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of the texts.
+    lowercase: bool = False  #: Lower-case the texts.
     max_tokens: int = Field(default=256, ge=1)
     """A longer text is read up to here, in training and in use: its class is decided on its beginning."""
     crop: CropConfig | None = None
@@ -55,9 +55,9 @@ class LabelledCorpus:
 class ImageCorpus:
     """Which labelled images to train, validate and test on."""
 
-    train: IdxSource
-    valid: Annotated[IdxSource | HeldOutSource, by_type] = Field(default_factory=HeldOutSource)
-    test: dict[str, IdxSource] = field(default_factory=dict)
+    train: IdxSource  #: Training images.
+    valid: Annotated[IdxSource | HeldOutSource, by_type] = Field(default_factory=HeldOutSource)  #: Validation images.
+    test: dict[str, IdxSource] = field(default_factory=dict)  #: Test sets by name, scored after training.
     label_names: dict[str, str] = field(default_factory=dict)
     """What the labels of the files, which are numbers, are to be called."""
     augment: AugmentConfig | None = Field(default_factory=AugmentConfig)

@@ -32,8 +32,7 @@ TIES = 2
 class SampledConfig(DrawConfig):
     """How to draw translations."""
 
-    samples: int = Field(default=1, ge=1)
-    """So many are drawn for each sentence."""
+    samples: int = Field(default=1, ge=1)  #: Samples drawn for each sentence.
 
 
 @settings
@@ -45,17 +44,18 @@ class DecodingConfig:
     second-best token is a better guess. Banning does not rescale: scores stay log probabilities of the model.
     """
 
-    beam_size: int = Field(default=5, ge=1, le=1000)
-    length_penalty: LengthPenalty = AveragePenalty()
+    beam_size: int = Field(default=5, ge=1, le=1000)  #: Hypotheses a sentence; 1: greedy search. [hypotheses]
+    length_penalty: LengthPenalty = AveragePenalty()  #: Normalisation of scores by length.
     max_length_ratio: float = Field(default=2.0, ge=0.0, le=1000.0)
-    max_length_extra: int = Field(default=20, ge=0, le=100_000)
-    min_length: int = Field(default=0, ge=0, le=100_000)
-    n_best: int = Field(default=1, ge=1)
-    ban_unk: bool = True
+    """Longest translation, for each source token. [tokens]"""
+    max_length_extra: int = Field(default=20, ge=0, le=100_000)  #: And so many more. [tokens]
+    min_length: int = Field(default=0, ge=0, le=100_000)  #: Shortest translation, `</s>` not counted. [tokens]
+    n_best: int = Field(default=1, ge=1)  #: Translations given for each sentence.
+    ban_unk: bool = True  #: Never write `<unk>`.
     no_repeat_ngram: int = Field(default=0, ge=0)
-    """So many tokens in a row may not come twice in a translation; 0: anything may."""
+    """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=1000.0)
-    """What the log probability of a token that was written before is multiplied with."""
+    """Multiplier of the log probability of tokens already written; 1: none."""
 
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
@@ -63,8 +63,7 @@ class DecodingConfig:
     diversity: float = Field(default=0.0, ge=0.0, le=1e6)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""
-    sampling: SampledConfig | None = None
-    """Draw translations instead of searching for the best."""
+    sampling: SampledConfig | None = None  #: Draw translations instead of searching for the best.
     mbr: Literal["none", "chrf", "bleu"] = "none"
     """Take the translation that is most like all samples, or like all `beam_size` hypotheses (`inference/mbr.py`)."""
 

@@ -25,12 +25,12 @@ class DrawConfig:
     """How to draw tokens. `temperature` comes first, then `top_k`, then `top_p`."""
 
     temperature: float = Field(default=1.0, ge=0)
-    """Logits are divided by it: 1 is the model's own distribution, less more cautious, 0 always takes the likeliest."""
+    """Divisor of the logits; 1: the model's distribution, 0: the most probable token."""
     top_k: int | None = Field(default=None, ge=1)
-    """Draw from this many of the likeliest tokens (Fan et al. 2018); null: from all."""
+    """Draw from so many of the most probable tokens (Fan et al. 2018); null: all. [tokens]"""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Draw from the fewest of the likeliest tokens that together have this probability (Holtzman et al. 2020)."""
-    seed: int = Field(default=1, ge=0, lt=2**63)
+    """Draw from the fewest tokens that have this probability together (Holtzman et al. 2020)."""
+    seed: int = Field(default=1, ge=0, lt=2**63)  #: Another seed, other draws.
 
 
 def tempered(logits: Float[Tensor, "rows vocab"], temperature: float) -> Float[Tensor, "rows vocab"]:

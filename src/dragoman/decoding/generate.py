@@ -21,7 +21,7 @@ class SamplingConfig(DrawConfig):
     """How to draw a text."""
 
     temperature: float = Field(default=0.8, ge=0)
-    max_tokens: int = Field(default=500, ge=1)
+    max_tokens: int = Field(default=500, ge=1)  #: Longest continuation. [tokens]
 
 
 class NextTokenModel(Protocol):

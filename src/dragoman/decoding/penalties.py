@@ -35,7 +35,7 @@ class AveragePenalty:
     """
 
     type: Literal["average"] = "average"
-    alpha: Alpha = 1.0
+    alpha: Alpha = 1.0  #: Exponent of the length; 0: none.
 
     def divisor(self, length: int) -> float:
         return float(length**self.alpha)
@@ -50,7 +50,7 @@ class GnmtPenalty:
     """
 
     type: Literal["gnmt"] = "gnmt"
-    alpha: Alpha = 0.6
+    alpha: Alpha = 0.6  #: Exponent of the length term; 0: none.
 
     def divisor(self, length: int) -> float:
         return float(((5 + length) / 6) ** self.alpha)

@@ -27,7 +27,7 @@ class EvaluationConfig:
     """BLEU's own tokenisation of the (detokenised) text; `auto`: `zh` for Chinese, `char` for other languages
     that are written without spaces, else sacreBLEU's default `13a`.
     `none` is for text that is tokenised already, as in the literature's lower-cased Multi30k figures."""
-    lowercase: bool = False
+    lowercase: bool = False  #: Lower-case both sides before scoring.
 
 
 @dataclass(frozen=True)

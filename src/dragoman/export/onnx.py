@@ -59,16 +59,13 @@ class OnnxDescription:
     quantize: Literal["int8"] | None = None
     src_vocab_size: int
     tgt_vocab_size: int
-    max_target_length: int | None
-    """Tokens that a translation may have with its `</s>`; null: as many as one likes."""
+    max_target_length: int | None  #: Tokens that a translation may have with its `</s>`; null: as many as one likes.
     state: tuple[StateTensor, ...]
     specials: Specials = Specials()
     normalize: str
     """What is done to a text before it is tokenized: `none`, or a normal form of Unicode, `nfc` or `nfkc`."""
-    max_src_tokens: int
-    """A longer text is cut into parts before it is translated."""
-    join: str
-    """What stands between the translations of parts."""
+    max_src_tokens: int  #: A longer text is cut into parts before it is translated.
+    join: str  #: What stands between the translations of parts.
     decoding: DecodingConfig
 
 

@@ -50,7 +50,7 @@ class SinusoidalConfig(PositionScheme):
 
     type: Literal["sinusoidal"] = "sinusoidal"
     layout: Literal["interleaved", "half_split"] = "interleaved"
-    """The paper's, or that of tensor2tensor and Marian: all sines first."""
+    """Sine and cosine in turn (the paper), or all sines first (tensor2tensor, Marian)."""
 
     def build(self, d_model: int) -> nn.Module:
         return SinusoidalPositions(d_model, layout=self.layout)
@@ -61,7 +61,7 @@ class LearnedConfig(PositionScheme):
     """A trained vector for each of the first `max_len` positions; longer sequences are refused."""
 
     type: Literal["learned"] = "learned"
-    max_len: int = Field(default=512, ge=1, le=2**24)
+    max_len: int = Field(default=512, ge=1, le=2**24)  #: Positions that have a vector. [positions]
 
     def build(self, d_model: int) -> nn.Module:
         return LearnedPositions(d_model, self.max_len)
@@ -73,7 +73,7 @@ class RotaryConfig(PositionScheme):
 
     type: Literal["rotary"] = "rotary"
     base: float = Field(default=10_000.0, gt=1)
-    """The larger, the slower the last pairs of dimensions turn."""
+    """Base of the wavelengths; a larger one turns the last dimensions more slowly."""
 
     def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
         return RotaryPositions(d_head, self.base)
@@ -96,27 +96,24 @@ PositionConfig = Annotated[SinusoidalConfig | LearnedConfig | RotaryConfig | Ali
 class BlockConfig:
     """What the Transformer, the encoder-only and the decoder-only models set in common."""
 
-    d_model: int = Field(default=128, ge=2, le=2**16)
-    num_heads: int = Field(default=4, ge=1, le=2**12)
+    d_model: int = Field(default=128, ge=2, le=2**16)  #: Features of a position, between all layers. [features]
+    num_heads: int = Field(default=4, ge=1, le=2**12)  #: Attention heads; `d_model` is split among them.
     num_kv_heads: int | None = Field(default=None, ge=1)
-    """Heads of keys and values; fewer than `num_heads` make the decoding caches smaller. None: as many."""
+    """Heads of keys and values (grouped-query attention); null: `num_heads`."""
     d_ff: int = Field(default=512, ge=1, le=2**20)
     """The inner size of the feed-forward network. SwiGLU has three matrices of it, the others two: with 2/3 of their
     d_ff it has as many parameters."""
-    dropout: float = Field(default=0.2, ge=0, lt=1)
-    """After embeddings and after every sublayer."""
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """On attention weights."""
+    dropout: float = Field(default=0.2, ge=0, lt=1)  #: Dropout of embeddings and of every sublayer's output.
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)  #: Dropout of attention weights.
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Inside the feed-forward network, after the activation."""
-    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"
-    norm: Literal["layer", "rms"] = "layer"
-    norm_eps: float = Field(default=1e-5, gt=0)
-    """What is added to the variance (or mean square) before its root divides."""
+    """Dropout inside the feed-forward network, after the activation."""
+    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"  #: Activation of the feed-forward network.
+    norm: Literal["layer", "rms"] = "layer"  #: LayerNorm or RMSNorm.
+    norm_eps: float = Field(default=1e-5, gt=0)  #: Added to the variance (or mean square) before the root.
     norm_placement: Literal["post", "pre", "output"] = "pre"
-    embedding_norm: bool = False
-    """A norm on the embeddings, after positions are added and before dropout."""
-    position: PositionConfig = Field(default_factory=SinusoidalConfig)
+    """`post`: norm(x + f(x)); `pre`: x + f(norm(x)); `output`: x + norm(f(x))."""
+    embedding_norm: bool = False  #: Norm of the embeddings, after positions are added and before dropout.
+    position: PositionConfig = Field(default_factory=SinusoidalConfig)  #: Position scheme.
 
     def check_sizes(self) -> None:
         """Raises DragomanError when sizes do not fit each other."""

@@ -20,10 +20,9 @@ class LanguageModelConfig(BlockConfig):
     """Sizes and variants of the language model."""
 
     type: Literal["language_model"] = "language_model"
-    num_layers: int = Field(default=4, ge=1, le=1000)
-    tie_embeddings: bool = True
-    """The embedding is the output matrix too."""
-    scale_embeddings: bool = True
+    num_layers: int = Field(default=4, ge=1, le=1000)  #: Decoder layers.
+    tie_embeddings: bool = True  #: Use the embedding as the output matrix too.
+    scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
     shrink_residuals: bool = True
     """What every layer adds at the start of training is scaled by (2 num_layers)^-0.5, as in GPT-2."""
 

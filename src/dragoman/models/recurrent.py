@@ -21,15 +21,14 @@ class RecurrentConfig:
     """Sizes and variants of the recurrent models. The defaults suit tens of thousands of sentence pairs."""
 
     type: Literal["recurrent"] = "recurrent"
-    cell: Literal["lstm", "gru"] = "lstm"
+    cell: Literal["lstm", "gru"] = "lstm"  #: Recurrent cell.
     d_embedding: int = Field(default=256, ge=1, le=2**16)
-    """Of embeddings, and of what the output projection reads."""
+    """Size of embeddings, and of what the output matrix reads. [features]"""
     d_model: int = Field(default=256, ge=1, le=2**16)
-    """Of the encoder's memory and the decoder's state; a bidirectional encoder has half of it in each direction."""
-    num_encoder_layers: int = Field(default=1, ge=1, le=1000)
-    num_decoder_layers: int = Field(default=1, ge=1, le=1000)
-    bidirectional: bool = True
-    """Whether the encoder reads from both sides."""
+    """Size of the decoder's state and the encoder's memory (both directions together). [features]"""
+    num_encoder_layers: int = Field(default=1, ge=1, le=1000)  #: Encoder layers.
+    num_decoder_layers: int = Field(default=1, ge=1, le=1000)  #: Decoder layers.
+    bidirectional: bool = True  #: Read the source in both directions.
     attention: Literal["none", "dot", "scaled_dot", "general", "additive"] = "additive"
     """`none`: all that the decoder knows of the source is the encoder's last state."""
     input_feeding: bool = False

@@ -19,14 +19,14 @@ class TextClassifierConfig(BlockConfig):
     """Sizes and variants of the text classifier."""
 
     type: Literal["text_classifier"] = "text_classifier"
-    num_layers: int = Field(default=2, ge=1, le=1000)
-    pooling: Pooling = "class_token"
+    num_layers: int = Field(default=2, ge=1, le=1000)  #: Encoder layers.
+    pooling: Pooling = "class_token"  #: How positions become one vector.
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of the tokens that training replaces by <unk>, so that no single word is relied on (after Iyyer et al.
     2015, who leave them out)."""
     convolution: int | None = Field(default=None, ge=3, le=1001)
     """Width, an odd number of tokens, of a convolution over neighbours before the first layer; null: none."""
-    scale_embeddings: bool = True
+    scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
 
     def __post_init__(self) -> None:
         if self.convolution is not None and self.convolution % 2 == 0:

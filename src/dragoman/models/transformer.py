@@ -30,11 +30,11 @@ class TransformerConfig(BlockConfig):
     """Sizes and variants of the Transformer. The defaults suit tens of thousands of sentence pairs."""
 
     type: Literal["transformer"] = "transformer"
-    num_encoder_layers: int = Field(default=4, ge=1, le=1000)
-    num_decoder_layers: int = Field(default=4, ge=1, le=1000)
+    num_encoder_layers: int = Field(default=4, ge=1, le=1000)  #: Encoder layers.
+    num_decoder_layers: int = Field(default=4, ge=1, le=1000)  #: Decoder layers.
     tie_embeddings: Literal["none", "output", "all"] = "all"
     """`output`: the target embedding is the output matrix; `all`: the source embedding too (one joint vocabulary)."""
-    scale_embeddings: bool = True
+    scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
 
     def build(self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int) -> "Transformer":
         """A freshly initialised model.

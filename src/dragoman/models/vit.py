@@ -19,12 +19,11 @@ class ViTConfig(BlockConfig):
     """Sizes and variants of the Vision Transformer: the paper's, but small."""
 
     type: Literal["vit"] = "vit"
-    image_size: int = Field(default=28, ge=1, le=2**14)
-    """Pixels of a side; images are square."""
-    channels: int = Field(default=1, ge=1, le=2**10)
-    patch_size: int = Field(default=4, ge=1, le=2**14)
-    num_layers: int = Field(default=4, ge=1, le=1000)
-    pooling: Pooling = "class_token"
+    image_size: int = Field(default=28, ge=1, le=2**14)  #: Side of the square images. [pixels]
+    channels: int = Field(default=1, ge=1, le=2**10)  #: Colour channels.
+    patch_size: int = Field(default=4, ge=1, le=2**14)  #: Side of a patch. [pixels]
+    num_layers: int = Field(default=4, ge=1, le=1000)  #: Encoder layers.
+    pooling: Pooling = "class_token"  #: How positions become one vector.
     dropout: float = Field(default=0.1, ge=0, lt=1)
     activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "gelu"
     position: PositionConfig = Field(default_factory=LearnedConfig)

@@ -63,14 +63,13 @@ TEST_SAMPLES = 8
 class RunSettings:
     """What every recipe has, whatever its task."""
 
-    task: str
-    run_dir: str
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    device: DeviceName = "auto"
+    task: str  #: The kind of model: what a recipe's other keys may be follows from it.
+    run_dir: str  #: Run directory. Default from the command line: runs/ and the recipe's name.
+    seed: int = Field(default=1, ge=0, lt=2**63)  #: Seed of initial weights, batches, dropout and subword sampling.
+    device: DeviceName = "auto"  #: Where to compute; `auto`: a GPU where there is one.
     init_from: str | None = None
     """A run directory whose best weights to begin with; steps, optimizer and schedule begin anew all the same."""
-    workers: int = Field(default=0, ge=0)
-    """Processes that encode a large corpus; 0: one for each core."""
+    workers: int = Field(default=0, ge=0)  #: Processes that encode a large corpus; 0: one a core. [processes]
     training: TrainingConfig = Field(default_factory=TrainingConfig)
 
 

@@ -13,9 +13,8 @@ from dragoman.text.vectors import read_vectors
 class VectorsConfig:
     """A file of word vectors in word2vec's or GloVe's text format."""
 
-    path: str
-    freeze: bool = False
-    """Leave the whole embedding as it begins, and with it whatever is tied to it."""
+    path: str  #: The file, plain or `.gz`.
+    freeze: bool = False  #: Keep the whole embedding, and what is tied to it, as it begins.
 
 
 def require_words(tokenizer: Any) -> None:

@@ -45,8 +45,8 @@ class FilesSource:
     """Two text files, plain or `.gz`; line n of one is the translation of line n of the other."""
 
     type: Literal["files"] = "files"
-    src: str
-    tgt: str
+    src: str  #: File of source sentences, a line each.
+    tgt: str  #: File of target sentences.
     weights: str | None = None
     """A third file, of one number a line: how often the pair comes in an epoch (2: twice; of pairs with 0.5, half)."""
 
@@ -56,9 +56,9 @@ class TsvSource:
     """One file of tab-separated columns (counted from 1), without quoting; every line has as many as the first."""
 
     type: Literal["tsv"] = "tsv"
-    path: str
-    src_column: Annotated[int, Field(ge=1)] = 1
-    tgt_column: Annotated[int, Field(ge=1)] = 2
+    path: str  #: The file, plain or `.gz`.
+    src_column: Annotated[int, Field(ge=1)] = 1  #: Column of the source.
+    tgt_column: Annotated[int, Field(ge=1)] = 2  #: Column of the target.
 
     def __post_init__(self) -> None:
         if self.src_column == self.tgt_column:
@@ -70,9 +70,9 @@ class JsonlSource:
     """One JSON object a line, with the two texts under two keys; other keys are ignored."""
 
     type: Literal["jsonl"] = "jsonl"
-    path: str
-    src_key: str = "src"
-    tgt_key: str = "tgt"
+    path: str  #: The file, plain or `.gz`.
+    src_key: str = "src"  #: Key of the source.
+    tgt_key: str = "tgt"  #: Key of the target.
 
     def __post_init__(self) -> None:
         if self.src_key == self.tgt_key:
@@ -84,10 +84,10 @@ class DemoSource:
     """Made-up sentences that come with Dragoman, for a first run without any file (`text/embedded/`)."""
 
     type: Literal["demo"] = "demo"
-    pair: EmbeddedPair = "de-en"
-    split: Literal["train", "valid", "test"]
-    size: Annotated[int, Field(ge=1)] | None = None
-    seed: int = 1
+    pair: EmbeddedPair = "de-en"  #: Language pair, source first.
+    split: Literal["train", "valid", "test"]  #: Part of the corpus; no sentence is in two.
+    size: Annotated[int, Field(ge=1)] | None = None  #: Number of pairs; null: the split's own. [pairs]
+    seed: int = 1  #: Another seed, another corpus.
 
 
 PairSource = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource, by_type]
@@ -98,8 +98,9 @@ class MixSource:
     """Several corpora as one: `weights` say how often the pairs of each come in an epoch; all once, if not given."""
 
     type: Literal["mix"] = "mix"
-    sources: Annotated[list[PairSource], Field(min_length=1)]
+    sources: Annotated[list[PairSource], Field(min_length=1)]  #: The corpora.
     weights: list[Annotated[float, Field(ge=0, le=MAX_WEIGHT)]] | None = None
+    """Passes over each corpus in an epoch; null: one each. [passes an epoch]"""
 
     def __post_init__(self) -> None:
         if self.weights is not None and len(self.weights) != len(self.sources):
@@ -118,13 +119,13 @@ AnySource = Source | ExampleSource | PlainSource | IdxSource
 class CorpusConfig:
     """Which pairs to train, validate and test on; `max_tokens` of either side, longer pairs are dropped."""
 
-    src_lang: Annotated[str, Field(min_length=1)]
-    tgt_lang: Annotated[str, Field(min_length=1)]
-    train: Source
-    valid: Source
-    test: dict[str, Source] = field(default_factory=dict)
-    normalize: Literal["none", "nfc", "nfkc"] = "nfc"
-    max_tokens: Annotated[int, Field(ge=1)] = 256
+    src_lang: Annotated[str, Field(min_length=1)]  #: Language code of the source, such as `de`.
+    tgt_lang: Annotated[str, Field(min_length=1)]  #: Language code of the target.
+    train: Source  #: Training pairs.
+    valid: Source  #: Validation pairs, scored during training.
+    test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.
+    normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
+    max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair; longer pairs are dropped. [tokens]
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """What to do before training about a corpus that `dragoman doctor` finds broken in its first pairs."""
 

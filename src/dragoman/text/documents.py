@@ -17,11 +17,10 @@ class TextSource:
     """
 
     type: Literal["text"] = "text"
-    path: str
-    start: Annotated[float, Field(ge=0, le=1)] = 0.0
-    end: Annotated[float, Field(ge=0, le=1)] = 1.0
-    unit: Literal["characters", "lines"] = "characters"
-    """`lines` cuts between lines only, for a corpus of a sentence a line."""
+    path: str  #: The file.
+    start: Annotated[float, Field(ge=0, le=1)] = 0.0  #: Where the part begins, as a share of the file.
+    end: Annotated[float, Field(ge=0, le=1)] = 1.0  #: Where it ends.
+    unit: Literal["characters", "lines"] = "characters"  #: Unit of the shares; `lines`: cut between lines only.
 
     def __post_init__(self) -> None:
         if self.start >= self.end:
@@ -37,11 +36,11 @@ class EmbeddedTextSource:
     """One side of the embedded corpus, a sentence a line."""
 
     type: Literal["embedded_text"] = "embedded_text"
-    pair: EmbeddedPair = "de-en"
-    side: Literal["src", "tgt"] = "tgt"
-    split: Literal["train", "valid", "test"]
-    size: Annotated[int, Field(ge=1)] | None = None
-    seed: int = 1
+    pair: EmbeddedPair = "de-en"  #: Language pair, source first.
+    side: Literal["src", "tgt"] = "tgt"  #: Side of the pair.
+    split: Literal["train", "valid", "test"]  #: Part of the corpus.
+    size: Annotated[int, Field(ge=1)] | None = None  #: Number of sentences; null: the split's own. [sentences]
+    seed: int = 1  #: Another seed, another corpus.
 
 
 PlainSource = Annotated[TextSource | EmbeddedTextSource, by_type]

@@ -29,8 +29,8 @@ class IdxSource:
     """Grey images and their labels in two idx files; label n belongs to image n."""
 
     type: Literal["idx"] = "idx"
-    images: str
-    labels: str
+    images: str  #: Idx file of images.
+    labels: str  #: Idx file of labels.
 
 
 class Images(NamedTuple):

@@ -24,7 +24,7 @@ class LabelledSource:
     """A file, plain or `.gz`, of lines `label<TAB>text`; further tabs belong to the text."""
 
     type: Literal["labelled"] = "labelled"
-    path: str
+    path: str  #: The file.
 
 
 @settings
@@ -35,8 +35,8 @@ class LanguagesSource:
     """
 
     type: Literal["languages"] = "languages"
-    files: Annotated[dict[str, Paths], Field(min_length=1)]
-    limit: Annotated[int, Field(ge=1)] | None = None
+    files: Annotated[dict[str, Paths], Field(min_length=1)]  #: Files of each label.
+    limit: Annotated[int, Field(ge=1)] | None = None  #: Texts taken of each label; null: all. [texts]
 
     def __post_init__(self) -> None:
         paths = [path for listed in self.files.values() for path in listed]
@@ -50,9 +50,9 @@ class EmbeddedLanguagesSource:
     """German, English and Chinese sentences of the embedded corpus, in turn, `size` of each."""
 
     type: Literal["embedded_languages"] = "embedded_languages"
-    split: Literal["train", "valid", "test"]
-    size: Annotated[int, Field(ge=1)] | None = None
-    seed: int = 1
+    split: Literal["train", "valid", "test"]  #: Part of the corpus.
+    size: Annotated[int, Field(ge=1)] | None = None  #: Texts of each language; null: the split's own. [texts]
+    seed: int = 1  #: Another seed, another corpus.
 
 
 @settings
@@ -62,7 +62,7 @@ class ConcatSource:
     type: Literal["concat"] = "concat"
     sources: Annotated[
         list[Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource, by_type]], Field(min_length=1)
-    ]
+    ]  #: The sources, in order.
 
 
 ExampleSource = Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource | ConcatSource, by_type]

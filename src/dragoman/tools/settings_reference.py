@@ -35,8 +35,8 @@ NAMES = {int: "integer", float: "number", str: "text", bool: "true or false", ty
 HEAD = """# Settings
 
 Every setting of every recipe, made from the code by `dragoman settings --markdown > docs/settings.md`; a test keeps it
-fresh. `dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys; on the command
-line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.position.type=rotary`.
+fresh. `dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys. On the command
+line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.norm=rms`.
 
 Where a section has several places (`corpus.train`, `corpus.valid`), its keys are written for the first of them. NAME is
 a name that you choose. "required": there is no default. Settings that exclude each other are told apart by `type:`.
@@ -137,7 +137,7 @@ def _type(annotation: Any, metadata: Any = ()) -> str:
     classes, arguments = config.settings_classes(annotation), typing.get_args(annotation)
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
-        return _type(arguments[0], [*arguments[1:], *metadata])
+        return _type(arguments[0], [*getattr(arguments[1], "metadata", arguments[1:]), *metadata])
     if origin is typing.Literal:
         return " | ".join(str(value) for value in arguments)
     if origin in (list, tuple, dict):
@@ -190,7 +190,7 @@ def _written(module: str) -> dict[tuple[str, str], str]:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 text = comments.get(statement.end_lineno or 0, "")
                 if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                    text = f"{text} {below.value.value}"
+                    text = f"{text} {below.value.value!s}"
                 said[cls.name, statement.target.id] = " ".join(text.split())
     return said
 
@@ -204,7 +204,8 @@ def matching(prefix: str) -> list[tuple[Section, str, list[Setting]]]:
     names = {key.rpartition(".")[2] for key in keys}
     at_key = any(_below(key, prefix) for key in keys)
     if not at_key and prefix not in names:
-        near = difflib.get_close_matches(prefix, [*keys, *names], n=1)
+        named = [key for key in keys if key.endswith("." + prefix.rpartition(".")[2])]
+        near = named or difflib.get_close_matches(prefix, [*keys, *names], n=1)
         raise DragomanError(f"no setting `{prefix}`" + (f": did you mean `{near[0]}`?" if near else ""))
     result = []
     for section in sections():
@@ -242,9 +243,10 @@ def markdown() -> str:
     lines = [HEAD]
     for section, place, rows in matching(""):
         lines += [f"## {section.heading}", "", section.summary, ""]
-        lines += ["| key | type | default | unit | meaning | since |", "|---|---|---|---|---|---|"]
+        if rows := [row for row in rows if row.name != "type"]:  # that is in the heading
+            lines += ["| key | type | default | unit | meaning | since |", "|---|---|---|---|---|---|"]
         for row in rows:
             cells = [f"`{_key(place, row)}`", row.type, f"`{row.default}`", row.unit, row.meaning, row.since]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        lines.append("")
-    return "\n".join(lines)
+        lines += [""] if rows else []
+    return "\n".join(lines).rstrip("\n") + "\n"

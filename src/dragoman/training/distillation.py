@@ -26,7 +26,7 @@ class DistillationConfig:
     teachers: list[str] = Field(default_factory=list)
     """Run directories of the same tokenizer, whose best weights teach."""
     weight: float = Field(default=0.5, gt=0, le=1)
-    """How much the teachers' distribution counts beside the corpus."""
+    """Share of the teachers' distribution in the target; the corpus has the rest."""
 
 
 class Teachers:

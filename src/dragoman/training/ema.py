@@ -34,7 +34,7 @@ class EmaConfig:
     """
 
     type: Literal["ema"] = "ema"
-    decay: float = Field(default=0.999, gt=0, lt=1)
+    decay: float = Field(default=0.999, gt=0, lt=1)  #: Share of the old average in the new one.
 
     def build(self, model: nn.Module, run_dir: Path) -> "Averager":
         return EmaAverager(model, self.decay)
@@ -45,7 +45,7 @@ class LastConfig:
     """The mean of the last `checkpoints` checkpoints (Vaswani et al. 2017, section 6.1)."""
 
     type: Literal["last"] = "last"
-    checkpoints: int = Field(default=5, ge=2)
+    checkpoints: int = Field(default=5, ge=2)  #: Checkpoints whose mean is taken.
 
     def build(self, model: nn.Module, run_dir: Path) -> "Averager":
         return LastAverager(run_dir, self.checkpoints)

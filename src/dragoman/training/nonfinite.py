@@ -30,7 +30,7 @@ class SkipConfig:
     """Leave out the update of such a step, at most `limit` times in a run."""
 
     type: Literal["skip"] = "skip"
-    limit: int = Field(default=10, ge=1)
+    limit: int = Field(default=10, ge=1)  #: Skipped steps before training ends. [steps]
 
 
 @settings
@@ -38,8 +38,8 @@ class RollbackConfig:
     """Go back to the last checkpoint and on with `factor` times the rate, at most `limit` times in a run."""
 
     type: Literal["rollback"] = "rollback"
-    limit: int = Field(default=3, ge=1)
-    factor: float = Field(default=0.5, gt=0, lt=1)
+    limit: int = Field(default=3, ge=1)  #: Rollbacks before training ends.
+    factor: float = Field(default=0.5, gt=0, lt=1)  #: Multiplier of the learning rate after each rollback.
 
 
 class NotFinite(Exception):

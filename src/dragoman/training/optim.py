@@ -16,11 +16,10 @@ class AdamWConfig:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019). beta2 and eps as in Vaswani et al. 2017, 5.3."""
 
     type: Literal["adamw"] = "adamw"
-    beta1: float = Field(default=0.9, ge=0, lt=1)
-    beta2: float = Field(default=0.98, ge=0, lt=1)
-    eps: float = Field(default=1e-9, gt=0)
-    weight_decay: float = Field(default=0.0, ge=0)
-    """On matrices only; biases and norms are left alone."""
+    beta1: float = Field(default=0.9, ge=0, lt=1)  #: Decay of the mean of gradients.
+    beta2: float = Field(default=0.98, ge=0, lt=1)  #: Decay of the mean of squared gradients.
+    eps: float = Field(default=1e-9, gt=0)  #: Added to the root of the second moment, against division by zero.
+    weight_decay: float = Field(default=0.0, ge=0)  #: Decoupled weight decay of matrices; biases and norms have none.
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         return self.over(model.parameters())
@@ -39,14 +38,14 @@ class MuonConfig:
     """
 
     type: Literal["muon"] = "muon"
-    momentum: float = Field(default=0.95, ge=0, lt=1)
+    momentum: float = Field(default=0.95, ge=0, lt=1)  #: Decay of the momentum (Nesterov).
     weight_decay: float = Field(default=0.0, ge=0)
     """Of the hidden matrices; `others.weight_decay` is that of embeddings and the output matrix."""
     lr_ratio: float = Field(default=1.0, gt=0)
-    """The rate of the hidden matrices, in rates of the schedule, which are those of everything else."""
-    newton_schulz_steps: int = Field(default=5, ge=1)
+    """Learning rate of the hidden matrices, as a multiple of the schedule's."""
+    newton_schulz_steps: int = Field(default=5, ge=1)  #: Iterations that orthogonalise the momentum.
     others: AdamWConfig = Field(default_factory=AdamWConfig)
-    """For embeddings, the output matrix, recurrent weights, convolutions, biases and norms."""
+    """AdamW for embeddings, the output matrix, recurrent weights, convolutions, biases and norms."""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         matrices = hidden_matrices(model)
@@ -66,10 +65,9 @@ class LionConfig:
     """Steps of one size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
 
     type: Literal["lion"] = "lion"
-    beta1: float = Field(default=0.9, ge=0, lt=1)
-    beta2: float = Field(default=0.99, ge=0, lt=1)
-    weight_decay: float = Field(default=0.0, ge=0)
-    """On matrices only, times the rate: so three to ten times AdamW's."""
+    beta1: float = Field(default=0.9, ge=0, lt=1)  #: Share of the momentum in the update's sign.
+    beta2: float = Field(default=0.99, ge=0, lt=1)  #: Decay of the momentum.
+    weight_decay: float = Field(default=0.0, ge=0)  #: On matrices only, times the rate: so three to ten times AdamW's.
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         return Lion(decaying(model.parameters(), self.weight_decay), betas=(self.beta1, self.beta2))

@@ -55,8 +55,8 @@ class NoamConfig(_Fixed):
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)."""
 
     type: Literal["noam"] = "noam"
-    factor: float = Field(default=1.0, gt=0)
-    warmup_steps: int = Field(default=4000, ge=1)
+    factor: float = Field(default=1.0, gt=0)  #: Multiplier of the whole curve.
+    warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
         return float(self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5))
@@ -67,8 +67,8 @@ class InverseSqrtConfig(_Fixed):
     """Noam's curve with its peak given: lr * min(step / warmup_steps, sqrt(warmup_steps / step))."""
 
     type: Literal["inverse_sqrt"] = "inverse_sqrt"
-    lr: float = Field(default=1e-3, gt=0)
-    warmup_steps: int = Field(default=4000, ge=1)
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
         return self.lr * min(step / self.warmup_steps, math.sqrt(self.warmup_steps / step))
@@ -79,9 +79,9 @@ class LinearConfig(_Fixed):
     """Up to `lr` in warmup_steps, then in a straight line to `final` * lr at max_steps."""
 
     type: Literal["linear"] = "linear"
-    lr: float = Field(default=1e-3, gt=0)
-    warmup_steps: int = Field(default=400, ge=0)
-    final: float = Field(default=0.0, ge=0, le=1)
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
+    final: float = Field(default=0.0, ge=0, le=1)  #: Last rate, as a share of `lr`.
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
         done = progress(step, self.warmup_steps, max_steps)
@@ -93,9 +93,9 @@ class CosineConfig(_Fixed):
     """Up to `lr` in warmup_steps, then half a cosine down to `final` * lr at max_steps (Loshchilov and Hutter 2017)."""
 
     type: Literal["cosine"] = "cosine"
-    lr: float = Field(default=1e-3, gt=0)
-    warmup_steps: int = Field(default=400, ge=0)
-    final: float = Field(default=0.0, ge=0, le=1)
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
+    final: float = Field(default=0.0, ge=0, le=1)  #: Last rate, as a share of `lr`.
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
         fall = 0.5 * (1 + math.cos(math.pi * progress(step, self.warmup_steps, max_steps)))
@@ -107,8 +107,8 @@ class ConstantConfig(_Fixed):
     """`lr` after a warm-up."""
 
     type: Literal["constant"] = "constant"
-    lr: float = Field(default=1e-3, gt=0)
-    warmup_steps: int = Field(default=0, ge=0)
+    lr: float = Field(default=1e-3, gt=0)  #: Learning rate after the warm-up.
+    warmup_steps: int = Field(default=0, ge=0)  #: Length of the warm-up. [steps]
 
     def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
         return self.lr * warm_up(step, self.warmup_steps)
@@ -119,10 +119,10 @@ class PlateauConfig:
     """`lr` after a warm-up, multiplied by `factor` whenever `patience` validations in a row brought nothing better."""
 
     type: Literal["plateau"] = "plateau"
-    lr: float = Field(default=1e-3, gt=0)
-    warmup_steps: int = Field(default=400, ge=0)
-    factor: float = Field(default=0.5, gt=0, lt=1)
-    patience: int = Field(default=3, ge=1)
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
+    factor: float = Field(default=0.5, gt=0, lt=1)  #: Multiplier of the rate at a plateau.
+    patience: int = Field(default=3, ge=1)  #: Validations in a row without a new best that are a plateau. [validations]
 
     def build(self, max_steps: int, d_model: int) -> Schedule:
         return PlateauSchedule(self)

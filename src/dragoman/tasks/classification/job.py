@@ -54,7 +54,7 @@ class ClassificationRun(RunSettings):
 
     task: Literal["classification"] = "classification"
     corpus: LabelledCorpus
-    tokenizer: SingleConfig = Field(default_factory=WordsConfig)
+    tokenizer: SingleConfig = Field(default_factory=WordsConfig)  #: The tokenizer.
     vectors: VectorsConfig | None = None
     model: TextClassifierConfig = Field(default_factory=TextClassifierConfig)
 

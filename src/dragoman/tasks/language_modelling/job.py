@@ -55,7 +55,7 @@ class LanguageModellingRun(RunSettings):
 
     task: Literal["language_modelling"]
     corpus: TextCorpusConfig
-    tokenizer: SingleConfig = Field(default_factory=CharactersConfig)
+    tokenizer: SingleConfig = Field(default_factory=CharactersConfig)  #: The tokenizer.
     model: LanguageModelConfig = Field(default_factory=LanguageModelConfig)
     training: LanguageModelTraining = Field(default_factory=LanguageModelTraining)
     decoding: SamplingConfig = Field(default_factory=SamplingConfig)

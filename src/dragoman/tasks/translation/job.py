@@ -65,8 +65,8 @@ EXAMINED = 20_000
 class SideVectors:
     """Pretrained word vectors for the embedding of either side; with three-way tying that is the same embedding."""
 
-    src: VectorsConfig | None = None
-    tgt: VectorsConfig | None = None
+    src: VectorsConfig | None = None  #: Vectors of the source embedding.
+    tgt: VectorsConfig | None = None  #: Vectors of the target embedding.
 
 
 @settings
@@ -76,8 +76,9 @@ class TranslationRun(RunSettings):
     task: Literal["translation"] = "translation"
     corpus: CorpusConfig
     tokenizer: TokenizerConfig = Field(default_factory=SentencePieceConfig)
+    """One tokenizer for both sides, `separate` ones, or `reuse` of another run's."""
     vectors: SideVectors = Field(default_factory=SideVectors)
-    model: ModelConfig = Field(default_factory=TransformerConfig)
+    model: ModelConfig = Field(default_factory=TransformerConfig)  #: The model's family, sizes and variants.
     distillation: DistillationConfig = Field(default_factory=DistillationConfig)
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)

@@ -54,8 +54,8 @@ class SeparateConfig:
     """A tokenizer, and so a vocabulary, for each language."""
 
     type: Literal["separate"] = "separate"
-    src: SingleConfig
-    tgt: SingleConfig
+    src: SingleConfig  #: The source's tokenizer.
+    tgt: SingleConfig  #: The target's tokenizer.
 
 
 @settings
@@ -63,7 +63,7 @@ class ReuseConfig:
     """The tokenizer of another run as it is, which is then kept in this one: for fine-tuning."""
 
     type: Literal["reuse"] = "reuse"
-    run: str
+    run: str  #: The other run's directory.
 
 
 TokenizerConfig = Annotated[

@@ -17,7 +17,7 @@ class CharactersConfig:
     """Characters seen less than `min_count` times in the training text become unknown."""
 
     type: Literal["characters"] = "characters"
-    min_count: Annotated[int, Field(ge=1)] = 1
+    min_count: Annotated[int, Field(ge=1)] = 1  #: Rarer characters become `<unk>`. [occurrences]
 
 
 class CharactersTokenizer(VocabularyTokenizer):

@@ -44,13 +44,16 @@ class SentencePieceConfig:
     """
 
     type: Literal["sentencepiece"] = "sentencepiece"
-    algorithm: Literal["bpe", "unigram"] = "bpe"
-    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    algorithm: Literal["bpe", "unigram"] = "bpe"  #: Byte-pair encoding or unigram language model.
+    vocab_size: Annotated[int, Field(ge=8)] = 8000  #: Largest vocabulary, specials included. [tokens]
     sampling: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Subword regularisation: BPE-dropout rate, or unigram's alpha; 0: off."""
     character_coverage: Annotated[float, Field(ge=0.98, le=1)] = 1.0
-    byte_fallback: bool = False
-    split_digits: bool = False
+    """Share of the text's characters that have tokens; the rest is `<unk>`."""
+    byte_fallback: bool = False  #: Spell unknown characters by bytes.
+    split_digits: bool = False  #: Give each digit a token.
     max_sentences: Annotated[int, Field(ge=1)] = 1_000_000
+    """Sentences that the tokenizer is learnt from, at most. [sentences]"""
 
 
 class SentencePieceTokenizer(Tokenizer):

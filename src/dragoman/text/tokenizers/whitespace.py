@@ -14,8 +14,8 @@ class WhitespaceConfig:
     """The `vocab_size` (specials included) most frequent tokens that occur at least `min_count` times are known."""
 
     type: Literal["whitespace"] = "whitespace"
-    vocab_size: Annotated[int, Field(ge=5)] = 30_000
-    min_count: Annotated[int, Field(ge=1)] = 1
+    vocab_size: Annotated[int, Field(ge=5)] = 30_000  #: Largest vocabulary, specials included. [tokens]
+    min_count: Annotated[int, Field(ge=1)] = 1  #: Rarer tokens become `<unk>`. [occurrences]
 
 
 class WhitespaceTokenizer(VocabularyTokenizer):

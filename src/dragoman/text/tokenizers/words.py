@@ -31,11 +31,11 @@ class WordsConfig:
     """
 
     type: Literal["words"] = "words"
-    vocab_size: Annotated[int, Field(ge=5)] = 30_000
-    min_count: Annotated[int, Field(ge=1)] = 1
-    lowercase: bool = False
-    rules: Literal["rule", "spacy", "jieba", "characters"] = "rule"
-    lang: str = "en"
+    vocab_size: Annotated[int, Field(ge=5)] = 30_000  #: Largest vocabulary, specials included. [tokens]
+    min_count: Annotated[int, Field(ge=1)] = 1  #: Rarer words become `<unk>`. [occurrences]
+    lowercase: bool = False  #: Lower-case the text.
+    rules: Literal["rule", "spacy", "jieba", "characters"] = "rule"  #: Rules of word boundaries.
+    lang: str = "en"  #: Language code, for `rules: spacy`.
 
 
 class WordsTokenizer(VocabularyTokenizer):
