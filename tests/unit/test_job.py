@@ -15,7 +15,7 @@ from dragoman import config
 from dragoman.config import parse
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import require_alike
+from dragoman.runs.directory import require_alike
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRun

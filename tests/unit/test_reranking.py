@@ -135,7 +135,7 @@ def test_from_the_command_line(
         return runs[str(run)].with_decoding(beam_size=beam_size, mbr=mbr)
 
     monkeypatch.setattr("dragoman.inference.translator.Translator.load", load)
-    monkeypatch.setattr("dragoman.inference.translator.check_run_dir", Path)
+    monkeypatch.setattr("dragoman.runs.directory.check_run_dir", Path)
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["translate", "forward", "-i", str(tmp_path / "in.txt"), "-o", str(out), *options])

@@ -5,7 +5,6 @@ read, what was trained, how it went, what came out and how that was measured. Ji
 """
 
 import difflib
-import os
 import re
 import statistics
 import string
@@ -27,6 +26,7 @@ from dragoman.analysis.plots import (
     training_curves,
 )
 from dragoman.config import read_yaml
+from dragoman.runs import atomic_io
 from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats
 
 SHOWN_VALIDATIONS = 6
@@ -170,7 +170,7 @@ class Sample(NamedTuple):
 
 
 def write_report(run_dir: str | Path) -> Path:
-    """Write `run_dir/report.html` and return its path; a report that is there already is replaced in one move.
+    """Write `run_dir/report.html` and return its path; atomically, if one is there already.
 
     Events that are missing leave their part out. Raises DragomanError when metrics.jsonl or config.yaml is missing or
     cannot be read.
@@ -193,9 +193,7 @@ def write_report(run_dir: str | Path) -> Path:
         config_text=(run_dir / "config.yaml").read_text(encoding="utf-8").strip(),
     )
     path = run_dir / "report.html"
-    draft = path.with_suffix(".html.tmp")
-    draft.write_text(page, encoding="utf-8", newline="\n")
-    os.replace(draft, path)
+    atomic_io.replace_text(path, page)
     return path
 
 

@@ -356,7 +356,7 @@ def _not_blank(sentences: list[str]) -> list[str]:
 def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
     """What `dragoman.load` makes of a run."""
     import dragoman
-    from dragoman.inference.translator import check_run_dir
+    from dragoman.runs.directory import check_run_dir
 
     return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
 

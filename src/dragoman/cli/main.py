@@ -226,8 +226,9 @@ def predict(
         dragoman predict runs/mnist-vit digit.png --top 3
     """
     from dragoman.inference.classifier import Predictor
-    from dragoman.inference.translator import STREAM_LINES, check_run_dir
+    from dragoman.inference.translator import STREAM_LINES
     from dragoman.progress import Progress
+    from dragoman.runs.directory import check_run_dir
 
     predictor = Predictor.load(check_run_dir(run), which=which, device=device)
     interactive = False

@@ -14,6 +14,7 @@ import typer
 
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
+from dragoman.runs import atomic_io
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")]
@@ -113,7 +114,7 @@ def text_output(path: Path | None) -> Iterator[Any]:
                 file.write(text)
 
             yield write_file
-        partial.replace(path)
+        atomic_io.publish(partial, path)
     except OSError as error:
         raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
     finally:

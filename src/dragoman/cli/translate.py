@@ -97,8 +97,9 @@ def translate(
     from dragoman.inference.glossary import Glossary
     from dragoman.inference.guarded import CarefulTranslator
     from dragoman.inference.reranking import WEIGHT, Channel, require_opposite
-    from dragoman.inference.translator import STREAM_LINES, Translator, check_run_dir, in_chunks
+    from dragoman.inference.translator import STREAM_LINES, Translator, in_chunks
     from dragoman.progress import Progress
+    from dragoman.runs.directory import check_run_dir
     from dragoman.text.lines import read_lines
 
     if precision not in (None, "float32", "bfloat16", "int8"):
@@ -201,8 +202,9 @@ def score(
 
     Example: dragoman score runs/mine --src test.de --tgt test.en
     """
-    from dragoman.inference.translator import STREAM_LINES, Translator, check_run_dir
+    from dragoman.inference.translator import STREAM_LINES, Translator
     from dragoman.progress import Progress
+    from dragoman.runs.directory import check_run_dir
     from dragoman.text.corpus import FilesSource, read_pairs
 
     pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]

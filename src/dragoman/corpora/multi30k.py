@@ -8,13 +8,13 @@ of the text: how it was compressed does not matter.
 import gzip
 import hashlib
 import http.client
-import os
 import urllib.request
 import zlib
 from pathlib import Path
 
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
+from dragoman.runs import atomic_io
 
 URL = "https://raw.githubusercontent.com/multi30k/dataset/{revision}/data/task1/raw/{name}"
 REVISIONS = ("a3d2e0d", "master")
@@ -53,9 +53,8 @@ def _fetch_one(name: str, directory: Path, source: Path | None) -> Path:
     else:
         data = (source / path.name).read_bytes()
         _verify(name, data, str(source / path.name), "get it again from github.com/multi30k/dataset")
-    unfinished = path.with_name(path.name + ".tmp")
-    unfinished.write_bytes(data)
-    os.replace(unfinished, path)
+    with atomic_io.replaced(path) as unfinished:
+        unfinished.write_bytes(data)
     return path
 
 

@@ -8,7 +8,6 @@ name only when it is complete, and serves again for as long as corpus, tokenizer
 import contextlib
 import hashlib
 import json
-import shutil
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ import numpy as np
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
+from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source, files_of, fingerprint, read_pairs
 from dragoman.text.lines import reporting_os_errors, show
 from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
@@ -215,20 +215,12 @@ def _unchanged(chunks: Iterator[Chunk], source: Source, before: list[tuple[Path,
 
 
 def _write(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], identity: str, title: str) -> None:
-    """Write the store beside its place, and move it there once it is complete."""
-    building = path.with_name(path.name + ".tmp")
-    try:
-        with writing(path):
-            shutil.rmtree(building, ignore_errors=True)  # of a process that was killed
-            building.mkdir(parents=True)
-            meta = {"format": FORMAT, "fingerprint": identity, **_write_arrays(chunks, building, vocab_sizes, title)}
-            meta["files"] = {name: (building / name).stat().st_size for name in FILES}
-            (building / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
-            if path.exists():
-                shutil.rmtree(path)
-            building.rename(path)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    """Write the store atomically."""
+    with writing(path), atomic_io.replaced(path) as building:
+        building.mkdir(parents=True)
+        meta = {"format": FORMAT, "fingerprint": identity, **_write_arrays(chunks, building, vocab_sizes, title)}
+        meta["files"] = {name: (building / name).stat().st_size for name in FILES}
+        (building / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def _write_arrays(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], title: str) -> dict[str, Any]:

@@ -21,9 +21,10 @@ import torch
 from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
-from dragoman.inference.translator import Translator, check_run_dir
+from dragoman.inference.translator import Translator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.version import __version__
 
@@ -87,9 +88,7 @@ def export(
                 _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
                 (partial / UNFINISHED).unlink()
-                for path in sorted(partial.rglob("*"), reverse=True):
-                    atomic_io.sync(path)
-                atomic_io.rename(partial, final)
+                atomic_io.publish(partial, final)
         finally:
             atomic_io.remove(partial)
             with contextlib.suppress(OSError):  # a folder that holds something stays

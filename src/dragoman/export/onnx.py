@@ -35,9 +35,9 @@ from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.recurrent import Recurrent
 from dragoman.models.transformer import Transformer
+from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import load_tokenizers, save_tokenizers
-from dragoman.text.tokenizers.base import read_json, write_json
 from dragoman.version import __version__
 
 ENCODER, STEP, DESCRIPTION, TOKENIZER = "encoder.onnx", "step.onnx", "dragoman.json", "tokenizer"

@@ -12,8 +12,9 @@ from dragoman import config
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.translator import Translation, Translator, read_run
+from dragoman.inference.translator import Translation, Translator
 from dragoman.progress import size_text
+from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, read_pairs
 from dragoman.text.lines import read_lines
 

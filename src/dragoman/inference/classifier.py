@@ -21,12 +21,14 @@ from dragoman.decoding.base import padded
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.evaluation.classification import ClassScores, score_labels
-from dragoman.inference.translator import STREAM_LINES, read_run
+from dragoman.inference.translator import STREAM_LINES
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.models.text_classifier import TextClassifier
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_json
+from dragoman.runs.directory import read_run
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
-from dragoman.text.tokenizers.base import PAD_ID, UNK_ID, read_json
+from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 
 BATCH_POSITIONS = 8192
 """Positions of a batch in use, pads included."""

@@ -10,9 +10,9 @@ from dragoman import config
 from dragoman.data.documents import TextCorpusConfig
 from dragoman.decoding.generate import SamplingConfig, generate, stream
 from dragoman.device import pick_device
-from dragoman.inference.translator import read_run
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
+from dragoman.runs.directory import read_run
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID

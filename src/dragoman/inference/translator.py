@@ -29,11 +29,12 @@ from dragoman.inference.mbr import expected_utility
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import ModelConfig, Seq2SeqModel
 from dragoman.runs import checkpoint
+from dragoman.runs.directory import read_run, require_alike
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
-from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS, read_json
+from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
 BATCH_TOKENS = 2048
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
@@ -521,70 +522,3 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
     """The model of a run with the weights of a checkpoint."""
     settings = model_settings(run_dir)
     return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
-
-
-def require_alike(run_dir: Path, other: Path) -> None:
-    """Raises DragomanError unless both runs translate between the same languages, and by the same tokenizer."""
-    own, theirs = languages_of(run_dir), languages_of(other)
-    if own != theirs:
-        raise DragomanError(
-            f"{other}: translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models "
-            "that work together must do the same"
-        )
-    if tokenizer_files(run_dir) != tokenizer_files(other):
-        raise DragomanError(
-            f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
-            "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
-        )
-
-
-def languages_of(run: Path) -> tuple[str, str]:
-    """(from, to): what a run translates. Raises DragomanError where there is none."""
-    corpus = read_run(run, "translation").get("corpus", {})
-    return str(corpus.get("src_lang")), str(corpus.get("tgt_lang"))
-
-
-LEARNING = ("sampling", "max_sentences", "vocab_size", "min_count", "character_coverage")
-"""Settings of tokenizers that say how they learn, and are trained with. How they encode lies in what they learnt."""
-
-
-def tokenizer_files(run: Path) -> dict[Path, Any]:
-    """What decides how the tokenizers of a run encode, file by file."""
-    folder = run / "tokenizer"
-    found: dict[Path, Any] = {}
-    for path in folder.rglob("[!.]*"):
-        if path.name == "config.json":
-            found[path.relative_to(folder)] = {
-                name: value for name, value in read_json(path, dict).items() if name not in LEARNING
-            }
-        elif path.suffix in (".json", ".model"):
-            found[path.relative_to(folder)] = path.read_bytes()
-    return found
-
-
-def check_run_dir(run: str | Path) -> Path:
-    """The run directory as a path. Raises DragomanError when there is none."""
-    path = Path(run)
-    if not (path / "config.yaml").is_file():
-        raise DragomanError(f"{path}: not a run directory (it has no config.yaml)")
-    return path
-
-
-COMMANDS = {
-    "translation": "translate",
-    "classification": "predict",
-    "image_classification": "predict",
-    "language_modelling": "generate",
-}
-"""What each task's runs are used with on the command line."""
-
-
-def read_run(run: str | Path, *tasks: str) -> dict[str, Any]:
-    """The recipe of a run directory, as plain data. Raises DragomanError unless its task is one of `tasks`."""
-    path = check_run_dir(run)
-    recipe = config.read_yaml(path / "config.yaml")
-    task = recipe.setdefault("task", "translation")
-    if task not in tasks:
-        hint = f"use it with `dragoman {COMMANDS[task]} {path}`" if task in COMMANDS else "it is of another version"
-        raise DragomanError(f"{path}: a run for {task.replace('_', ' ')}, not for {tasks[0].replace('_', ' ')}: {hint}")
-    return recipe

@@ -1,20 +1,29 @@
-"""The operations on a disk that keeping a run safe is made of: few, small and in one place.
+"""Atomic writes: after a crash or a power failure a file or directory is the old one or the new one, whole.
 
-What is in memory when the power fails is lost, and a program may be killed between any two of these. So a file or a
-directory is written beside its place, synced, and renamed, which a file system does wholly or not at all. Tests end the
-program before and after each of these operations, and replay every loss of what was not synced yet.
+It is written beside its place, synced, and renamed, which a file system does wholly or not at all. What is in memory
+when the power fails is lost, and a program may be killed between any two operations, so the operations are few and all
+of them are here. Tests end the program before and after each of them, and try every loss of what was not synced yet.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError
+
+T = TypeVar("T")
+
+MAX_JSON_BYTES = 16 * 2**20
+"""Of a file in a run directory, which may come from strangers: what is parsed may take 25 times as much memory."""
+
+
+# -- operations ----------------------------------------------------------------------------------------------------
 
 
 def make_directory(path: Path) -> None:
@@ -44,29 +53,72 @@ def sync(path: Path) -> None:
 
 
 def rename(path: Path, to: Path) -> None:
-    """In one move; a file that is there already is replaced by it, a directory must not be there."""
+    """Rename in one move. A file at `to` is replaced; a directory must not be there."""
     path.replace(to)
 
 
 def remove(path: Path) -> None:
-    """A file or a whole directory; fine if it is not there."""
+    """Remove a file or a whole directory; fine if it is not there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a file that is at any time the old one or the new one, whole."""
+# -- atomic writes -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Write the file or directory `path` atomically: the block writes it at the place that it is given.
+
+    When the block raises, what was at `path` stays as it was and nothing is left beside it.
+    """
     partial = path.with_name(path.name + ".tmp")
-    write_text(partial, text)
+    remove(partial)  # of a process that was killed
+    try:
+        yield partial
+        publish(partial, path)
+    except BaseException:
+        remove(partial)
+        raise
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Sync what was written at `partial`, a file or a directory, and rename it to `path`."""
+    for inner in sorted(partial.rglob("*"), reverse=True):  # a directory after what is in it
+        sync(inner)
     sync(partial)
+    if path.is_dir():
+        drop(path)
     rename(partial, path)
     sync(path.parent)
 
 
+def drop(path: Path) -> None:
+    """Remove a file or directory; renamed first, so that a half-removed one is never found under its name."""
+    if path.exists():
+        dropped = path.with_name(f"{path.name}.dropped.tmp")
+        remove(dropped)
+        rename(path, dropped)
+        remove(dropped)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with replaced(path) as partial:
+        write_text(partial, text)
+
+
 def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=0 if isinstance(value, list) else 2), encoding="utf-8")
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
 
 
 def read_text(path: Path, limit: int) -> str:
@@ -87,3 +139,18 @@ def read_bytes(path: Path, limit: int) -> bytes:
     if len(data) > limit:
         raise DragomanError(f"{path}: of more than {limit:,} bytes; nothing of that kind is so large")
     return data
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
+    try:
+        value = json.loads(read_text(path, MAX_JSON_BYTES))
+    except DragomanError:
+        raise
+    except OSError as error:
+        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DragomanError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(value, kind):
+        raise DragomanError(f"{path}: expected a JSON {'list' if kind is list else 'object'}")
+    return value

@@ -1,4 +1,4 @@
-"""Checkpoints: directories that are whole or not there at all.
+"""Checkpoints: directories that are written atomically and verified by their hashes.
 
     RUN/checkpoints/step-00000800/
       model.safetensors       the weights              averaged.safetensors   their running average, where one is kept
@@ -11,7 +11,6 @@ no pointer file can be wrong. Nothing is pickled and nothing read from a checkpo
 
 import contextlib
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,13 +23,11 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
 from dragoman.runs import atomic_io
-from dragoman.runs.atomic_io import read_text
 from dragoman.runs.best import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 M = TypeVar("M", bound=nn.Module)
-MAX_JSON_BYTES = 16 * 2**20
 MEAN_OF = "mean_of"
 """In the state of a checkpoint that is a mean (`tools/model_soup.py`): what of."""
 
@@ -51,22 +48,15 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
     Raises DragomanError (path, bytes needed) when the disk refuses; checkpoints written before stay as they are.
     """
     final = checkpoints_dir(run_dir) / f"step-{step:08d}"
-    partial = final.with_name(final.name + ".tmp")
     try:
-        atomic_io.remove(partial)
-        atomic_io.make_directory(partial)
-        for name, tensors in groups.items():
-            atomic_io.write_tensors(partial / f"{name}.safetensors", tensors)
-        atomic_io.write_text(partial / "state.json", atomic_io.to_json(state))
-        files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
-        atomic_io.write_text(partial / MANIFEST, atomic_io.to_json({"step": step, "files": files}))
-        for path in [*sorted(partial.iterdir()), partial]:
-            atomic_io.sync(path)
-        _drop(final)  # the same step again, after a checkpoint of it failed to verify
-        atomic_io.rename(partial, final)
-        atomic_io.sync(final.parent)
+        with atomic_io.replaced(final) as partial:  # one of the same step is there if it failed to verify
+            atomic_io.make_directory(partial)
+            for name, tensors in groups.items():
+                atomic_io.write_tensors(partial / f"{name}.safetensors", tensors)
+            atomic_io.write_text(partial / "state.json", atomic_io.to_json(state))
+            files = {path.name: _size_and_digest(path) for path in sorted(partial.iterdir())}
+            atomic_io.write_text(partial / MANIFEST, atomic_io.to_json({"step": step, "files": files}))
     except (OSError, SafetensorError) as error:
-        atomic_io.remove(partial)
         needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
         raise DragomanError(
             f"{final}: the checkpoint could not be written ({error}); it needs {needed:,} bytes. "
@@ -268,31 +258,23 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     kept = {paths[-1], *validated(run_dir)[-keep_last:], *_best_first(run_dir)[:keep_best]}
     for path in paths:
         if path not in kept:
-            _drop(path)
+            atomic_io.drop(path)
     for leftover in checkpoints_dir(run_dir).glob("step-*.tmp"):
         atomic_io.remove(leftover)
 
 
 def drop_after(run_dir: Path, step: int) -> None:
-    """Drop the checkpoints of later steps, which a run that goes back to `step` has left: it may save one before it is
-    as far again, and would go on from them instead."""
+    """Drop the checkpoints of steps after `step`, to which a run goes back.
+
+    Otherwise it would go on from them if it were interrupted before it is as far again.
+    """
     for path in steps(run_dir):
         if step_of(path) > step:
-            _drop(path)
-
-
-def _drop(path: Path) -> None:
-    """Remove a checkpoint; one that is removed by half does not go by its name any more."""
-    if path.exists():
-        dropped = path.with_name(f"{path.name}.dropped.tmp")
-        atomic_io.remove(dropped)
-        atomic_io.rename(path, dropped)
-        atomic_io.remove(dropped)
+            atomic_io.drop(path)
 
 
 def _best_first(run_dir: Path) -> list[Path]:
-    """The validated checkpoints, the best one first; what is equal in all, as the training loop counts its best step,
-    the first first."""
+    """The validated checkpoints, best first. Ties: earliest step first, as the training loop counts its best step."""
     ranked = [(rank(_state_or_none(path)), path) for path in validated(run_dir)]
     return [path for _, path in sorted(ranked, key=lambda item: item[0], reverse=True)]  # a stable sort
 
@@ -310,17 +292,9 @@ def _state_or_none(path: Path) -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(read_text(path, MAX_JSON_BYTES))
-    except FileNotFoundError as error:
-        raise DragomanError(f"{path}: missing; the checkpoint is not complete") from error
-    except DragomanError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise DragomanError(f"{path}: not readable as JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise DragomanError(f"{path}: not a JSON object")
-    return value
+    if not path.exists():
+        raise DragomanError(f"{path}: missing; the checkpoint is not complete")
+    return atomic_io.read_json(path, dict)
 
 
 def _size_and_digest(path: Path) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 import filecmp
 import hashlib
 import heapq
-import os
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +10,8 @@ from typing import Any
 
 from dragoman.config import read_yaml
 from dragoman.errors import DragomanError, writing
-from dragoman.inference.translator import check_run_dir
-from dragoman.runs import checkpoint
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.directory import check_run_dir
 from dragoman.tasks.translation.job import examine
 from dragoman.text.corpus import FilesSource, read_pairs
 from dragoman.text.lines import show
@@ -157,11 +155,9 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
                         f"{directory.parent}: holds a run that was not trained on the pairs of {' and '.join(names)}: "
                         "choose another --run"
                     )
-                directory.mkdir(exist_ok=True)
-                for name in _FILES:
-                    os.replace(building / name, directory / name)
+                atomic_io.publish(building, directory)
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        atomic_io.remove(building)
     train, valid = ((str(directory / f"{split}.src"), str(directory / f"{split}.tgt")) for split in ("train", "valid"))
     return train, valid
 

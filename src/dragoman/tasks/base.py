@@ -21,15 +21,15 @@ from dragoman.backends.compile import pick_compilation
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
-from dragoman.inference.translator import check_run_dir
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say, size_text
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_json
+from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
 from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
-from dragoman.text.tokenizers.base import read_json
 from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.schedules import NoamConfig

@@ -6,8 +6,8 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import check_run_dir
 from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir
 
 Rows = tuple[Sequence[str], Sequence[str]]
 """What the rows of a matrix stand for (pieces of a vocabulary, labels): in the new model, and in the old one."""

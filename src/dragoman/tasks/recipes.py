@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import check_run_dir
+from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks.base import Job, Result, RunSettings, Scores
 from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRun

@@ -16,8 +16,8 @@ from torch import Tensor
 from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.inference.classifier import LABELS
-from dragoman.inference.translator import check_run_dir, tokenizer_files
 from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir, tokenizer_files
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.training.ema import mean

@@ -9,6 +9,7 @@ ich möchte ein bier | i want a beer
 ich möchte eine cola | i want a coke
 """
 
+import contextlib
 import filecmp
 import functools
 import random
@@ -21,6 +22,7 @@ from typing import NamedTuple, Protocol
 from dragoman.corpora.embedded import chinese_sentences, german_sentences
 from dragoman.corpora.embedded.grammar import Derivation, split_of
 from dragoman.errors import DragomanError, writing
+from dragoman.runs import atomic_io
 
 SPLITS = ("train", "valid", "test")
 SIZES = {"train": 20_000, "valid": 500, "test": 1_000}
@@ -76,27 +78,19 @@ def write(dir: Path, pair: str = "de-en", seed: int = 1, sizes: dict[str, int] |
     languages = pair.split("-")
     streams = {split: sentences(pair, split, size, seed) for split, size in (SIZES if sizes is None else sizes).items()}
     paths = {split: [dir / f"{split}.{language}" for language in languages] for split in streams}
-    made: dict[Path, Path] = {}  # what is written first, and then goes into its place
-    try:
-        with writing(dir):
-            dir.mkdir(parents=True, exist_ok=True)
-            for split, stream in streams.items():
-                drafts = [path.with_name(path.name + ".tmp") for path in paths[split]]
-                made |= dict(zip(drafts, paths[split], strict=True))
-                sides = [draft.open("w", encoding="utf-8", newline="\n") for draft in drafts]
-                with sides[0], sides[1]:
-                    for pair_of_texts in stream:
-                        for side, text in zip(sides, pair_of_texts, strict=True):
-                            side.write(text + "\n")
-            for draft, path in made.items():
+    with writing(dir), contextlib.ExitStack() as stack:
+        dir.mkdir(parents=True, exist_ok=True)
+        for split, stream in streams.items():
+            drafts = [stack.enter_context(atomic_io.replaced(path)) for path in paths[split]]
+            sides = [draft.open("w", encoding="utf-8", newline="\n") for draft in drafts]
+            with sides[0], sides[1]:
+                for pair_of_texts in stream:
+                    for side, text in zip(sides, pair_of_texts, strict=True):
+                        side.write(text + "\n")
+            for draft, path in zip(drafts, paths[split], strict=True):
                 if path.exists() and not filecmp.cmp(draft, path, shallow=False):
                     raise DragomanError(f"{path}: is there already, with other content: name another folder")
-            for draft, path in made.items():
-                draft.replace(path)
-    finally:
-        for draft in made:
-            draft.unlink(missing_ok=True)
-    return list(made.values())
+    return [path for of_split in paths.values() for path in of_split]
 
 
 def _direction(pair: str) -> Pair:

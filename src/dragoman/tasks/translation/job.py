@@ -19,10 +19,11 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread
-from dragoman.inference.translator import Translator, build_model, check_run_dir, model_settings, require_alike
+from dragoman.inference.translator import Translator, build_model, model_settings
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
 from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir, require_alike
 from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
     TEST_SAMPLES,

@@ -8,16 +8,8 @@ from typing import Annotated, Literal
 
 from dragoman.config import by_type, settings
 from dragoman.errors import DragomanError, writing
-from dragoman.text.tokenizers.base import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    SPECIALS,
-    UNK_ID,
-    Tokenizer,
-    read_json,
-    write_json,
-)
+from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer

@@ -7,13 +7,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from dragoman import config as settings_io
 from dragoman.errors import DragomanError
-from dragoman.runs.atomic_io import read_text
-
-T = TypeVar("T")
+from dragoman.runs.atomic_io import read_json, write_json
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -195,29 +193,6 @@ class VocabularyTokenizer(Tokenizer):
     @classmethod
     def _load_model(cls, config: Any, directory: Path) -> Self:
         return cls(config, Vocabulary.load(directory / "vocabulary.json"))
-
-
-MAX_JSON_BYTES = 16 * 2**20
-"""Of a file in a run directory, which may come from strangers: what is parsed may take 25 times as much memory."""
-
-
-def read_json(path: Path, kind: type[T]) -> T:
-    """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
-    try:
-        value = json.loads(read_text(path, MAX_JSON_BYTES))
-    except DragomanError:
-        raise
-    except OSError as error:
-        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DragomanError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(value, kind):
-        raise DragomanError(f"{path}: expected a JSON {'list' if kind is list else 'object'}")
-    return value
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=0 if isinstance(value, list) else 2), encoding="utf-8")
 
 
 def sample_lines(lines: Iterator[str], size: int) -> list[str]:
