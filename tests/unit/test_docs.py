@@ -1,7 +1,11 @@
-"""What the documents say of the layers is so."""
+"""The documents and the help say what is so."""
 
 import tomllib
 from pathlib import Path
+
+from typer.testing import CliRunner
+
+from dragoman.cli.main import GROUPS, app
 
 ROOT = Path(__file__).parents[2]
 
@@ -11,3 +15,13 @@ def test_the_architecture_has_the_layers_that_are_checked() -> None:
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     assert " > ".join(layers).replace("dragoman.", "") in text
+
+
+def test_the_help_has_every_command_in_a_group() -> None:
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).stdout
+    for group, commands in GROUPS.items():
+        assert f"─ {group} ─" in text
+        for command in commands:
+            name = getattr(command, "__name__", None) or command.info.name
+            assert f"│ {name} " in text.split(f"─ {group} ─")[1]
+    assert "dragoman settings" in CliRunner().invoke(app, ["train", "--help"]).stdout

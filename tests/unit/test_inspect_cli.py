@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -28,6 +29,7 @@ MODEL = {
     "num_encoder_layers": 2,
     "num_decoder_layers": 1,
 }
+KINDS = ("encoder-self", "decoder-self", "decoder-cross")
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
 
 
@@ -117,6 +119,24 @@ def test_attention(run: Path) -> None:
     assert "▁bird" in Path("x.svg").read_text(encoding="utf-8")
     # The decoder has one layer: of layer 1 there is encoder self-attention only.
     assert written("attention", run, "the cat", "--layer", 1, "--head", 0, "-o", "l.svg") == ["l.svg"]
+
+
+def test_attention_as_arrays(run: Path) -> None:
+    done = inspect("attention", run, "the cat runs", "-o", "maps.npz")
+    assert (done.exit_code, done.stdout) == (0, "maps.npz\n")
+    with np.load("maps.npz") as maps:  # strings and numbers: nothing in it is a pickle
+        arrays = {name: maps[name] for name in maps}
+    tokens = {f"{kind}.{side}" for kind in KINDS for side in ("queries", "keys")}
+    assert set(arrays) == {"encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross"} | tokens
+    weights, queries = arrays["decoder.0.cross"], arrays["decoder-cross.queries"]
+    assert weights.shape == (2, len(queries), len(arrays["decoder-cross.keys"]))
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+    assert arrays["decoder-cross.keys"].tolist()[:2] == ["▁the", "▁cat"]
+
+    assert inspect("attention", run, "the cat runs", "--layer", 1, "--head", 1, "-o", "one.npz").exit_code == 0
+    with np.load("one.npz") as one:
+        assert {name for name in one if name.count(".") == 2} == {"encoder.1.self"}
+        np.testing.assert_array_equal(one["encoder.1.self"], arrays["encoder.1.self"][1:])
 
 
 def test_parameters(run: Path) -> None:

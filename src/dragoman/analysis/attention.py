@@ -98,6 +98,23 @@ def check_choice(kinds: Mapping[str, AttentionKind], layer: int | None, head: in
             raise DragomanError(f"there is no {name} {chosen}: {name}s are 0 to {count - 1}")
 
 
+def attention_arrays(
+    kinds: Mapping[str, AttentionKind], layer: int | None = None, head: int | None = None
+) -> dict[str, np.ndarray]:
+    """Maps as arrays of (num_heads, query_len, key_len), named `decoder.0.cross`, and the tokens of their sides.
+
+    A layer or head that is chosen comes alone; a chosen head keeps its axis, of size 1.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for name, kind in kinds.items():
+        side, relation = name.split("-")
+        for number, weights in enumerate(kind.layers):
+            if layer in (None, number):
+                arrays[f"{side}.{number}.{relation}"] = weights if head is None else weights[head : head + 1]
+        arrays |= {f"{name}.queries": np.array(kind.queries), f"{name}.keys": np.array(kind.keys)}
+    return arrays
+
+
 @styled
 def attention_figure(
     kind: AttentionKind, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None

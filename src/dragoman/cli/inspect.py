@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
 
 inspect_app = typer.Typer(
+    name="inspect",
     no_args_is_help=True,
     help="""Look inside: pictures and tables of what a model is made of and what it does.
 
@@ -205,15 +206,25 @@ def attention(
     token, the previous one, `</s>` as a place to rest. What is looked at is not always what decides. A recurrent
     model has one cross-attention map.
 
+    `-o maps.npz` writes NumPy arrays instead of pictures: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross` ...,
+    each of (heads, queries, keys), and the tokens of each kind, `decoder-cross.queries` and `decoder-cross.keys`.
+
     Example: dragoman inspect attention runs/mine "Two dogs run through the grass." --layer 3 --head 0 -o map.png
     """
-    from dragoman.analysis.attention import attention_figure, attention_of, check_choice
+    import numpy as np
+
+    from dragoman.analysis.attention import attention_arrays, attention_figure, attention_of, check_choice
 
     kinds = attention_of(_translator(run, which, device), sentence, target)
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
     kinds = {name: found for name, found in kinds.items() if kind in (None, name)}
     check_choice(kinds, layer, head)
+    if output is not None and output.suffix == ".npz":
+        with writing(output), output.open("wb") as file:
+            np.savez(file, **attention_arrays(kinds, layer, head))  # type: ignore[arg-type]
+        typer.echo(output)
+        return
     figures = {
         name: attention_figure(found, None if layer is None else [layer], None if head is None else [head])
         for name, found in kinds.items()

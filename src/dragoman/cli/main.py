@@ -63,10 +63,8 @@ and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 s
 """,
 )
 data_app = typer.Typer(
-    no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
+    name="data", no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
 )
-app.add_typer(data_app, name="data")
-app.add_typer(inspect_app, name="inspect")
 
 
 @app.callback(invoke_without_command=True)
@@ -81,7 +79,6 @@ def options(
         raise typer.Exit
 
 
-@app.command()
 def train(
     recipe: Annotated[
         str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
@@ -104,7 +101,7 @@ def train(
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 
     The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
-    newest checkpoint. Ctrl-C finishes the step, saves and stops.
+    newest checkpoint. Ctrl-C finishes the step, saves and stops. Every setting: `dragoman settings`, docs/settings.md.
 
     Examples:
 
@@ -193,11 +190,6 @@ def _recipe_for_files(
     return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
 
 
-app.command()(translate)
-app.command()(score)
-
-
-@app.command()
 def predict(
     run: Run,
     images: Annotated[
@@ -252,7 +244,6 @@ def predict(
             bar.advance()
 
 
-@app.command()
 def generate(
     run: Run,
     prompt: Annotated[str, typer.Option(help="Text to continue. [default: none, a line begins]")] = "",
@@ -286,7 +277,6 @@ def generate(
             write("\n---\n".join(prompt + text for text in generator.generate([prompt] * count)) + "\n")
 
 
-@app.command()
 def evaluate(
     run: Run,
     overrides: SearchChanges = None,
@@ -345,14 +335,6 @@ def evaluate(
             typer.echo(note)
 
 
-app.command()(export)
-app.command()(doctor)
-app.command()(diversify)
-app.command()(bench)
-app.command("settings")(settings_command)
-
-
-@app.command()
 def average(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, two or more.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="New run directory.", show_default=False)],
@@ -369,7 +351,6 @@ def average(
     say(f"written: {run(runs, out, which)}")
 
 
-@app.command()
 def prepare(recipe: Recipe, overrides: Overrides = None, run_dir: RunDir = None) -> None:
     """Learn the tokenizer and store the corpus as ids, ahead of training."""
     from dragoman.tasks import recipes
@@ -378,7 +359,6 @@ def prepare(recipe: Recipe, overrides: Overrides = None, run_dir: RunDir = None)
         say(line)
 
 
-@app.command()
 def check(recipe: Recipe, overrides: Overrides = None) -> None:
     """Build everything that a recipe describes, without its data, in about two seconds."""
     from dragoman.tasks import recipes
@@ -391,7 +371,6 @@ def check(recipe: Recipe, overrides: Overrides = None) -> None:
     )
 
 
-@app.command()
 def report(run: Run) -> None:
     """Write RUN/report.html again: curves, samples, scores, settings, in one file."""
     from dragoman.analysis.report import write_report
@@ -399,7 +378,6 @@ def report(run: Run) -> None:
     typer.echo(write_report(run))
 
 
-@app.command()
 def demo(
     recipe: Annotated[Path | None, typer.Option(help="The demo's recipe. [default: Dragoman's own]")] = None,
     overrides: Overrides = None,
@@ -436,6 +414,24 @@ def data_demo(
 
     for path in write(to, pair, seed, {**SIZES, "train": train_size or SIZES["train"]}):
         typer.echo(path)
+
+
+GROUPS: dict[str, tuple[Any, ...]] = {
+    "Begin": (demo,),
+    "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
+    "Train": (train, bench, average),
+    "Use": (translate, score, predict, generate),
+    "Measure and look inside": (evaluate, report, inspect_app, settings_command),
+    "Ship": (export,),
+}
+"""The commands, as `dragoman --help` groups them; a command of several has an app of its own."""
+
+for group, commands in GROUPS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=group)
+        else:
+            app.command(rich_help_panel=group)(command)
 
 
 def main() -> None:
