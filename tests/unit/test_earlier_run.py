@@ -1,0 +1,105 @@
+"""Run directories of an earlier version (commit 4f9e9c2) translate and resume as they did there.
+
+`tests/fixtures/run_4f9e9c2/` holds what that version left: a finished training, one that was stopped in step 13 of 24,
+and in `expected.json` what it translated and how its own resumed training ended (`make.py` made all of it).
+
+Sums of products differ in their last bits between kinds of processors. On the kind that the fixture was made on
+everything must be equal, elsewhere losses and scores must be close.
+"""
+
+import json
+import os
+import shutil
+import signal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.device import cpu_capabilities
+from dragoman.inference.translator import Translator
+from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog, read_events
+from dragoman.tasks import recipes
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "run_4f9e9c2"
+EXPECTED = json.loads((FIXTURE / "expected.json").read_text(encoding="utf-8"))
+NARROWED_BY = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+"""Variables that let a processor compute as another kind does."""
+
+
+def same_processor() -> bool:
+    """Whether this is the kind of processor, and the PyTorch, that the fixture was made with."""
+    here = {
+        "torch": torch.__version__,
+        "cpu": cpu_capabilities(),
+        "capability": torch.backends.cpu.get_cpu_capability(),
+    }
+    return here == {name: EXPECTED[name] for name in here} and not any(name in os.environ for name in NARROWED_BY)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the fixture, which is the working directory: the recipes name their corpus without a folder."""
+    shutil.copytree(FIXTURE, tmp_path / "runs")
+    monkeypatch.chdir(tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def resume(run: Path) -> Path:
+    """Let the half-done training go on; its newest checkpoint."""
+    recipe = recipes.load(run / "config.yaml", [f"run_dir={run}"])
+    recipes.run(recipe)
+    return checkpoint.steps(run)[-1]
+
+
+def logged(run: Path) -> list[dict[str, Any]]:
+    """The events of steps and validations, without what tells the time."""
+    names = ("event", "step", "loss", "grad_norm", "lr", "score")
+    events = [event for event in read_events(run / "metrics.jsonl") if event["event"] in ("train", "valid")]
+    return [{name: event[name] for name in names if name in event} for event in events]
+
+
+@pytest.mark.parametrize(
+    ("search", "decoding"), [("greedy", {"beam_size": 1}), ("beam", {"beam_size": 4, "n_best": 2})]
+)
+def test_a_finished_run_translates_the_same(runs: Path, search: str, decoding: dict[str, int]) -> None:
+    lines = (runs / "test.en").read_text(encoding="utf-8").splitlines()
+    translator = Translator.load(runs / "finished", device="cpu").with_decoding(**decoding)
+    for ranked, expected in zip(translator.n_best(lines), EXPECTED["translations"][search], strict=True):
+        assert [best.text for best in ranked] == [text for text, _, _ in expected]
+        figures = [[best.score, best.log_prob] for best in ranked]
+        assert figures == [pytest.approx([score, log_prob], rel=1e-4) for _, score, log_prob in expected]
+        if same_processor():
+            assert figures == [[score, log_prob] for _, score, log_prob in expected]
+
+
+def test_a_half_done_training_resumes_to_the_same_bytes(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one go, and stopped once more on the way."""
+    shutil.copytree(runs / "half-done", runs / "stopped")
+    straight = resume(runs / "half-done")
+    for event, before in zip(logged(runs / "half-done"), EXPECTED["events"], strict=True):
+        assert (event["event"], event["step"]) == (before["event"], before["step"])
+        assert event["loss"] == pytest.approx(before["loss"], rel=1e-3)
+    digests = {path.name: sha256(path.read_bytes()).hexdigest() for path in straight.glob("*.safetensors")}
+    assert digests.keys() == EXPECTED["checkpoint"].keys()
+    if same_processor():
+        assert digests == EXPECTED["checkpoint"]
+        assert logged(runs / "half-done") == EXPECTED["events"]
+
+    event = RunLog.event
+
+    def stopping(log: RunLog, kind: str, **fields: Any) -> None:
+        event(log, kind, **fields)
+        if kind == "train" and fields["step"] == 15:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(RunLog, "event", stopping)
+    assert checkpoint.step_of(resume(runs / "stopped")) == 15
+    monkeypatch.undo()
+    monkeypatch.chdir(runs)
+    again = resume(runs / "stopped")
+    for name in digests:
+        assert (again / name).read_bytes() == (straight / name).read_bytes()
