@@ -38,6 +38,8 @@ Every setting of every recipe, made from the code by `dragoman settings --markdo
 fresh. `dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys. On the command
 line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.norm=rms`.
 
+Relative paths are looked up in the current folder, under `$DRAGOMAN_DATA`, and under `./data`.
+
 Where a section has several places (`corpus.train`, `corpus.valid`), its keys are written for the first of them. NAME is
 a name that you choose. "required": there is no default. Settings that exclude each other are told apart by `type:`.
 """
