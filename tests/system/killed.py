@@ -24,7 +24,7 @@ if __name__ == "__main__":  # the processes that encode the corpus import this f
 
     from dragoman.cli import main as cli
     from dragoman.data import encode
-    from dragoman.runs import checkpoint
+    from dragoman.runs import atomic_io, checkpoint
     from dragoman.tasks.translation.job import TranslationJob
     from dragoman.tasks.translation.task import TranslationTask
     from dragoman.training import ema as averaging

@@ -15,7 +15,7 @@ from dragoman.runs.lock import LOCK, locked
 HOLD = """
 import sys, time
 from pathlib import Path
-from dragoman.lock import locked
+from dragoman.runs.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

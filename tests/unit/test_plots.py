@@ -95,7 +95,7 @@ def test_saving_as_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_matplotlib_is_loaded_late_and_pyplot_never() -> None:
     code = (
-        "import sys; from dragoman import plots, report; assert 'matplotlib' not in sys.modules;"
+        "import sys; from dragoman.analysis import plots, report; assert 'matplotlib' not in sys.modules;"
         "assert 'jinja2' not in sys.modules and 'torch' not in sys.modules;"
         "plots.to_svg(plots.training_curves([])); assert 'matplotlib.pyplot' not in sys.modules"
     )

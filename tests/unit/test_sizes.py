@@ -7,7 +7,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import typer
+
 import dragoman
+from dragoman.cli import main as cli
 
 ROOT = Path(dragoman.__file__).parent
 MAX_LINES = 60
@@ -47,21 +50,11 @@ def num_parameters(function: Function) -> int:
     return len(own) + bool(arguments.vararg) + bool(arguments.kwarg)
 
 
-def commands() -> set[str]:
-    """The names of typer's commands, whose parameters are options: `@app.command()` or `app.command()(name)`."""
-    found = set()
-    for _, tree in modules():
-        for node in ast.walk(tree):
-            if isinstance(node, Function) and any(map(registers, node.decorator_list)):
-                found.add(node.name)
-            elif isinstance(node, ast.Call) and registers(node.func):
-                found.update(argument.id for argument in node.args if isinstance(argument, ast.Name))
-    return found
-
-
-def registers(node: ast.expr) -> bool:
-    call = node.func if isinstance(node, ast.Call) else None
-    return isinstance(call, ast.Attribute) and call.attr in ("command", "callback")
+def commands(app: typer.Typer = cli.app) -> set[str]:
+    """The names of all commands' functions, whose parameters are options."""
+    registered = [*app.registered_commands, app.registered_callback]
+    names = {info.callback.__name__ for info in registered if info and info.callback}
+    return names.union(*(commands(group.typer_instance) for group in app.registered_groups if group.typer_instance))
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -62,7 +62,8 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # nor is it there when its folder is a file
+            path.unlink()
 
 
 # -- atomic writes -------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def _number(value: float) -> str:
 
 
 def _meaning(cls: Any, name: str, field: Any) -> str:
-    """What is said beside the field, in the class or in the nearest base that says something.
+    """The text beside the field, in the class or in the nearest base that has one.
 
     A choice (`type`) means what its class says, and so does a field whose settings are of one class.
     """
