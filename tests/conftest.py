@@ -1,9 +1,16 @@
 """Shapes in signatures are checked here (jaxtyping with beartype) and cost nothing elsewhere."""
 
 import os
+import random
 import signal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import jaxtyping
+import pytest
+
+if TYPE_CHECKING:
+    from dragoman.inference.translator import Translator
 
 # The models of tests are so small that a second thread only waits for the first; the tests themselves run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,3 +26,68 @@ with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], 
     import dragoman.models
     import dragoman.training.loss
     import dragoman.training.r_drop  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def trained() -> Callable[[str, Mapping[str, Any]], tuple["Translator", list[str]]]:
+    """Models that have learnt their 64 sentences by heart, each trained once: what is lost by rounding is seen in them.
+
+    Given the family's name and settings: a translator that answers words in reverse, and the sentences.
+    """
+    done: dict[str, Translator] = {}
+    words = random.Random(1)
+    lines = [" ".join(f"w{words.randrange(40)}" for _ in range(words.randint(3, 7))) for _ in range(64)]
+
+    def train(family: str, settings: Mapping[str, Any]) -> tuple["Translator", list[str]]:
+        if (key := f"{family}{settings}") not in done:
+            done[key] = _learn_by_heart(family, settings, lines)
+        return done[key], lines
+
+    return train
+
+
+def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) -> "Translator":
+    import torch
+
+    from dragoman.data.batch import collate
+    from dragoman.decoding.base import DecodingConfig
+    from dragoman.inference.translator import Translator, build_model
+    from dragoman.models.families import MODELS
+    from dragoman.text.tokenizers import train_tokenizers
+    from dragoman.text.tokenizers.words import WordsConfig
+    from dragoman.training.loss import token_loss
+
+    tokenizers = train_tokenizers(WordsConfig(), lambda: iter(lines), lambda: iter(lines))
+    torch.manual_seed(1)
+    model = build_model(MODELS[family](**{"dropout": 0.0, **settings}), tokenizers).train()
+    batch = collate([(tokenizers.src.encode(line), tokenizers.src.encode(line)[::-1]) for line in lines])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    for _ in range(1000):
+        logits = model(batch.src, batch.src_mask, batch.tgt_in)
+        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing=0.1) / batch.num_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if bool((logits.argmax(dim=-1) == batch.tgt_out)[batch.tgt_mask].all()):
+            break
+    return Translator(model.eval(), tokenizers, decoding=DecodingConfig())
+
+
+@pytest.fixture(scope="session")
+def same_quality() -> Callable[["Translator", "Translator", list[str]], None]:
+    """Hold an export with rounded weights to what users get of it: BLEU, and how many translations are the same.
+
+    The model is one of `trained`. A processor without instructions for 8-bit products (VNNI) rounds more, as its sums
+    of products have 16 bits, so logits are no measure: those of an untrained model may be anywhere.
+    """
+    from dragoman.evaluation.translation import EvaluationConfig, score
+
+    def check(original: "Translator", other: "Translator", lines: list[str]) -> None:
+        references = [" ".join(line.split()[::-1]) for line in lines]
+        ours, theirs = original.translate(lines), other.translate(lines)
+        bleu = [score(texts, references, EvaluationConfig(), with_ter=False).bleu for texts in (ours, theirs)]
+        assert bleu[0] > 98
+        assert bleu[1] > bleu[0] - 0.5
+        assert sum(one == another for one, another in zip(ours, theirs, strict=True)) >= 0.95 * len(lines)
+
+    return check

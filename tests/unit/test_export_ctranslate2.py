@@ -191,16 +191,19 @@ def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..
 
 
 @pytest.mark.parametrize("quantize", target.QUANTIZATIONS)
-def test_quantized_weights_are_smaller_and_close(quantize: str, converted: Callable[..., CTranslate2Engine]) -> None:
-    translator = tiny()
+def test_quantized_weights_are_smaller_and_translate_as_well(
+    quantize: str, converted: Callable[..., CTranslate2Engine], trained: Any, same_quality: Any, tmp_path: Path
+) -> None:
+    translator, lines = trained("transformer", {**SIZES, "d_model": 64, "num_heads": 4, "d_ff": 128})
     before = {name: tensor.clone() for name, tensor in translator.model.state_dict().items()}
     full, small = converted(translator), converted(translator, quantize)
     assert all(torch.equal(tensor, before[name]) for name, tensor in translator.model.state_dict().items())
-    pairs = [[pieces_of(TOKENIZERS.src, line) for line in LINES[i : i + 8]] for i in (0, 8)]
-    exact, rounded = (
-        torch.tensor([sum(item.log_probs) for item in one.runtime.score_batch(*pairs)]) for one in (full, small)
-    )
-    assert 0 < (exact - rounded).abs().max() < 2
+    sizes = [(tmp_path / f"{name}" / "model.bin").stat().st_size for name in (None, quantize)]
+    assert sizes[1] < 0.7 * sizes[0]  # the table of positions is not rounded
+    same_quality(translator, small, lines)
+    pairs = [[pieces_of(translator.tokenizers.src, line) for line in lines[i : i + 8]] for i in (0, 8)]
+    exact, rounded = ([item.log_probs for item in one.runtime.score_batch(*pairs)] for one in (full, small))
+    assert exact != rounded
 
 
 # -- the search ----------------------------------------------------------------------------------------------------
