@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format bench clean
+.PHONY: help install demo test test-system test-all check format bench clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 install: $(VENV)/installed  ## make .venv and install Dragoman there (the other commands do it when needed)
 
@@ -22,10 +22,13 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: install  ## train a translator on the embedded corpus in about two minutes and look at it
 	@$(BIN)/dragoman demo
 
-test: install  ## all quick tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+test: install  ## the quick tests: units, contracts, golden losses, a real process for each promise
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not system and not slow"
 
-test-all: install  ## the long tests too
+test-system: install  ## kills, crash points, broken corpora, exports, compilers, the real command line
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "system and not slow"
+
+test-all: install  ## all of them, and the long ones
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
 
 check: install  ## formatter, linter, types, import contracts

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jaxtyping
@@ -18,6 +19,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell starts a job in the background with Ctrl-C ignored, and all its children inherit that: no test of Ctrl-C could
 # pass. With a handler of our own here, the processes that tests start have the usual one again.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+SYSTEM = Path(__file__).parent / "system"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in tests/system belong to `make test-system`, as those do that say so themselves."""
+    for item in items:
+        if item.path.is_relative_to(SYSTEM):
+            item.add_marker(pytest.mark.system)
+
 
 HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss", "training.r_drop"]
 with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], "beartype.beartype"):

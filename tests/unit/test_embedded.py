@@ -316,6 +316,7 @@ def test_classics_are_in_training():
     assert next(sentences("en-de")) == ("i want a beer", "ich möchte ein bier")
 
 
+@pytest.mark.system
 def test_streams_far():
     assert sum(1 for _ in sentences("de-en", "train", 200_000)) == 200_000
 

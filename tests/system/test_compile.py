@@ -26,7 +26,7 @@ needs_a_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="torch
 
 
 def compared(backend: str, case: str, precision: str = "float32", steps: int = 20) -> dict[str, Any]:
-    command = [sys.executable, "tests/unit/compiled.py", backend, case, precision, f"{steps}"]
+    command = [sys.executable, "tests/system/compiled.py", backend, case, precision, f"{steps}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

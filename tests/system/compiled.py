@@ -2,7 +2,7 @@
 
 The wrappers with which tests check shapes (conftest.py) cannot be compiled; here they are not there.
 
-    python tests/unit/compiled.py BACKEND CASE PRECISION STEPS
+    python tests/system/compiled.py BACKEND CASE PRECISION STEPS
 """
 
 import json
