@@ -82,6 +82,7 @@ def test_a_hypothesis_ends_where_that_is_one_of_the_best_continuations() -> None
     assert run(model, [((4,),)], two, longest=6)[0][0].ids == [4]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_every_translation_holds_its_terms_however_improbable(beam_size: int) -> None:
     for seed in range(20):

@@ -79,6 +79,7 @@ def test_each_finds_what_it_finds_alone(family: str, config: DecodingConfig) -> 
     assert len({hypothesis.score for found in alone for [hypothesis, *_] in found}) > 50
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("beam_size", [2, 12])  # a shared table of keys, and rows that are copied
 @pytest.mark.parametrize(
     "variant",

@@ -239,6 +239,7 @@ def test_a_sentence_belongs_to_one_split_whoever_derives_it(grammar):
         assert known.setdefault(derivation.target, split) == split
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("pair", PAIRS)
 def test_splits_share_no_source(pair):
     train = {source for source, _ in sentences(pair, "train", 60_000, seed=3)}

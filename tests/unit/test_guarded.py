@@ -145,6 +145,7 @@ def by_one_expression(terms: list[str], text: str) -> list[str]:
     return [found.group() for found in re.finditer("|".join(map(pattern, ordered)), text)]
 
 
+@pytest.mark.system
 @hypothesis.settings(max_examples=200, deadline=None)
 @hypothesis.given(
     st.lists(st.text("abA .-狗_\u0301", min_size=1, max_size=4).filter(lambda term: term.strip() == term), max_size=6),

@@ -420,6 +420,7 @@ def anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     kernels._library.cache_clear()
 
 
+@pytest.mark.system
 @needs_kernels
 def test_the_loops_are_compiled_once_and_kept_for_the_user_alone(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernels.available()
@@ -437,6 +438,7 @@ def test_the_loops_are_compiled_once_and_kept_for_the_user_alone(anew: Path, mon
     assert len(list(anew.iterdir())) == 2
 
 
+@pytest.mark.system
 @needs_kernels
 def test_a_damaged_file_in_the_cache_is_made_anew(anew: Path) -> None:
     assert kernels.available()

@@ -208,6 +208,7 @@ store.prepare(DemoSource(split="train"), tokenizers, sys.argv[1], normalize="nfc
 """
 
 
+@pytest.mark.system
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups and their signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_and_no_half_store_is_left_behind(tmp_path, number):
