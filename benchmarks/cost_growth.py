@@ -21,7 +21,7 @@ import torch
 from big_corpus import generate, measure, write_recipe
 from matplotlib.figure import Figure
 
-from dragoman.analysis import plots
+from dragoman.analysis import figure as pictures
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
@@ -127,11 +127,11 @@ def draw(found: dict[str, dict[int, Row]], path: Path) -> None:
         "vocabulary": "tokens of the vocabulary",
         "corpus": "pairs of the corpus",
     }
-    with matplotlib.rc_context(plots.STYLE):
+    with matplotlib.rc_context(pictures.STYLE):
         figure = Figure(figsize=(12.0, 3.4), layout="constrained")
         for axes, (kind, rows) in zip(figure.subplots(1, 3), found.items(), strict=True):
             for name in next(iter(rows.values())):
-                color, marker = (plots.TRAIN, "o") if name == TRAIN else (plots.VALID, "s")
+                color, marker = (pictures.TRAIN, "o") if name == TRAIN else (pictures.VALID, "s")
                 values = [row[name] for row in rows.values()]
                 axes.plot(list(rows), values, color=color, marker=marker, markersize=4, linewidth=1.3, label=name)
             axes.set_xscale("log", base=10 if kind == "corpus" else 2)
@@ -140,7 +140,7 @@ def draw(found: dict[str, dict[int, Row]], path: Path) -> None:
             axes.set_ylim(bottom=0)
             axes.set_xlabel(titles[kind])
             axes.legend(loc="best")
-        plots.save(figure, path)
+        pictures.save(figure, path)
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dragoman.analysis.plots import save, training_curves
+from dragoman.analysis.figure import save
+from dragoman.analysis.plots import training_curves
 from dragoman.runs.log import METRICS, read_events
 
 FOLDER = Path(__file__).parent / "runs"

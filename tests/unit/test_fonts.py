@@ -9,8 +9,9 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from dragoman.analysis import fonts, plots
+from dragoman.analysis import fonts
 from dragoman.analysis.examples import words_of
+from dragoman.analysis.figure import save
 from dragoman.analysis.masks import masks_figure, sentence_masks
 
 FAMILY = "Dragoman Test Han"
@@ -69,7 +70,7 @@ def test_the_glyph_is_drawn_from_the_fallback(han_font: str, tmp_path: Path) -> 
     """A full square has more ink than the box that stands for a character that no font has."""
     ink = {}
     for character in "我你":
-        path = plots.save(written(character * 8), tmp_path / f"{ord(character)}.png")
+        path = save(written(character * 8), tmp_path / f"{ord(character)}.png")
         ink[character] = (imread(path)[..., :3] < 0.5).sum()
     assert ink["我"] > 1.5 * ink["你"]
 
@@ -80,7 +81,7 @@ def test_missing_glyphs_are_one_clear_line_and_no_warning(
 ) -> None:
     monkeypatch.setattr(fonts, "FALLBACKS", ())
     figure = masks_figure(sentence_masks(CHINESE, words_of(CHINESE).src))
-    plots.save(figure, tmp_path / f"masks{suffix}")
+    save(figure, tmp_path / f"masks{suffix}")
     lines = capsys.readouterr().err.splitlines()
     if suffix == ".svg":
         assert lines == []

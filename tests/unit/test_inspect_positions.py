@@ -87,9 +87,9 @@ def test_alibi_figure(num_heads: int) -> None:
 def test_learned_tables_are_found_and_drawn() -> None:
     torch.manual_seed(0)
     model = torch.nn.ModuleDict({"src": LearnedPositions(8, 12), "none": torch.nn.Linear(2, 2)})
-    (found,) = positions.learned_tables(model)
-    assert found.name == "src"
-    figure = positions.learned_figure([found], 10)
+    tables = positions.learned_tables(model)
+    assert list(tables) == ["src"]
+    figure = positions.learned_figure(tables, 10)
     values, alike, norms = (axes for axes in figure.axes if axes.get_xlabel())
     table = model["src"].embedding.weight.detach()[:10]
     torch.testing.assert_close(torch.tensor(values.images[0].get_array()), table)

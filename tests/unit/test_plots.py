@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dragoman.analysis import plots
+from dragoman.analysis.figure import save, to_svg
 from dragoman.errors import DragomanError
 
 Event = dict[str, Any]
@@ -26,7 +27,7 @@ FULL = [event for step in range(1, 11) for event in (train(step), valid(step))]
 
 
 def texts(events: list[Event]) -> list[str]:
-    root = ElementTree.fromstring(plots.to_svg(plots.training_curves(events)))
+    root = ElementTree.fromstring(to_svg(plots.training_curves(events)))
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
@@ -73,7 +74,7 @@ def test_a_resumed_run_is_drawn_once() -> None:
 
 
 def test_the_svg_is_the_same_each_time_and_names_no_date() -> None:
-    first, second = (plots.to_svg(plots.training_curves(FULL)) for _ in range(2))
+    first, second = (to_svg(plots.training_curves(FULL)) for _ in range(2))
     assert first == second
     assert first.startswith("<svg")
     assert first.endswith("</svg>")
@@ -83,20 +84,20 @@ def test_the_svg_is_the_same_each_time_and_names_no_date() -> None:
 
 @pytest.mark.parametrize("name", ["curves.svg", "curves.png", "curves.pdf"])
 def test_saving(tmp_path: Path, name: str) -> None:
-    paths = [plots.save(plots.training_curves(FULL), tmp_path / (number + name)) for number in "12"]
+    paths = [save(plots.training_curves(FULL), tmp_path / (number + name)) for number in "12"]
     assert paths[0].stat().st_size > 1000
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_saving_as_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DragomanError, match=r"use \.svg, \.png or \.pdf"):
-        plots.save(plots.training_curves([]), tmp_path / "curves.docx")
+        save(plots.training_curves([]), tmp_path / "curves.docx")
 
 
 def test_matplotlib_is_loaded_late_and_pyplot_never() -> None:
     code = (
-        "import sys; from dragoman.analysis import plots, report; assert 'matplotlib' not in sys.modules;"
+        "import sys; from dragoman.analysis import figure, plots, report; assert 'matplotlib' not in sys.modules;"
         "assert 'jinja2' not in sys.modules and 'torch' not in sys.modules;"
-        "plots.to_svg(plots.training_curves([])); assert 'matplotlib.pyplot' not in sys.modules"
+        "figure.to_svg(plots.training_curves([])); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})

@@ -118,9 +118,6 @@ WIDE_TODAY: set[str] = {
 
 UNCLEAR_TODAY: set[str] = {
     "__init__.py",
-    "analysis/figure.py",
-    "analysis/norms.py",
-    "analysis/positions.py",
     "analysis/report.py",
     "analysis/trace.py",
     "backends/cpu_bf16/kernels.py",

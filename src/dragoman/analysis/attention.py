@@ -1,27 +1,19 @@
-"""Attention maps of one sentence pair: every layer and head as small multiples, or one of them large.
+"""Attention maps of one sentence pair, of every model family: `Seq2SeqModel.attention_maps` by kind and layer."""
 
-The maps are `Seq2SeqModel.attention_maps`, "encoder.0.self", "decoder.0.cross", or "decoder.cross" for a decoder
-without numbered layers, so every family that attends is drawn by the same lines.
-"""
-
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman.analysis.examples import labels
-from dragoman.analysis.figure import draw_matrix, shades, sheet, styled, token_axes
+from dragoman.analysis.figure import Axes, Figure, draw_matrix, new_figure, styled, token_axes
 from dragoman.data.batch import collate
 from dragoman.decoding.search import search
 from dragoman.errors import DragomanError
 from dragoman.inference.translator import Translator
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +30,7 @@ class AttentionKind:
 
 
 def attention_of(translator: Translator, sentence: str, target: str | None = None) -> dict[str, AttentionKind]:
-    """The attention of a run while it says `target`, or, without one, its own translation of `sentence`.
+    """The attention maps of a run for `sentence` with `target` (None: its own translation), by kind.
 
     Raises DragomanError for a blank sentence and for a model that has no attention.
     """
@@ -46,12 +38,14 @@ def attention_of(translator: Translator, sentence: str, target: str | None = Non
     src_ids = tokenizers.src.encode(translator.normalize(sentence))
     if not src_ids:
         raise DragomanError("there is no attention to show: the sentence is blank")
-    said = translator.normalize(target) if target is not None else None
-    tgt_ids = tokenizers.tgt.encode(said) if said is not None else _translate(translator, src_ids)
+    if target is None:
+        tgt_ids = _translate(translator, src_ids)
+        # A translation that was cut off at this length has no position left at which its last token could be read.
+        length = translator.model.max_target_length
+    else:
+        tgt_ids, length = tokenizers.tgt.encode(translator.normalize(target)), None
     batch = collate([(src_ids, tgt_ids)]).to(translator.device)
-    # Of a translation that came to no end the last token was said, and there is no position to read it at.
-    longest = translator.model.max_target_length if target is None else None
-    tgt_in, tgt_out = batch.tgt_in[:, :longest], batch.tgt_out[:, :longest]
+    tgt_in, tgt_out = batch.tgt_in[:, :length], batch.tgt_out[:, :length]
     with torch.inference_mode():
         maps = translator.model.attention_maps(batch.src, batch.src_mask, tgt_in)
     if not maps:
@@ -64,10 +58,10 @@ def _translate(translator: Translator, src_ids: list[int]) -> list[int]:
     """The ids of the best translation: its text encoded again could be other pieces."""
     batch = collate([(src_ids, [])]).to(translator.device)
     decoding = replace(translator.decoding, n_best=translator.decoding.num_candidates)
-    [found] = search(translator.model, batch.src, batch.src_mask, decoding)
-    best = translator.ranked(found)[0].text
-    said = [item for item in found if translator.tokenizers.tgt.decode(item.ids) == best]
-    return max(said, key=lambda item: item.score).ids
+    [hypotheses] = search(translator.model, batch.src, batch.src_mask, decoding)
+    best = translator.ranked(hypotheses)[0].text
+    candidates = [hypothesis for hypothesis in hypotheses if translator.tokenizers.tgt.decode(hypothesis.ids) == best]
+    return max(candidates, key=lambda hypothesis: hypothesis.score).ids
 
 
 def attention_kinds(
@@ -103,7 +97,7 @@ def attention_arrays(
 ) -> dict[str, np.ndarray]:
     """Maps as arrays of (num_heads, query_len, key_len), named `decoder.0.cross`, and the tokens of their sides.
 
-    A layer or head that is chosen comes alone; a chosen head keeps its axis, of size 1.
+    `layer` and `head` choose one of them; a chosen head keeps its axis, of size 1.
     """
     arrays: dict[str, np.ndarray] = {}
     for name, kind in kinds.items():
@@ -116,63 +110,43 @@ def attention_arrays(
 
 
 @styled
-def attention_figure(
-    kind: AttentionKind, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
-) -> "matplotlib.figure.Figure | None":
-    """A row for each layer and a column for each head, of those chosen (None: all); None where nothing is left."""
-    rows = [i for i in range(len(kind.layers)) if layers is None or i in layers]
-    columns = [i for i in range(max(map(len, kind.layers))) if heads is None or i in heads]
-    if not rows or not columns:
-        return None
+def attention_figure(kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Figure:
+    """A row for each layer, a column for each head; one layer and head alone is drawn large, with its weights."""
+    rows = list(range(len(kind.layers))) if layer is None else [layer]
+    columns = list(range(len(kind.layers[0]))) if head is None else [head]
     large = len(rows) == len(columns) == 1
     cell = 0.36 if large else 0.17
     width, height = max(1.3, cell * len(kind.keys)), max(1.1, cell * len(kind.queries))
-    key_room, query_room = (0.085 * max(map(len, tokens)) + 0.3 for tokens in (kind.keys, kind.queries))
-    title = kind.title + (f", layer {rows[0]}, head {columns[0]}" if large else "")
-    figure = sheet(
-        max(4.5, 1.3 + query_room + len(columns) * (width + 0.25)),
-        1.0 + key_room + len(rows) * (height + 0.45),
-        title,
+    key_inches, query_inches = (0.085 * max(map(len, tokens)) + 0.3 for tokens in (kind.keys, kind.queries))
+    figure = new_figure(
+        max(4.5, 1.3 + query_inches + len(columns) * (width + 0.25)),
+        1.0 + key_inches + len(rows) * (height + 0.45),
+        kind.title + (f", layer {rows[0]}, head {columns[0]}" if large else ""),
     )
     panels = figure.subplots(len(rows), len(columns), squeeze=False)
-    image = None
-    for panel_row, layer in zip(panels, rows, strict=True):
-        for axes, head in zip(panel_row, columns, strict=True):
-            if head >= len(kind.layers[layer]):
-                axes.set_visible(False)
-                continue
-            image = draw_matrix(axes, kind.layers[layer][head], low=0, high=1, aspect="equal")
-            token_axes(
-                axes,
-                kind.queries if head == columns[0] else None,
-                kind.keys if layer == rows[-1] else None,
-                fontsize=9 if large else 7,
-            )
-            _frame(axes)
-            if large:
-                _numbers(axes, kind.layers[layer][head])
-            else:
-                axes.set_title(f"layer {layer}, head {head}", fontsize=8, pad=4)
+    for (row, layer), (column, head) in itertools.product(enumerate(rows), enumerate(columns)):
+        axes, weights = panels[row, column], kind.layers[layer][head]
+        draw_matrix(axes, weights, low=0, high=1, aspect="equal")
+        queries, keys = kind.queries if column == 0 else None, kind.keys if layer == rows[-1] else None
+        token_axes(axes, queries, keys, fontsize=9 if large else 7)
+        axes.spines[:].set_visible(True)
+        if large:
+            _write_percentages(axes, weights)
+        else:
+            axes.set_title(f"layer {layer}, head {head}", fontsize=8, pad=4)
     figure.supxlabel(kind.key_label, fontsize=9)
     figure.supylabel(kind.query_label, fontsize=9)
-    if image is None:  # the layers chosen have no such head
-        return None
     unit = "attention weight (in cells: %)" if large else "attention weight"
     shrink = min(0.8, 1.6 / len(rows) + 0.2)
     bar_inches = 0.2
-    figure.colorbar(image, ax=panels, label=unit, shrink=shrink, aspect=shrink * figure.get_figheight() / bar_inches)
+    aspect = shrink * figure.get_figheight() / bar_inches
+    figure.colorbar(panels[0, 0].images[0], ax=panels, label=unit, shrink=shrink, aspect=aspect)
     return figure
 
 
-def _frame(axes: "matplotlib.axes.Axes") -> None:
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(True)
-
-
-def _numbers(axes: "matplotlib.axes.Axes", weights: np.ndarray) -> None:
-    """Hundredths in the cells, where they are large enough to be of interest."""
-    dark = shades().N * 0.4
+def _write_percentages(axes: Axes, weights: np.ndarray) -> None:
+    """Write weights of at least 5 % into their cells."""
     for (query, key), weight in np.ndenumerate(weights):
         if weight >= 0.05:
-            color = "white" if weight * shades().N > dark else "black"
+            color = "white" if weight > 0.4 else "black"
             axes.text(key, query, f"{100 * weight:.0f}", ha="center", va="center", fontsize=7, color=color)

@@ -7,20 +7,14 @@ text, so that there the browser finds the glyph even when this machine has none.
 
 import functools
 import importlib.util
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import matplotlib.figure
+from typing import Any
 
 FAMILY = "DejaVu Sans"
 
 
-def use_fallbacks(figure: "matplotlib.figure.Figure") -> str:
-    """Name fallback fonts for every text that needs them; the characters that no installed font has, sorted."""
+def use_fallbacks(figure: Any) -> str:
+    """Name fallback fonts for every text of a figure that needs them; return the characters that none of them has."""
     from matplotlib.text import Text
 
     texts = {text: text.get_text() for text in figure.findobj(Text)}
@@ -33,14 +27,6 @@ def use_fallbacks(figure: "matplotlib.figure.Figure") -> str:
         if not missing.isdisjoint(shown):
             text.set_fontfamily([FAMILY, *families, "sans-serif"])
     return "".join(sorted(missing.difference(*map(_characters, families))))
-
-
-@contextmanager
-def without_glyph_warnings() -> Iterator[None]:
-    """For a drawing whose missing characters were spoken of already, or do not matter."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
-        yield
 
 
 def installed() -> tuple[str, ...]:

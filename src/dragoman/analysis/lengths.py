@@ -1,26 +1,21 @@
-"""BLEU by the length of the source: does a system keep a long sentence in mind? (Bahdanau et al. 2015, figure 2)"""
+"""BLEU by the length of the source sentence (Bahdanau et al. 2015, figure 2)."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from dragoman.analysis.figure import DASHES, PALETTE, sheet, styled
-from dragoman.analysis.plots import GRID, MUTED
+from dragoman.analysis.figure import GRID, MUTED, Figure, line_style, new_figure, styled
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.translator import Translator
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.words import WordsConfig, tokens_of
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-
 EDGES = (5, 10, 15, 20, 25, 30, 40, 50)
-"""The longest source, in words, of each bucket; a last bucket takes what is longer."""
+"""The longest source, in words, of each bucket; a last bucket takes longer ones."""
 
 FEW = 30
-"""Below so many sentences a corpus BLEU says little; such points are drawn hollow."""
+"""A corpus BLEU of fewer sentences says little; such points are drawn hollow."""
 
 Result = tuple[int, str, str]
 """(length of the source, translation, reference)"""
@@ -67,21 +62,18 @@ def bleu_by_length(
     if any(other != sources[0] for other in sources):
         raise DragomanError("the systems to compare must have translated the same sentences")
     check_edges(edges)
+    members: list[list[int]] = [[] for _ in range(len(edges) + 1)]
+    for number, (length, _) in enumerate(sources[0]):
+        members[bisect_left(edges, length)].append(number)
     buckets = []
-    for below, longest in pairwise([0, *edges, None]):
-        rows = [i for i, (length, _) in enumerate(sources[0]) if _within(length, below or 0, longest)]
+    for shortest, longest, rows in zip([1, *(edge + 1 for edge in edges)], [*edges, None], members, strict=True):
+        bleu = {}
+        for name, result in results.items() if rows else ():
+            hypotheses, references = [result[i][1] for i in rows], [result[i][2] for i in rows]
+            scores = score(hypotheses, references, config or EvaluationConfig(), tgt_lang, with_ter=False)
+            bleu[name] = scores.bleu
         if rows:
-            bleu = {
-                name: score(
-                    [found[i][1] for i in rows],
-                    [found[i][2] for i in rows],
-                    config or EvaluationConfig(),
-                    tgt_lang,
-                    with_ter=False,
-                ).bleu
-                for name, found in results.items()
-            }
-            buckets.append(Bucket((below or 0) + 1, longest, len(rows), bleu))
+            buckets.append(Bucket(shortest, longest, len(rows), bleu))
     return buckets
 
 
@@ -89,10 +81,6 @@ def check_edges(edges: Sequence[int]) -> None:
     """Raises DragomanError unless the edges are positive and rise."""
     if list(edges) != sorted({edge for edge in edges if edge > 0}):
         raise DragomanError(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
-
-
-def _within(length: int, below: int, longest: int | None) -> bool:
-    return max(length, 1) > below and (longest is None or length <= longest)
 
 
 def lengths_table(buckets: Sequence[Bucket]) -> str:
@@ -107,28 +95,27 @@ def lengths_table(buckets: Sequence[Bucket]) -> str:
 
 
 @styled
-def lengths_figure(buckets: Sequence[Bucket]) -> "matplotlib.figure.Figure":
-    """Above, a line for each system; below, how many sentences each bucket has."""
-    figure = sheet(max(6.0, 1.6 + 0.85 * len(buckets)), 5.2, "BLEU by source length")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+def lengths_figure(buckets: Sequence[Bucket]) -> Figure:
+    """At the top a line for each system, below it the number of sentences of each bucket."""
+    figure = new_figure(max(6.0, 1.6 + 0.85 * len(buckets)), 5.2, "BLEU by source length")
+    scores, counts = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     places = list(range(len(buckets)))
-    enough = [bucket.sentences >= FEW for bucket in buckets]
+    sentences = [bucket.sentences for bucket in buckets]
     for number, name in enumerate(buckets[0].bleu):
-        color, dash = PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]
+        style = line_style(number)
         values = [bucket.bleu[name] for bucket in buckets]
-        above.plot(places, values, color=color, linestyle=dash, label=name)
-        for place, value, solid in zip(places, values, enough, strict=True):
-            face = color if solid else "white"
-            above.plot([place], [value], color=color, marker="o", markerfacecolor=face, clip_on=False)
-    above.set_ylabel("BLEU (0 to 100)")
-    above.set_ylim(0, 1.12 * max(1.0, *(value for bucket in buckets for value in bucket.bleu.values())))
-    above.legend(loc="best")
-    if not all(enough):
-        above.set_title(f"○ fewer than {FEW} sentences: read with care", loc="right", fontsize=8.5)
-    above.tick_params(labelbottom=False, bottom=False)
-    bars = below.bar(places, [bucket.sentences for bucket in buckets], color=GRID, width=0.7)
-    below.bar_label(bars, [f"{bucket.sentences:,}" for bucket in buckets], fontsize=8, color=MUTED)
-    below.set_ylim(0, 1.25 * max(bucket.sentences for bucket in buckets))
-    below.set(xlabel="words in the source sentence", ylabel="sentences")
-    below.set_xticks(places, labels=[bucket.title for bucket in buckets])
+        scores.plot(places, values, label=name, **style)
+        for place, value, count in zip(places, values, sentences, strict=True):
+            face = style["color"] if count >= FEW else "white"
+            scores.plot([place], [value], color=style["color"], marker="o", markerfacecolor=face, clip_on=False)
+    scores.set_ylabel("BLEU (0 to 100)")
+    scores.set_ylim(0, 1.12 * max(1.0, *(value for bucket in buckets for value in bucket.bleu.values())))
+    scores.legend(loc="best")
+    if min(sentences) < FEW:
+        scores.set_title(f"○ fewer than {FEW} sentences: read with care", loc="right", fontsize=8.5)
+    scores.tick_params(labelbottom=False, bottom=False)
+    bars = counts.bar(places, sentences, color=GRID, width=0.7)
+    counts.bar_label(bars, [f"{count:,}" for count in sentences], fontsize=8, color=MUTED)
+    counts.set(ylim=(0, 1.25 * max(sentences)), xlabel="words in the source sentence", ylabel="sentences")
+    counts.set_xticks(places, labels=[bucket.title for bucket in buckets])
     return figure

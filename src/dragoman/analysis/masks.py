@@ -6,20 +6,25 @@ the triangle hides them from every real position, and what pads themselves see i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dragoman.analysis.examples import labels
-from dragoman.analysis.figure import cell_lines, draw_matrix, sheet, styled, token_axes
-from dragoman.analysis.plots import GRID, INK, MUTED, TRAIN
+from dragoman.analysis.figure import (
+    GRID,
+    INK,
+    MUTED,
+    TRAIN,
+    Axes,
+    Figure,
+    draw_matrix,
+    new_figure,
+    styled,
+    token_axes,
+)
 from dragoman.data.batch import collate
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.text.tokenizers.base import Tokenizer
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +56,14 @@ def sentence_masks(sentences: Sequence[str], tokenizer: Tokenizer) -> list[Sente
 
 
 @styled
-def masks_figure(masks: Sequence[SentenceMasks]) -> "matplotlib.figure.Figure":
+def masks_figure(masks: Sequence[SentenceMasks]) -> Figure:
     """A row of three grids for each sentence."""
-    length = len(masks[0].tokens)
-    side = max(1.8, 0.24 * length)
-    longest = max(len(token) for row in masks for token in row.tokens)
-    figure = sheet(
-        3 * side + 1.6 + 0.08 * longest, 1.3 + len(masks) * (side + 0.45 + 0.07 * longest), "Masks of one batch"
-    )
+    from matplotlib.patches import Patch
+
+    side = max(1.8, 0.24 * len(masks[0].tokens))
+    token_len = max(len(token) for row in masks for token in row.tokens)
+    height = 1.3 + len(masks) * (side + 0.45 + 0.07 * token_len)
+    figure = new_figure(3 * side + 1.6 + 0.08 * token_len, height, "Masks of one batch")
     panels = figure.subplots(len(masks), 3, squeeze=False)
     for (left, middle, right), row in zip(panels, masks, strict=True):
         _draw(left, row.padding, row.tokens, "padding")
@@ -67,26 +72,23 @@ def masks_figure(masks: Sequence[SentenceMasks]) -> "matplotlib.figure.Figure":
         left.set_ylabel("query (looks)")
     for axes in panels[-1]:
         axes.set_xlabel("key (is looked at)")
-    _legend(figure)
+    true = Patch(facecolor=TRAIN, edgecolor=INK, linewidth=0.5, label="1 = True: may be attended to")
+    false = Patch(facecolor="white", edgecolor=INK, linewidth=0.5, label="0 = False: hidden, its weight is 0")
+    figure.legend(handles=[true, false], loc="outside lower center", ncols=2)
     return figure
 
 
-def _draw(axes: "matplotlib.axes.Axes", mask: np.ndarray, tokens: list[str], title: str) -> None:
+def _draw(axes: Axes, mask: np.ndarray, tokens: list[str], title: str) -> None:
     draw_matrix(axes, mask, low=0, high=1.5, aspect="equal")
     token_axes(axes, tokens, tokens)
-    cell_lines(axes, len(tokens), len(tokens), GRID, 0.8)
+    borders = np.arange(len(tokens) - 1) + 0.5
+    axes.set_xticks(borders, minor=True)
+    axes.set_yticks(borders, minor=True)
+    axes.grid(True, which="minor", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(False)
+    axes.tick_params(which="minor", length=0)
     axes.set_title(title, fontsize=9)
-    if len(tokens) > 24:
-        return
-    for (query, key), seen in np.ndenumerate(mask):
-        axes.text(
-            key, query, "1" if seen else "0", ha="center", va="center", fontsize=7, color="white" if seen else MUTED
-        )
-
-
-def _legend(figure: "matplotlib.figure.Figure") -> None:
-    from matplotlib.patches import Patch
-
-    shown = Patch(facecolor=TRAIN, edgecolor=INK, linewidth=0.5, label="1 = True: may be attended to")
-    hidden = Patch(facecolor="white", edgecolor=INK, linewidth=0.5, label="0 = False: hidden, its weight is 0")
-    figure.legend(handles=[shown, hidden], loc="outside lower center", ncols=2)
+    if len(tokens) <= 24:  # beyond, cells are too small for numbers
+        for (query, key), attended in np.ndenumerate(mask):
+            color = "white" if attended else MUTED
+            axes.text(key, query, str(int(attended)), ha="center", va="center", fontsize=7, color=color)

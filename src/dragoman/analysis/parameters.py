@@ -2,32 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import nn
 
-from dragoman.analysis.figure import sheet, styled
-from dragoman.analysis.plots import MUTED, TRAIN
+from dragoman.analysis.figure import MUTED, TRAIN, Figure, new_figure, styled
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-
-SHADES = (TRAIN, "#66aad1", "#b3d5e8")
-"""Of bars, lighter for what lies inside another bar."""
+BAR_COLORS = (TRAIN, "#66aad1", "#b3d5e8")
+"""By depth: lighter for modules inside of another."""
 
 
 @dataclass(frozen=True)
 class ModuleCount:
-    """A module, or several alike that stand side by side, with the parameters counted here for the first time."""
+    """A module, or neighbours built alike, with the parameters that are counted here for the first time."""
 
-    path: str
-    """Its own name; "0-3" for four alike."""
+    path: str  # its own name; "0-3" for four alike
     depth: int
     kind: str
     copies: int
     parameters: int
-    shared: str
-    """Where parameters that it uses too were counted, "" for none."""
+    shared: str  # names of its parameters that are counted elsewhere
 
 
 def parameter_counts(model: nn.Module, depth: int | None = None) -> list[ModuleCount]:
@@ -42,7 +35,7 @@ def parameter_counts(model: nn.Module, depth: int | None = None) -> list[ModuleC
 def _walk(
     alike: Sequence[tuple[str, nn.Module]], name: str, level: int, owner: dict[int, str], depth: int | None
 ) -> Iterator[ModuleCount]:
-    """Rows of modules alike, given with their full paths, and of what they are made of."""
+    """Rows of modules built alike, given with their full paths, and of their children."""
     parameters = shared = 0
     tied: dict[str, None] = {}
     for path, module in alike:
@@ -50,7 +43,7 @@ def _walk(
             first = owner[id(parameter)]
             if first == inner:
                 parameters += parameter.numel()
-            elif not _inside(first, path):
+            elif path and not first.startswith(f"{path}."):
                 shared += parameter.numel()
                 tied[first] = None
     if not parameters and not shared:
@@ -69,12 +62,8 @@ def _walk(
         yield from _walk(inside, title, level + 1, owner, depth)
 
 
-def _inside(parameter: str, path: str) -> bool:
-    return not path or parameter.startswith(path + ".")
-
-
 def _groups(module: nn.Module) -> list[list[str]]:
-    """Names of the children, neighbours in a list together where they are built alike."""
+    """Names of the children; neighbours in a list that are built alike form one group."""
     groups: list[list[str]] = []
     last: object = None
     for name, child in module.named_children():
@@ -102,14 +91,14 @@ def parameter_table(counts: Sequence[ModuleCount]) -> str:
 
 
 @styled
-def parameters_figure(counts: Sequence[ModuleCount]) -> "matplotlib.figure.Figure":
+def parameters_figure(counts: Sequence[ModuleCount]) -> Figure:
     """A bar for each row of the table but the first, which is the title."""
     whole, rows = counts[0], counts[1:]
-    figure = sheet(9, 1.2 + 0.23 * len(rows), f"{whole.path}: {whole.parameters:,} parameters")
+    figure = new_figure(9, 1.2 + 0.23 * len(rows), f"{whole.path}: {whole.parameters:,} parameters")
     axes = figure.subplots()
     places = range(len(rows))
     top = min((row.depth for row in rows), default=1)
-    colors = [SHADES[min(row.depth - top, len(SHADES) - 1)] for row in rows]
+    colors = [BAR_COLORS[min(row.depth - top, len(BAR_COLORS) - 1)] for row in rows]
     bars = axes.barh(places, [row.parameters for row in rows], color=colors, height=0.72)
     notes = [f" {row.parameters:,}" + (f"  (+ shared: {row.shared})" if row.shared else "") for row in rows]
     axes.bar_label(bars, notes, fontsize=7.5, color=MUTED)
@@ -120,7 +109,7 @@ def parameters_figure(counts: Sequence[ModuleCount]) -> "matplotlib.figure.Figur
     axes.tick_params(axis="y", length=0, pad=8 + 5.2 * max(map(len, names), default=0))
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set(xlabel="parameters", xlim=(0, 1.45 * max((row.parameters for row in rows), default=1)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(False, axis="y")
     axes.grid(True, axis="x")
     return figure

@@ -2,22 +2,28 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dragoman.analysis.figure import DASHES, PALETTE, draw_matrix, poles, shades, sheet, styled
-from dragoman.analysis.plots import GRID, INK, MUTED
+from dragoman.analysis.figure import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    Axes,
+    Figure,
+    draw_matrix,
+    line_style,
+    new_figure,
+    poles,
+    shades,
+    styled,
+)
 from dragoman.errors import DragomanError
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions, sinusoidal_table
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
 
 # --- sinusoidal ------------------------------------------------------------------------------------------------------
 
@@ -35,50 +41,47 @@ def sinusoidal_layouts(length: int, d_model: int) -> dict[str, Float[Tensor, "le
 
 def similarity(table: Float[Tensor, "length d_model"], start: int) -> Float[Tensor, " distances"]:
     """The dot products of position `start` with those after it, in units of its own with itself."""
-    found: Tensor = table[start:] @ table[start] / (table[start] @ table[start])
-    return found
+    return table[start:] @ table[start] / (table[start] @ table[start])
 
 
 @styled
-def sinusoidal_figure(length: int, d_model: int) -> "matplotlib.figure.Figure":
+def sinusoidal_figure(length: int, d_model: int) -> Figure:
     """Heat maps of the four layouts; below, a few dimensions as curves, and how alike two positions are."""
     layouts = sinusoidal_layouts(length, d_model)
-    figure = sheet(12, 7.6, f"Sinusoidal positions, d_model {d_model}")
+    figure = new_figure(12, 7.6, f"Sinusoidal positions, d_model {d_model}")
     upper, lower = figure.subfigures(2, 1, height_ratios=(1.1, 1), squeeze=False)[:, 0]
     maps = upper.subplots(1, 4, sharey=True)
-    image = None
     for axes, (name, table) in zip(maps, layouts.items(), strict=True):
-        image = draw_matrix(axes, table, low=-1, high=1, cmap=poles())
+        draw_matrix(axes, table, low=-1, high=1, cmap=poles())
         axes.set(title=name, xlabel="dimension")
     maps[0].set_ylabel("position")
-    assert image is not None
-    upper.colorbar(image, ax=maps, label="value", aspect=30)
+    upper.colorbar(maps[0].images[0], ax=maps, label="value", aspect=30)
     waves, alike = lower.subplots(1, 2)
     _draw_waves(waves, layouts["interleaved (the paper)"])
     _draw_similarity(alike, layouts)
     return figure
 
 
-def _draw_waves(axes: "matplotlib.axes.Axes", table: Tensor) -> None:
+def _draw_waves(axes: Axes, table: Tensor) -> None:
     length, d_model = table.shape
     pairs = sorted({d_model // 2 * part // 8 for part in (1, 2, 3)})
-    for color, pair in zip(PALETTE, pairs, strict=False):
+    for number, pair in enumerate(pairs):
         wavelength = 2 * math.pi * 10_000 ** (2 * pair / d_model)
-        for offset, dash in ((0, "-"), (1, "--")):
-            name = f"{2 * pair + offset}, {'sin' if offset == 0 else 'cos'}, wavelength {wavelength:,.0f}"
-            axes.plot(range(length), table[:, 2 * pair + offset], color=color, linestyle=dash, label=name)
+        for offset, wave, dash in ((0, "sin", "-"), (1, "cos", "--")):
+            name = f"{2 * pair + offset}, {wave}, wavelength {wavelength:,.0f}"
+            axes.plot(range(length), table[:, 2 * pair + offset], color=PALETTE[number], linestyle=dash, label=name)
     axes.set(title="a few dimensions of the interleaved table", xlabel="position", ylabel="value", ylim=(-1.1, 1.95))
     axes.set_yticks([-1, 0, 1])
     axes.legend(loc="upper left", ncols=3, fontsize=7.5, columnspacing=1.2)
 
 
-def _draw_similarity(axes: "matplotlib.axes.Axes", layouts: Mapping[str, Tensor]) -> None:
-    for color, name in zip(PALETTE, ("interleaved (the paper)", "sine only"), strict=False):
+def _draw_similarity(axes: Axes, layouts: Mapping[str, Tensor]) -> None:
+    for color, name in enumerate(("interleaved (the paper)", "sine only")):
         table = layouts[name]
-        for dash, start in zip(DASHES, _starts(len(table)), strict=False):
-            found = similarity(table, start)[: len(table) // 2]
+        for dash, start in enumerate(_starts(len(table))):
+            values = similarity(table, start)[: len(table) // 2]
             label = f"{name.split(' (')[0]}, from position {start}"
-            axes.plot(range(len(found)), found, color=color, linestyle=dash, linewidth=1.3, label=label)
+            axes.plot(range(len(values)), values, label=label, linewidth=1.3, **line_style(color, dash))
     axes.set(title="with sine and cosine, likeness depends on the distance alone", xlabel="distance of two positions")
     axes.set_ylabel("dot product (with itself: 1)")
     axes.set_ylim(top=1.45 * axes.get_ylim()[1])
@@ -94,7 +97,7 @@ def _starts(length: int) -> list[int]:
 
 
 def rotary_angles(length: int, d_head: int) -> Float[Tensor, "length pairs"]:
-    """How far each pair of dimensions is turned at each position, in radians from -pi to pi: (1, 0) turned."""
+    """The angle by which each pair of dimensions is turned at each position, in radians from -pi to pi."""
     right = torch.tensor([1.0, 0.0]).repeat(d_head // 2).expand(1, 1, length, -1)
     turned = RotaryPositions(d_head).rotate(right, 0)[0, 0].unflatten(-1, (-1, 2))  # (length, pairs, 2)
     return torch.atan2(turned[..., 1], turned[..., 0])
@@ -108,9 +111,9 @@ def rotary_scores(length: int, d_head: int, starts: list[int], seed: int = 1) ->
 
 
 @styled
-def rotary_figure(length: int, d_head: int) -> "matplotlib.figure.Figure":
+def rotary_figure(length: int, d_head: int) -> Figure:
     """Pairs of dimensions as clock hands; the angles; a score that knows the distance and not the positions."""
-    figure = sheet(12, 7.0, f"Rotary positions, {d_head} dimensions a head")
+    figure = new_figure(12, 7.0, f"Rotary positions, {d_head} dimensions a head")
     upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.25), squeeze=False)[:, 0]
     angles = rotary_angles(length, d_head)
     _draw_hands(upper.subplots(), angles[: min(length, 22)])
@@ -119,20 +122,16 @@ def rotary_figure(length: int, d_head: int) -> "matplotlib.figure.Figure":
     heat.set(title="angle by which a pair is turned", xlabel="pair of dimensions", ylabel="position")
     bar = lower.colorbar(image, ax=heat, label="angle")
     bar.set_ticks([-math.pi, 0, math.pi], labels=["−π", "0", "π"])
-    found = rotary_scores(length // 2, d_head, _starts(length))
-    for number, (start, values) in enumerate(found.items()):
-        # Each thinner than the one before, so that curves that coincide are all to be seen.
-        style: dict[str, Any] = {"color": PALETTE[number], "linestyle": DASHES[number], "linewidth": 5.5 - 1.9 * number}
-        scores.plot(range(len(values)), values, label=f"key at position {start}", **style)
-    scores.set(
-        title="one vector as query and as key: the curves coincide",
-        xlabel="query position − key position", ylabel="dot product",
-    )  # fmt: skip
+    for number, (start, values) in enumerate(rotary_scores(length // 2, d_head, _starts(length)).items()):
+        width = 5.5 - 1.9 * number  # thinner each time, so that all of the curves can be seen, which coincide
+        scores.plot(range(len(values)), values, label=f"key at position {start}", linewidth=width, **line_style(number))
+    scores.set(title="one vector as query and as key: the curves coincide", ylabel="dot product")
+    scores.set_xlabel("query position − key position")
     scores.legend(loc="best", fontsize=7.5)
     return figure
 
 
-def _draw_hands(axes: "matplotlib.axes.Axes", angles: Tensor) -> None:
+def _draw_hands(axes: Axes, angles: Tensor) -> None:
     """A clock for each position (column) and a few pairs (rows), its hand at the angle of the turn."""
     from matplotlib.patches import Circle
 
@@ -156,23 +155,22 @@ def _draw_hands(axes: "matplotlib.axes.Axes", angles: Tensor) -> None:
 
 
 def alibi_biases(length: int, num_heads: int) -> Float[Tensor, "num_heads length length"]:
-    """What is added to the scores of each head: row = query, column = key."""
-    found: Tensor = AlibiPositions(num_heads).bias(0, length, length)[0]
-    return found
+    """The biases that are added to the scores of each head: row = query, column = key."""
+    return AlibiPositions(num_heads).bias(0, length, length)[0]
 
 
 @styled
-def alibi_figure(length: int, num_heads: int) -> "matplotlib.figure.Figure":
+def alibi_figure(length: int, num_heads: int) -> Figure:
     """The bias against the distance for each head, how far a head looks, and the biases of some heads as matrices."""
     biases = alibi_biases(length, num_heads)
-    figure = sheet(12, 7.4, f"ALiBi, {num_heads} heads")
+    figure = new_figure(12, 7.4, f"ALiBi, {num_heads} heads")
     upper, lower = figure.subfigures(2, 1, squeeze=False)[:, 0]
     lines, weights = upper.subplots(1, 2)
     last_row = biases[:, -1].flip(-1)  # by distance from the last query
     for head, row in enumerate(last_row):
-        color, dash = PALETTE[head % len(PALETTE)], DASHES[head // len(PALETTE) % len(DASHES)]
-        lines.plot(range(length), row, color=color, linestyle=dash, label=f"{head}: slope {-float(row[1]):.3g}")
-        weights.plot(range(length), row.softmax(-1), color=color, linestyle=dash, label=str(head))
+        style = line_style(head, head // len(PALETTE))
+        lines.plot(range(length), row, label=f"{head}: slope {-float(row[1]):.3g}", **style)
+        weights.plot(range(length), row.softmax(-1), label=str(head), **style)
     lines.set(title="added to the score, by head", xlabel="distance", ylabel="bias")
     lines.legend(title="head", loc="lower left", fontsize=7.5)
     weights.set(title="attention if the scores are all equal", xlabel="distance", ylabel="weight", yscale="log")
@@ -181,38 +179,28 @@ def alibi_figure(length: int, num_heads: int) -> "matplotlib.figure.Figure":
     future = np.triu(np.ones((side, side), dtype=np.bool_), 1)
     heads = sorted({num_heads * part // 4 for part in range(4)})
     panels = lower.subplots(1, len(heads), squeeze=False)[0]
-    image = None
     for axes, head in zip(panels, heads, strict=True):
-        seen = np.where(future, np.nan, biases[head, :side, :side].numpy())
-        image = draw_matrix(axes, seen, low=-6, high=0, aspect="equal", cmap=shades().with_extremes(bad=GRID))
+        visible = np.where(future, np.nan, biases[head, :side, :side].numpy())
+        draw_matrix(axes, visible, low=-6, high=0, aspect="equal", cmap=shades().with_extremes(bad=GRID))
         axes.set(title=f"head {head} (grey: masked)", xlabel="key position")
     panels[0].set_ylabel("query position")
-    assert image is not None
-    lower.colorbar(image, ax=panels, label="bias", extend="min", shrink=0.7)
+    lower.colorbar(panels[0].images[0], ax=panels, label="bias", extend="min", shrink=0.7)
     return figure
 
 
 # --- learned ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedTable:
-    """A table of trained positions by the name of its module."""
-
-    name: str
-    table: Float[Tensor, "max_len d_model"]
-
-
-def learned_tables(model: nn.Module) -> list[LearnedTable]:
-    """Every table of learned positions in a model. Raises DragomanError when there is none."""
-    found = [
-        LearnedTable(name, module.embedding.weight.detach().cpu())
+def learned_tables(model: nn.Module) -> dict[str, Float[Tensor, "max_len d_model"]]:
+    """Every table of learned positions in a model, by its module's name. Raises DragomanError when there is none."""
+    tables = {
+        name: module.embedding.weight.detach().cpu()
         for name, module in model.named_modules()
         if isinstance(module, LearnedPositions)
-    ]
-    if not found:
+    }
+    if not tables:
         raise DragomanError("this run has no learned positions (model.position: {type: learned})")
-    return found
+    return tables
 
 
 def cosine_similarities(table: Float[Tensor, "length d_model"]) -> Float[Tensor, "length length"]:
@@ -222,15 +210,15 @@ def cosine_similarities(table: Float[Tensor, "length d_model"]) -> Float[Tensor,
 
 
 @styled
-def learned_figure(tables: list[LearnedTable], length: int) -> "matplotlib.figure.Figure":
+def learned_figure(tables: Mapping[str, Tensor], length: int) -> Figure:
     """A row for each table: its values, how alike its positions are, and their size (where training never came)."""
-    figure = sheet(12, 0.6 + 3.6 * len(tables), "Learned positions")
+    figure = new_figure(12, 0.6 + 3.6 * len(tables), "Learned positions")
     panels = figure.subplots(len(tables), 3, squeeze=False)
-    for (values, alike, norms), learned in zip(panels, tables, strict=True):
-        table = learned.table[:length]
+    for (values, alike, norms), (name, table) in zip(panels, tables.items(), strict=True):
+        table = table[:length]
         limit = float(table.abs().quantile(0.99)) or 1.0
         image = draw_matrix(values, table, low=-limit, high=limit, cmap=poles())
-        values.set(title=learned.name, xlabel="dimension", ylabel="position")
+        values.set(title=name, xlabel="dimension", ylabel="position")
         figure.colorbar(image, ax=values, label="value", extend="both")
         image = draw_matrix(alike, cosine_similarities(table), low=-1, high=1, cmap=poles(), aspect="equal")
         alike.set(title="how alike two positions are", xlabel="position", ylabel="position")

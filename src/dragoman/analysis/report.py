@@ -13,18 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.analysis.plots import (
-    GRID,
-    INK,
-    MUTED,
-    PANELS,
-    SCORES,
-    TRAIN,
-    VALID,
-    panels_for,
-    to_svg,
-    training_curves,
-)
+from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
+from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
 from dragoman.config import read_yaml
 from dragoman.runs import atomic_io
 from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats

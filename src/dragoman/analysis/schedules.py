@@ -1,10 +1,10 @@
-"""Learning rates over the steps: Noam's for several sizes and warm-ups, and the other schedules beside each other."""
+"""Learning rates over the steps: Noam's for several sizes and warm-ups, and the other schedules."""
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dragoman.analysis.figure import DASHES, PALETTE, sheet, styled
+from dragoman.analysis.figure import Figure, line_style, new_figure, step_axis, styled
 from dragoman.training.schedules import (
     ConstantConfig,
     CosineConfig,
@@ -13,10 +13,6 @@ from dragoman.training.schedules import (
     NoamConfig,
     PlateauConfig,
 )
-
-if TYPE_CHECKING:
-    import matplotlib.axes
-    import matplotlib.figure
 
 Curve = tuple[list[int], list[float]]
 
@@ -49,52 +45,40 @@ def other_curves(lr: float, warmup: int, max_steps: int) -> dict[str, Curve]:
 
 
 def plateau_curve(lr: float, warmup: int, max_steps: int, validations: int = 20) -> Curve:
-    """`plateau` for a run whose validations get better for the first half of it and then no more."""
+    """`plateau` for a run whose validations improve in its first half only."""
     schedule = PlateauConfig(lr=lr, warmup_steps=warmup).build(max_steps, d_model=1)
-    steps, rates, every = list(range(1, max_steps + 1, max(1, max_steps // 400))), [], max(1, max_steps // validations)
-    told = 0
+    steps, rates = list(range(1, max_steps + 1, max(1, max_steps // 400))), []
+    validate_every = max(1, max_steps // validations)
+    observed = 0
     for step in steps:
-        while (told + 1) * every <= step:
-            told += 1
-            schedule.observe(told <= validations // 2)
+        while observed < step // validate_every:
+            observed += 1
+            schedule.observe(observed <= validations // 2)
         rates.append(schedule.rate(step))
     return steps, rates
 
 
 @styled
-def schedules_figure(
-    noam: Mapping[tuple[int, int], Curve], others: Mapping[str, Curve], warmup: int
-) -> "matplotlib.figure.Figure":
+def schedules_figure(noam: Mapping[tuple[int, int], Curve], others: Mapping[str, Curve], warmup: int) -> Figure:
     """Two panels: Noam's curves with their peaks, and the other schedules."""
-    figure = sheet(11, 4.6, "Learning-rate schedules")
+    figure = new_figure(11, 4.6, "Learning-rate schedules")
     left, right = figure.subplots(1, 2)
     left.set_title("noam: d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5)")
-    d_models, warmups = (list(dict.fromkeys(key[index] for key in noam)) for index in (0, 1))
+    d_models, warmups = (list(dict.fromkeys(column)) for column in zip(*noam, strict=True))
     for (d_model, warmup_steps), (steps, rates) in noam.items():
-        color = PALETTE[d_models.index(d_model) % len(PALETTE)]
-        dash = DASHES[warmups.index(warmup_steps) % len(DASHES)]
+        style = line_style(d_models.index(d_model), warmups.index(warmup_steps))
         peak = (d_model * warmup_steps) ** -0.5
-        left.plot(
-            steps, rates, color=color, linestyle=dash, label=f"d_model {d_model}, warm-up {warmup_steps:,}: {peak:.3g}"
-        )
+        label = f"d_model {d_model}, warm-up {warmup_steps:,}: {peak:.3g}"
+        left.plot(steps, rates, label=label, **style)
         if warmup_steps <= steps[-1]:
-            left.plot([warmup_steps], [peak], color=color, marker="o", markersize=4)
+            left.plot([warmup_steps], [peak], color=style["color"], marker="o", markersize=4)
     right.set_title(f"the others, one peak and a warm-up of {warmup:,} steps")
     for number, (name, (steps, rates)) in enumerate(others.items()):
-        right.plot(
-            steps, rates, color=PALETTE[number % len(PALETTE)], linestyle=DASHES[number % len(DASHES)], label=name
-        )
-    for axes, title in ((left, "peak learning rate"), (right, None)):
-        _finish(axes, title)
+        right.plot(steps, rates, label=name, **line_style(number))
+    for axes, legend_title in ((left, "peak learning rate"), (right, None)):
+        step_axis(axes)
+        axes.set_ylabel("learning rate")
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.4)
+        axes.legend(loc="upper right", title=legend_title, alignment="right", handlelength=2.6)
     return figure
-
-
-def _finish(axes: "matplotlib.axes.Axes", legend_title: str | None) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.set(xlabel="step", ylabel="learning rate")
-    axes.set_xlim(left=0)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.4)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-    axes.legend(loc="upper right", title=legend_title, alignment="right", handlelength=2.6)

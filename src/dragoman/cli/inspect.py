@@ -72,7 +72,7 @@ def positions(
     for name, value in (("--d-model", d_model), ("--d-head", d_head)):
         if value % 2:
             raise DragomanError(f"{name} {value}: must be even, as a sine has its cosine")
-    tables = schemes.learned_tables(_load(run, which).model) if "learned" in wanted and run else []
+    tables = schemes.learned_tables(_load(run, which).model) if "learned" in wanted and run else {}
     draw = {
         "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model),
         "rotary": lambda: schemes.rotary_figure(length, d_head),
@@ -218,18 +218,15 @@ def attention(
     kinds = attention_of(_translator(run, which, device), sentence, target)
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
-    kinds = {name: found for name, found in kinds.items() if kind in (None, name)}
+    kinds = {name: maps for name, maps in kinds.items() if kind in (None, name)}
     check_choice(kinds, layer, head)
     if output is not None and output.suffix == ".npz":
         with writing(output), output.open("wb") as file:
             np.savez(file, **attention_arrays(kinds, layer, head))  # type: ignore[arg-type]
         typer.echo(output)
         return
-    figures = {
-        name: attention_figure(found, None if layer is None else [layer], None if head is None else [head])
-        for name, found in kinds.items()
-    }
-    _write({name: figure for name, figure in figures.items() if figure is not None}, output, "attention")
+    shown = {name: maps for name, maps in kinds.items() if layer is None or layer < len(maps.layers)}
+    _write({name: attention_figure(maps, layer, head) for name, maps in shown.items()}, output, "attention")
 
 
 @inspect_app.command()
@@ -314,6 +311,7 @@ def lengths(
 
     Example: dragoman inspect lengths runs/lstm runs/transformer --src test.en --ref test.de -o lengths.svg
     """
+    from dragoman.analysis.figure import check_suffix
     from dragoman.analysis.lengths import (
         EDGES,
         bleu_by_length,
@@ -322,7 +320,6 @@ def lengths(
         lengths_table,
         translated,
     )
-    from dragoman.analysis.plots import check_suffix
     from dragoman.tasks import recipes
     from dragoman.text.corpus import FilesSource, read_pairs
 
@@ -350,7 +347,7 @@ def lengths(
 
 def _write(figures: dict[str, Any], output: Path | None, name: str) -> None:
     """Save the figures and print their paths; where there are several, each key becomes part of its file's name."""
-    from dragoman.analysis.plots import check_suffix, save
+    from dragoman.analysis.figure import check_suffix, save
 
     path = output or Path(f"{name}.png")
     check_suffix(path)
