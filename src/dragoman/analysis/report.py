@@ -1,18 +1,19 @@
 """The report of a run: one HTML file that holds everything, works offline and runs no script.
 
-It is made from the run directory alone (metrics.jsonl and config.yaml), during training or after it, and says what was
-read, what was trained, how it went, what came out and how that was measured. Jinja2 is loaded when a report is written.
+It is made from metrics.jsonl and config.yaml of a run directory, during training or after it. Jinja2 is loaded when a
+report is written.
 """
 
 import difflib
 import re
 import statistics
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
 from dragoman.config import read_yaml
@@ -31,37 +32,31 @@ METRIC_NAMES = {
     "perplexity": "perplexity",
     "bits_per_character": "bits/character",
 }
-"""What the tables call a figure, in the order of their columns; a table has those columns that its run logged."""
+"""Headings of figures, in the order of a table's columns; a table has the columns that its run logged."""
 
 TEST_FIGURES = {"sentences": ("sentences", 0), **{name: (title, 2) for name, title in METRIC_NAMES.items()},
                 "decode_s": ("decoding, s", 1), "sentences_per_s": ("sentences/s", 1)}  # fmt: skip
 """The columns of the test table: (heading, digits) by field of the event."""
 
 SHOWN_LABELS = 30
-"""Labels up to which the report shows which was taken for which."""
+"""Largest number of labels for which the confusion matrix is shown."""
 
 
 class Words(NamedTuple):
-    """What the page calls things in the runs of a task."""
+    """Names on the page for the runs of a task."""
 
     src: str
     ref: str
     hyp: str
-    progress: str
-    """Heading of the validation samples."""
-    tests: str
-    """Heading of the test samples."""
-    scores: str
-    """How the scores were computed."""
-    masks: str = "targets shifted by one; masks are true at real tokens"
-    """What to know of the step that makes masks."""
+    progress: str  # heading of the validation samples
+    tests: str  # heading of the test samples
+    scores: str  # explains the scores
+    masks: str = "targets shifted by one; masks are true at real tokens"  # explains the step that makes masks
     instead: Mapping[str, str] = {}
-    """Steps, facts and figures that are called otherwise than in translation."""
-    compares: bool = True
-    """Whether what the model says should be the reference, so that differences are marked."""
+    """This task's name of a fact or figure, by its name in translation."""
+    marks_differences: bool = True  # from the reference
 
     def name(self, usual: str) -> str:
-        """What this task calls the step, fact or figure that translation calls `usual`."""
         return self.instead.get(usual, usual)
 
 
@@ -75,13 +70,9 @@ CLASSIFIER_WORDS = Words(
     "precision and recall; macro F1 is its mean over the labels, so that a rare one counts as much as a frequent one.",
     masks="masks are true at real tokens",
     instead={
-        "Read pairs": "Read examples",
         "pairs read": "examples read",
         "source vocabulary": "vocabulary",
-        "Pad, shift, mask": "Pad, mask",
-        "Encode once and search": "Label",
         "test decoding": "labelling",
-        "Detokenize and score": "Score",
         "test sentences": "test examples",
         "sentences": "examples",
         "decoding, s": "labelling, s",
@@ -89,7 +80,6 @@ CLASSIFIER_WORDS = Words(
         METRIC_NAMES["loss"]: "loss, nats/example",
     },
 )
-
 
 WORDS = {
     "translation": Words(
@@ -113,42 +103,67 @@ WORDS = {
         "its window. Losses and perplexities of different tokenizers must not be compared; bits per character may be, "
         "where no token is unknown. More tokens before each prediction make every figure better.",
         masks="targets are the inputs shifted by one; no token sees a later one",
-        instead={
-            "Read pairs": "Read text",
-            "Pad, shift, mask": "Shift, mask",
-            "Encode once and search": "Prompt and sample",
-        },
-        compares=False,
+        marks_differences=False,
     ),
     "classification": CLASSIFIER_WORDS,
     "image_classification": CLASSIFIER_WORDS._replace(
         src="image",
         masks="every image is as large as the next: nothing is padded",
-        instead={
-            **CLASSIFIER_WORDS.instead,
-            "Normalise and tokenize": "Read pixels",
-            "Ids": "Cut into patches",
-            "tokens a batch": "patches a batch",
-        },
+        instead={**CLASSIFIER_WORDS.instead, "tokens a batch": "patches a batch"},
     ),
 }
 """By the recipe's `task:`."""
 
 
-class Step(NamedTuple):
-    """One of the nine steps with this run's numbers: (what, value) rows."""
-
-    title: str
-    facts: list[tuple[str, str]]
+FACTS: tuple[dict[str, str], ...] = (
+    {
+        "languages": "run.languages",
+        "source": "corpus.train.type",
+        "pairs read": "plan.pairs_read",
+        "characters": "plan.characters",
+    },
+    {
+        "normalise": "corpus.normalize",
+        "tokenizer": "tokenizer.type",
+        "source vocabulary": "plan.src_vocab_size",
+        "target vocabulary": "plan.tgt_vocab_size",
+        "vocabulary": "plan.vocab_size",
+    },
+    {
+        "tokens": "plan.tokens",
+        "unknown tokens": "plan.unknown",
+        "pairs kept": "plan.pairs_kept",
+        "pairs dropped": "run.dropped",
+    },
+    {"tokens a batch": "training.batch_tokens", "steps an epoch": "plan.steps_per_epoch"},
+    {"longest side": "run.max_tokens", "windows of": "run.block_len"},
+    {
+        "model": "model.type",
+        "parameters": "plan.parameters",
+        "label smoothing": "training.label_smoothing",
+        "training loss": "run.losses",
+    },
+    {"steps": "run.step", "last epoch": "run.epoch", "best at step": "run.best_step", "ended": "run.end_reason"},
+    {
+        "beam size": "decoding.beam_size",
+        "length penalty": "decoding.length_penalty",
+        "temperature": "decoding.temperature",
+        "top_k": "decoding.top_k",
+        "top_p": "decoding.top_p",
+        "test decoding": "run.decode_s",
+    },
+    {"test sentences": "run.sentences"},
+)
+"""For each of the nine steps the places of its facts: a setting, `plan.` a field of the plan event, `run.` computed."""
 
 
 class Attempt(NamedTuple):
-    """What the model made of a sentence at a step: (text, whether the reference has it there too) runs."""
+    """The model's output for a sentence at a step."""
 
     step: int
     best: bool
-    runs: list[tuple[str, bool]]
-    left_out: int  # characters cut off the end of an output that does not stop
+    runs: list[tuple[str, bool]]  # (text, True where the reference has it too)
+    left_out: int  # characters cut off the end of a very long output
 
 
 class Sample(NamedTuple):
@@ -160,10 +175,9 @@ class Sample(NamedTuple):
 
 
 def write_report(run_dir: str | Path) -> Path:
-    """Write `run_dir/report.html` and return its path; atomically, if one is there already.
+    """Write `run_dir/report.html` atomically and return its path. Parts whose events are missing are left out.
 
-    Events that are missing leave their part out. Raises DragomanError when metrics.jsonl or config.yaml is missing or
-    cannot be read.
+    Raises DragomanError when metrics.jsonl or config.yaml is missing or cannot be read.
     """
     import jinja2
 
@@ -174,10 +188,8 @@ def write_report(run_dir: str | Path) -> Path:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": _number, "text": _text, "moment": _moment}
-    template = environment.from_string(
-        files("dragoman.analysis").joinpath("report.html.j2").read_text(encoding="utf-8")
-    )
-    page = template.render(
+    template = files("dragoman.analysis").joinpath("report.html.j2").read_text(encoding="utf-8")
+    page = environment.from_string(template).render(
         **_view(events, config),
         name=run_dir.resolve().name,
         config_text=(run_dir / "config.yaml").read_text(encoding="utf-8").strip(),
@@ -188,25 +200,25 @@ def write_report(run_dir: str | Path) -> Path:
 
 
 def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that the template shows, by name."""
-    start, plan, end = _last(events, "start"), _last(events, "plan"), _last(events, "end")
+    """The template's variables."""
+    start, plan, end = (_last(events, kind) for kind in ("start", "plan", "end"))
     if start and end and events.index(end) < events.index(start):
         end = {}  # the run went on after it
     valid = [event for event in events if event["event"] == "valid"]
     best = best_validation(events)
     tests = list({event["name"]: _with_speed(event) for event in events if event["event"] == "test"}.values())
-    words = _words(config)
+    task = _setting(config, "task") or "translation"
+    words = WORDS.get(task, WORDS["translation"])
+    run = _run_facts(events, config, plan, end, best, tests)
     return {
         "start": {key: value for key, value in start.items() if key not in ("event", "elapsed_s")},
-        "plan": plan,
         "end": end,
         "valid": valid,
         "best": best,
         "tests": tests,
-        "src_lang": _dig(config, "corpus.src_lang") or "",
-        "tgt_lang": _dig(config, "corpus.tgt_lang") or "",
-        "family": _dig(config, "model.type") or "",
-        "finished": bool(end),
+        "src_lang": _setting(config, "corpus.src_lang") or "",
+        "tgt_lang": _setting(config, "corpus.tgt_lang") or "",
+        "family": _setting(config, "model.type") or "",
         "words": words,
         "metric_names": METRIC_NAMES,
         "test_figures": [
@@ -217,7 +229,7 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         "confusions": [test for test in tests if 1 < len(test.get("labels") or ()) <= SHOWN_LABELS],
         "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
         "headlines": _headlines(events, start, plan, best, tests),
-        "steps": _nine_steps(events, config, plan, end, best, tests),
+        "steps": list(zip(step_titles(task), _nine_steps(config, plan, run, tests, words), strict=True)),
         "curves": _curves(events),
         "only_in_training": _only_in_training(config),
         "samples": _progress_samples(valid, best, words),
@@ -227,35 +239,34 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _only_in_training(config: Mapping[str, Any]) -> str:
-    """What the loss of a training step has and that of a validation has not, as far as the settings say."""
-    model = _dig(config, "model") or {}
+    """Reasons why the losses of training and of validation differ, as far as the settings say."""
+    model = _setting(config, "model") or {}
     dropout = any(value for name, value in model.items() if name.endswith("dropout"))
-    averaged = _dig(config, "training.averaging.type") not in (None, "none")
-    found = ["smoothed labels"] if _dig(config, "training.label_smoothing") else []
-    found += ["dropout"] if dropout else []
-    found += ["the weights of the moment instead of their average"] if averaged else []
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    averaged = _setting(config, "training.averaging.type") not in (None, "none")
+    reasons = ["smoothed labels"] if _setting(config, "training.label_smoothing") else []
+    reasons += ["dropout"] if dropout else []
+    reasons += ["the weights of the moment instead of their average"] if averaged else []
+    return " and ".join([", ".join(reasons[:-1]), reasons[-1]] if len(reasons) > 1 else reasons)
 
 
 def _headlines(
     events: list[Event], start: Event, plan: Event, best: Event | None, tests: list[Event]
 ) -> list[tuple[str, str, str]]:
-    """(what, figure, note) for the top of the page; what was not logged is not shown."""
+    """(title, figure, note) for the top of the page, of what was logged."""
     step, seconds = _last_value(events, "step"), _last_value(events, "elapsed_s")
     score = next((name for name in SCORES if any(event.get(name) is not None for event in [*tests, best or {}])), "")
     title = METRIC_NAMES.get(score, "")
     cards = [
         (
             f"{title}, {test['name']}",
-            _number(test[score], 2 if test[score] < 10 else 1),
+            _score(test[score]),
             f"chrF {_number(test['chrf'], 1)}" if test.get("chrf") is not None else "",
         )
         for test in tests
         if test.get(score) is not None
     ]
     if best and best.get(score) is not None:
-        figure = _number(best[score], 2 if best[score] < 10 else 1)
-        cards.append((f"{title}, validation", figure, f"best, step {best['step']:,}"))
+        cards.append((f"{title}, validation", _score(best[score]), f"best, step {best['step']:,}"))
     if seconds is not None:
         speeds = [e["tokens_per_s"] for e in events if e["event"] == "train" and e.get("tokens_per_s") is not None]
         note = f"{statistics.median(speeds):,.0f} tokens/s" if speeds else ""
@@ -266,99 +277,52 @@ def _headlines(
     if plan.get("parameters") is not None:
         count = plan["parameters"]
         cards.append(("Parameters", f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count:,}", f"{count:,} trained"))
-    if start.get("machine") or start.get("device"):
-        device = [_text(start[key]) for key in ("device", "precision") if start.get(key)]
-        device += [f"{start['threads']} threads"] if start.get("threads") else []
-        cards.append(("Device", device[0] if device else "", ", ".join(device[1:])))
-    return [(what, figure, note) for what, figure, note in cards if figure]
+    device = [_text(start[key]) for key in ("device", "precision") if start.get(key)]
+    device += [f"{start['threads']} threads"] if device and start.get("threads") else []
+    if device:
+        cards.append(("Device", device[0], ", ".join(device[1:])))
+    return cards
+
+
+def _run_facts(
+    events: list[Event], config: Mapping[str, Any], plan: Event, end: Event, best: Event | None, tests: list[Event]
+) -> dict[str, Any]:
+    """The facts of the nine steps that are computed from the log and the settings."""
+    epoch = _last_value(events, "epoch")
+    losses = [_number(event.get("loss"), 2) for event in events if event["event"] == "train"]
+    languages = [_setting(config, f"corpus.{side}_lang") for side in ("src", "tgt")]
+    decode_s, sentences = (
+        [event[name] for event in tests if event.get(name) is not None] for name in ("decode_s", "sentences")
+    )
+    lengths = {name: _setting(config, f"corpus.{name}") for name in ("max_tokens", "block_len")}
+    return {
+        "languages": " → ".join(_text(language) for language in languages if language),
+        "dropped": sum((plan["dropped"] or {}).values()) if "dropped" in plan else None,
+        **{name: f"{_text(length)} tokens" for name, length in lengths.items() if length is not None},
+        "losses": f"{losses[0]} → {losses[-1]}" if losses else None,
+        "step": _last_value(events, "step"),
+        "epoch": None if epoch is None else epoch + 1,
+        "best_step": best["step"] if best else None,
+        "end_reason": end.get("reason"),
+        "decode_s": f"{sum(decode_s):,.1f} s" if decode_s else None,
+        "sentences": sum(sentences) if sentences else None,
+    }
 
 
 def _nine_steps(
-    events: list[Event], config: Mapping[str, Any], plan: Event, end: Event, best: Event | None, tests: list[Event]
-) -> list[Step]:
-    """The nine steps of docs/architecture.md, each with what this run's log and settings say of it."""
-    train = [event for event in events if event["event"] == "train"]
-    epoch, step = _last_value(events, "epoch"), _last_value(events, "step")
-    languages = [lang for lang in (_dig(config, "corpus.src_lang"), _dig(config, "corpus.tgt_lang")) if lang]
+    config: Mapping[str, Any], plan: Event, run: Mapping[str, Any], tests: list[Event], words: Words
+) -> list[dict[str, str]]:
+    """The facts of each step by name, of those that are known."""
+    known = {**config, "plan": plan, "run": run}
+    steps = [{name: _setting(known, path) for name, path in places.items()} for places in FACTS]
     dropped = plan.get("dropped") or {}
-    decode_s = [event["decode_s"] for event in tests if event.get("decode_s") is not None]
-    sentences = [event["sentences"] for event in tests if event.get("sentences") is not None]
-    steps = [
-        _step(
-            "Read pairs",
-            ("languages", " → ".join(map(_text, languages))),
-            ("source", _dig(config, "corpus.train.type")),
-            ("pairs read", plan.get("pairs_read")),
-            ("characters", plan.get("characters")),
-        ),
-        _step(
-            "Normalise and tokenize",
-            ("normalise", _dig(config, "corpus.normalize")),
-            ("tokenizer", _dig(config, "tokenizer.type")),
-            ("source vocabulary", plan.get("src_vocab_size")),
-            ("target vocabulary", plan.get("tgt_vocab_size")),
-            ("vocabulary", plan.get("vocab_size")),
-        ),
-        _step(
-            "Ids",
-            ("tokens", plan.get("tokens")),
-            ("unknown tokens", plan.get("unknown")),
-            ("pairs kept", plan.get("pairs_kept")),
-            ("pairs dropped", sum(dropped.values()) if "dropped" in plan else None),
-            *((f"– {reason.replace('_', ' ')}", count) for reason, count in dropped.items() if count),
-        ),
-        _step(
-            "Batch under a token budget",
-            ("tokens a batch", _dig(config, "training.batch_tokens")),
-            ("steps an epoch", plan.get("steps_per_epoch")),
-        ),
-        _step(
-            "Pad, shift, mask",
-            ("longest side", _with_unit(_dig(config, "corpus.max_tokens"), "tokens")),
-            ("windows of", _with_unit(_dig(config, "corpus.block_len"), "tokens")),
-        ),
-        _step(
-            "Model to logits to loss",
-            ("model", _dig(config, "model.type")),
-            ("parameters", plan.get("parameters")),
-            ("label smoothing", _dig(config, "training.label_smoothing")),
-            ("training loss", " → ".join(_number(train[i].get("loss"), 2) for i in (0, -1)) if train else None),
-        ),
-        _step(
-            "Train to a run directory",
-            ("steps", step),
-            ("last epoch", None if epoch is None else epoch + 1),
-            ("best at step", best["step"] if best else None),
-            ("ended", end.get("reason")),
-        ),
-        _step(
-            "Encode once and search",
-            ("beam size", _dig(config, "decoding.beam_size")),
-            ("length penalty", _dig(config, "decoding.length_penalty")),
-            *((name, _dig(config, f"decoding.{name}")) for name in ("temperature", "top_k", "top_p")),
-            ("test decoding", f"{sum(decode_s):,.1f} s" if decode_s else None),
-        ),
-        _step(
-            "Detokenize and score",
-            ("test sentences", sum(sentences) if sentences else None),
-            *(
-                (f"{METRIC_NAMES[name]}, {test['name']}", _number(test[name], 2 if test[name] < 10 else 1))
-                for name in SCORES
-                for test in tests
-                if test.get(name) is not None
-            ),
-        ),
+    steps[2] |= {f"– {reason.replace('_', ' ')}": count for reason, count in dropped.items() if count}
+    for name in SCORES:
+        scored = [test for test in tests if test.get(name) is not None]
+        steps[8] |= {f"{METRIC_NAMES[name]}, {test['name']}": _score(test[name]) for test in scored}
+    return [
+        {words.name(name): _text(fact) for name, fact in facts.items() if fact not in (None, "")} for facts in steps
     ]
-    words = _words(config)
-    return [Step(words.name(step.title), [(words.name(what), value) for what, value in step.facts]) for step in steps]
-
-
-def _words(config: Mapping[str, Any]) -> Words:
-    return WORDS.get(_dig(config, "task") or "", WORDS["translation"])
-
-
-def _step(title: str, *facts: tuple[str, Any]) -> Step:
-    return Step(title, [(what, _text(value)) for what, value in facts if value not in (None, "")])
 
 
 def _curves(events: list[Event]) -> list[tuple[str, Any]]:
@@ -407,7 +371,7 @@ def _samples(events: list[Event], best: Event | None = None, words: Words = WORD
                 limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit
                 shown, left_out = hyp[:limit], max(0, len(hyp) - limit)
                 same = [(shown, True)] if shown else []
-                runs = _compare(shown, ref) if words.compares else same
+                runs = _compare(shown, ref) if words.marks_differences else same
                 attempts.append(Attempt(event.get("step", 0), event is best, runs, left_out))
         samples.append(Sample(src, ref, attempts))
     return samples
@@ -441,8 +405,8 @@ def _compare(hyp: str, ref: str) -> list[tuple[str, bool]]:
     return runs
 
 
-def _last(events: Iterable[Event], kind: str) -> Event:
-    return next((event for event in reversed(list(events)) if event["event"] == kind), {})
+def _last(events: list[Event], kind: str) -> Event:
+    return next((event for event in reversed(events) if event["event"] == kind), {})
 
 
 def _last_value(events: list[Event], name: str) -> Any:
@@ -450,16 +414,12 @@ def _last_value(events: list[Event], name: str) -> Any:
     return next((e[name] for e in reversed(events) if e["event"] != "test" and e.get(name) is not None), None)
 
 
-def _dig(config: Mapping[str, Any], path: str) -> Any:
-    """The setting at a dotted path, None where there is none: a report does not insist on a family of settings."""
+def _setting(config: Mapping[str, Any], path: str) -> Any:
+    """The setting at a dotted path, None where there is none."""
     value: Any = config
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _with_unit(value: Any, unit: str) -> str | None:
-    return None if value is None else f"{_text(value)} {unit}"
 
 
 def _with_speed(test: Event) -> Event:
@@ -469,6 +429,10 @@ def _with_speed(test: Event) -> Event:
 
 def _number(value: Any, digits: int = 0) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _score(value: float) -> str:
+    return _number(value, 2 if value < 10 else 1)
 
 
 def _moment(time: str) -> str:

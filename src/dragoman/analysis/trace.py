@@ -1,14 +1,17 @@
-"""The shape of everything: a batch followed through a model, tensor by tensor, under the words of the nine steps."""
+"""A batch followed through a model, tensor by tensor, under the titles of the nine steps."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dragoman.analysis import NINE_STEPS
 from dragoman.analysis.examples import labels
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
@@ -19,29 +22,19 @@ from dragoman.nn.recurrent_attention import RecurrentAttention
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.training.loss import token_loss
 
-STEPS = (
-    "1 read pairs",
-    "2 normalise and tokenize",
-    "3 ids",
-    "4 batch",
-    "5 pad, shift, mask",
-    "6 model to logits to loss",
-    "7 train",
-    "8 encode once and search",
-    "9 detokenize and score",
-)
+STEPS = [f"{number} {title.lower()}" for number, title in enumerate(NINE_STEPS, start=1)]
 
 METHODS: dict[type[nn.Module], tuple[str, ...]] = {
     RecurrentLayer: ("project_input", "read", "step"),
     RecurrentStack: ("step",),
     RecurrentAttention: ("project_keys", "attend"),
 }
-"""What is called of a module beside its `forward`, where that is all there is to see of a cell or a look back."""
+"""Methods of modules that are called beside `forward`."""
 
 
 @dataclass(frozen=True)
 class TraceRow:
-    """A tensor, or what stands for one: its name, where it comes from, its shape."""
+    """A tensor or a call."""
 
     step: str
     name: str
@@ -53,7 +46,7 @@ class TraceRow:
 
 @dataclass
 class _Call:
-    """One call of a module while a batch went through, with the calls inside of it."""
+    """One call of a module, with the calls inside of it."""
 
     path: str
     kind: str
@@ -63,12 +56,12 @@ class _Call:
     depth: int = 0
     inner: list["_Call"] = field(default_factory=list)
 
-    def likeness(self) -> tuple[Any, ...]:
-        """What two layers have in common when one may stand for the other."""
-        return self.kind, self.inputs, self.output, [call.likeness() for call in self.inner]
+    def signature(self) -> tuple[Any, ...]:
+        """Classes and shapes. Calls of equal signature differ in their numbers only."""
+        return self.kind, self.inputs, self.output, [call.signature() for call in self.inner]
 
     def is_like(self, other: "_Call") -> bool:
-        return self.path != other.path and self.likeness() == other.likeness()
+        return self.path != other.path and self.signature() == other.signature()
 
 
 def trace(
@@ -81,8 +74,8 @@ def trace(
 ) -> list[TraceRow]:
     """Follow sentence pairs, given normalised, through the nine steps of a translation model.
 
-    Calls that only repeat what others did (a layer like its neighbour, a step like the last) are left out unless
-    `every_call`. The gradients of the model are used and cleared. Raises DragomanError for a blank sentence.
+    Calls that repeat others (a layer like its neighbour, a step like the last) are left out unless `every_call`.
+    Clears the gradients of the model. Raises DragomanError for a blank sentence.
     """
     ids = [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
     if not all(src and tgt for src, tgt in ids):
@@ -90,25 +83,26 @@ def trace(
     device = next(model.parameters()).device
     batch = collate(ids).to(device)
     model.eval()
-    rows = _text_rows(pairs, tokenizers, ids)
-    rows += _batch_rows(batch)
-    rows += _model_rows(model, batch, label_smoothing, every_call)
-    rows += _search_rows(model, batch, tokenizers)
-    return rows
+    return [
+        *_text_rows(pairs, tokenizers, ids),
+        *_batch_rows(batch),
+        *_model_rows(model, batch, label_smoothing, every_call),
+        *_search_rows(model, batch, tokenizers),
+    ]
 
 
 def _text_rows(
     pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, ids: Sequence[tuple[list[int], list[int]]]
 ) -> list[TraceRow]:
     rows = [TraceRow(STEPS[0], f"pair {n}", f"{src} → {tgt}") for n, (src, tgt) in enumerate(pairs)]
-    for side, tokenizer, column in (("src", tokenizers.src, 0), ("tgt", tokenizers.tgt, 1)):
-        for number, pair in enumerate(ids):
-            pieces = " ".join(labels(tokenizer, pair[column]))
-            rows.append(TraceRow(STEPS[1], f"{side} pieces {number}", pieces, f"({len(pair[column])})"))
-    for side, column in (("src", 0), ("tgt", 1)):
-        for number, pair in enumerate(ids):
-            shown = " ".join(map(str, pair[column]))
-            rows.append(TraceRow(STEPS[2], f"{side} ids {number}", shown, f"({len(pair[column])})", "int"))
+    for side, tokenizer, sentences in zip(
+        ("src", "tgt"), (tokenizers.src, tokenizers.tgt), zip(*ids, strict=True), strict=True
+    ):
+        for number, sentence in enumerate(sentences):
+            shape = f"({len(sentence)})"
+            pieces = " ".join(labels(tokenizer, sentence))
+            rows.append(TraceRow(STEPS[1], f"{side} pieces {number}", pieces, shape))
+            rows.append(TraceRow(STEPS[2], f"{side} ids {number}", " ".join(map(str, sentence)), shape, "int"))
     return sorted(rows, key=lambda row: row.step)
 
 
@@ -136,7 +130,7 @@ def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every
     with _recorded(model) as encoder_calls:
         memory = model.encode(batch.src, batch.src_mask)
     rows = _call_rows(STEPS[5], encoder_calls, every_call)
-    rows += [TraceRow(STEPS[5], name, "what encode returns", *found) for name, found in _tensors("memory", memory)]
+    rows += [TraceRow(STEPS[5], name, "what encode returns", *tensor) for name, tensor in _tensors("memory", memory)]
     with _recorded(model) as decoder_calls:
         logits = model.decode(batch.tgt_in, memory)
     rows += _call_rows(STEPS[5], decoder_calls, every_call)
@@ -179,14 +173,14 @@ def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -
     logits, after = model.step(batch.tgt_in[:, 0], state)
     rows = [TraceRow(STEPS[7], "prev", "<s> for each sentence", *_shape_and_dtype(batch.tgt_in[:, 0]))]
     before = dict(_tensors("state", state))
-    for name, found in _tensors("state", after):
-        was = before.get(name, ("", ""))[0]
-        origin = "of this shape at every step" if was == found[0] else f"grew from {was}"
-        rows.append(TraceRow(STEPS[7], name, origin, *found))
+    for name, (shape, dtype) in _tensors("state", after):
+        shape_before = before.get(name, ("", ""))[0]
+        origin = "of this shape at every step" if shape_before == shape else f"grew from {shape_before}"
+        rows.append(TraceRow(STEPS[7], name, origin, shape, dtype))
     rows.append(TraceRow(STEPS[7], "logits", "step(prev, state): the next token only", *_shape_and_dtype(logits)))
-    found_ids = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
-    for number, hypotheses in enumerate(found_ids):
-        ids = hypotheses[0].ids
+    searched = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
+    for number, [hypothesis, *_] in enumerate(searched):
+        ids = hypothesis.ids
         if tokenizers.tgt.vocab_size == model.tgt_vocab_size:
             text = tokenizers.tgt.decode(ids) or "(nothing)"
         else:
@@ -198,60 +192,50 @@ def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -
 # --- recording -------------------------------------------------------------------------------------------------------
 
 
-class _recorded:
-    """Collects the calls of a model's modules, outermost first, while the `with` block runs."""
+@contextmanager
+def _recorded(model: nn.Module) -> Iterator[list[_Call]]:
+    """Record the calls of a model's modules, outermost first."""
+    root = _Call("", "", "")
+    stack = [root]
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model, self.root = model, _Call("", "", "")
-        self.open = [self.root]
+    def enter(path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        inputs = ", ".join(shape for _, (shape, _) in _tensors("", [*args, *kwargs.values()]))
+        call = _Call(path, type(module).__name__, inputs, depth=len(stack) - 1)
+        stack[-1].inner.append(call)
+        stack.append(call)
 
-    def __enter__(self) -> list[_Call]:
-        self.undo: list[Callable[[], Any]] = []
-        for path, module in self.model.named_modules():
-            if path:
-                self.undo += [
-                    module.register_forward_pre_hook(self._before(path), with_kwargs=True).remove,
-                    module.register_forward_hook(self._after).remove,
-                ]
-            for method in (name for kind, names in METHODS.items() if isinstance(module, kind) for name in names):
-                self._record_method(module, method, path)
-        return self.root.inner
+    def leave(module: nn.Module, args: Any, output: Any) -> None:
+        call = stack.pop()
+        tensors = [tensor for _, tensor in _tensors("", output)]
+        call.output = ", ".join(shape for shape, _ in tensors)
+        call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in tensors))
 
-    def __exit__(self, *_: object) -> None:
-        for undo in self.undo:
-            undo()
-
-    def _record_method(self, module: nn.Module, name: str, path: str) -> None:
-        """Stand in for the method of this one module."""
-        method, before = getattr(module, name), self._before(f"{path}.{name}()")
+    def record_method(module: nn.Module, name: str, path: str) -> Callable[[], Any]:
+        """Replace the method of this one module; the function that is returned puts it back."""
+        method = getattr(module, name)
 
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            before(module, args, kwargs)
+            enter(f"{path}.{name}()", module, args, kwargs)
             output = method(*args, **kwargs)
-            self._after(module, args, output)
+            leave(module, args, output)
             return output
 
         module.__dict__[name] = recorded
-        self.undo.append(lambda: module.__dict__.pop(name))
+        return lambda: module.__dict__.pop(name)
 
-    def _before(self, path: str) -> Any:
-        def note(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            inputs = ", ".join(shape for _, (shape, _) in _tensors("", [*args, *kwargs.values()]))
-            call = _Call(path, type(module).__name__, inputs, depth=len(self.open) - 1)
-            self.open[-1].inner.append(call)
-            self.open.append(call)
-
-        return note
-
-    def _after(self, module: nn.Module, args: Any, output: Any) -> None:
-        call = self.open.pop()
-        found = [item for _, item in _tensors("", output)]
-        call.output = ", ".join(shape for shape, _ in found)
-        call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in found))
+    with ExitStack() as undo:
+        for path, module in model.named_modules():
+            if path:
+                before = functools.partial(enter, path)
+                undo.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+                undo.callback(module.register_forward_hook(leave).remove)
+            for method in (name for kind, names in METHODS.items() if isinstance(module, kind) for name in names):
+                undo.callback(record_method(module, method, path))
+        yield root.inner
 
 
 def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[TraceRow]:
-    """A row for each call and the calls inside it; unless `every_call`, what repeats itself is told once."""
+    """A row for each call and the calls inside it; repetitions only if `every_call`."""
     rows: list[TraceRow] = []
     before: _Call | None = None
     position = 0
@@ -275,9 +259,9 @@ def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[Trac
 def _cycle(calls: Sequence[_Call], start: int) -> tuple[int, int]:
     """(length, times) of the shortest run of calls from `start` that comes again at once; (1, 1) for none."""
     for size in range(1, (len(calls) - start) // 2 + 1):
-        run = [(call.path, call.likeness()) for call in calls[start : start + size]]
+        run = [(call.path, call.signature()) for call in calls[start : start + size]]
         times, place = 1, start + size
-        while [(call.path, call.likeness()) for call in calls[place : place + size]] == run:
+        while [(call.path, call.signature()) for call in calls[place : place + size]] == run:
             times, place = times + 1, place + size
         if times > 1:
             return size, times
@@ -310,26 +294,25 @@ def trace_table(rows: Sequence[TraceRow]) -> str:
     """The rows as text, a heading for each of the nine steps; a module is named from within the one around it."""
     lines: list[str] = []
     for step, group in itertools.groupby(rows, key=lambda row: row.step):
-        found = list(group)
-        names = _short_names(found)
-        wide = max(map(len, names))
-        shapes = [row.shape for row in found]
-        tall = min(40, max(map(len, shapes)))
+        step_rows = list(group)
+        names = _short_names(step_rows)
+        name_width = max(map(len, names))
+        shape_width = min(40, max(len(row.shape) for row in step_rows))
         lines += [*([""] if lines else []), step]
-        for row, name in zip(found, names, strict=True):
-            columns = [f"{name:<{wide}}", f"{row.shape:<{tall}}", f"{row.dtype:<7}"]
-            lines.append("  ".join(["", *columns[: 1 if not any(shapes) else 3], row.origin]).rstrip())
+        for row, name in zip(step_rows, names, strict=True):
+            shape = [f"{row.shape:<{shape_width}}", f"{row.dtype:<7}"] if shape_width else []
+            lines.append("  ".join(["", f"{name:<{name_width}}", *shape, row.origin]).rstrip())
     return "\n".join(lines)
 
 
 def _short_names(rows: Sequence[TraceRow]) -> list[str]:
-    """Indented by the depth of the call, without the path of the nearest call around it that it lies in."""
+    """Names indented by the depth of the call, relative to the nearest enclosing call."""
     names: list[str] = []
     around: list[str] = []
     for row in rows:
         del around[row.depth :]
         outer = next((path for path in reversed(around) if row.name.startswith(f"{path}.")), None)
         names.append("  " * row.depth + (row.name.removeprefix(f"{outer}.") if outer else row.name))
-        # What lies in a method lies in its module.
+        # A call inside of a method is named from within the module.
         around.append(row.name.rpartition(".")[0] if row.name.endswith("()") else row.name)
     return names
