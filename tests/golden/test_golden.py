@@ -19,12 +19,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends.chunked_loss import token_loss
 from dragoman.config import parse
 from dragoman.data.batch import Batch, collate
 from dragoman.models.families import TransformerConfig
 from dragoman.runs.log import RunLog
 from dragoman.training.loop import Trainer, TrainingConfig, Validation
-from dragoman.training.loss import token_loss
 
 RECORDED = Path(__file__).with_name("losses.json")
 STEPS, VOCAB = 8, 37

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, fused_attention, textbook_attention
+from dragoman.backends.fused_attention import FusedAttention, fused_attention
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, textbook_attention
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
 
@@ -37,9 +38,9 @@ def test_textbook_equals_fused(masked: bool, biased: bool, num_kv_heads: int) ->
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("num_kv_heads", [None, 1])
 def test_collecting_maps_changes_neither_output_nor_gradients(scheme: type, num_kv_heads: int | None) -> None:
-    """The module's two ways, the textbook's when maps are asked for, are one function."""
+    """The twin's two ways, the textbook's when maps are asked for, are one function."""
     torch.manual_seed(0)
-    attention = MultiHeadAttention(16, 4, num_kv_heads=num_kv_heads, positions=scheme())
+    attention = FusedAttention(16, 4, num_kv_heads=num_kv_heads, positions=scheme())
     x = torch.randn(3, 7, 16, requires_grad=True)
     wanted = [x, *attention.parameters()]
     maps: list[Tensor] = []
@@ -57,7 +58,7 @@ def test_collecting_maps_changes_neither_output_nor_gradients(scheme: type, num_
 def test_bfloat16_takes_both_ways(scheme: type) -> None:
     """Under autocast on a CPU training takes the textbook's way and decoding the fused one: no type may clash."""
     torch.manual_seed(0)
-    attention, x = MultiHeadAttention(16, 4, num_kv_heads=2, positions=scheme()), torch.randn(3, 7, 16)
+    attention, x = FusedAttention(16, 4, num_kv_heads=2, positions=scheme()), torch.randn(3, 7, 16)
     exact = attention(x, x, MASK)
     with torch.autocast("cpu", torch.bfloat16):
         trained = attention(x, x, MASK)

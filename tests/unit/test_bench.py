@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
+from dragoman.backends.accelerate import accelerate
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.models.families import TransformerConfig
@@ -49,6 +50,7 @@ def test_operations_of_a_transformer_equal_those_worked_out_by_hand(precision: s
     model = TransformerConfig(
         d_model=d_model, num_heads=2, d_ff=d_ff, num_encoder_layers=1, num_decoder_layers=1, dropout=0.0
     ).build(src_vocab_size=vocab, tgt_vocab_size=vocab, shared_vocab=True, pad_id=0)  # fmt: skip
+    accelerate(model, torch.device("cpu"), precision)
     src, tgt_in = torch.randint(4, vocab, (batch, src_len)), torch.randint(4, vocab, (batch, tgt_len))
     with Counted() as counted:
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):

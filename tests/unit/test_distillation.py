@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman import config
+from dragoman.backends.chunked_loss import ROWS_AT_ONCE, token_loss
 from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
@@ -17,7 +18,7 @@ from dragoman.runs import log as runlog
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.training.distillation import Teachers
-from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss, token_loss
+from dragoman.training.loss import textbook_loss
 
 
 def textbook(logits: Tensor, teachers: list[Tensor], targets: Tensor, label_smoothing: float, weight: float) -> Tensor:

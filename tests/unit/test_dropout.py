@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dragoman.nn.dropout import Dropout, byte_dropout, keep_mask
+from dragoman.backends.byte_dropout import ByteDropout, byte_dropout, keep_mask
+from dragoman.nn.dropout import Dropout
 
 RATES = [0.05, 0.1, 0.2, 0.3, 0.5, 0.9]
 CPU = torch.device("cpu")
@@ -44,22 +45,25 @@ def test_every_shape_has_a_mask_of_its_shape(shape: tuple[int, ...]) -> None:
     assert (mask.shape, mask.dtype) == (torch.Size(shape), torch.bool)
 
 
+@pytest.mark.parametrize("kind", [Dropout, ByteDropout])
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.995])
-def test_it_is_the_identity_when_evaluating(rate: float) -> None:
+def test_it_is_the_identity_when_evaluating(kind: type[Dropout], rate: float) -> None:
     x = torch.randn(50)
-    assert torch.equal(Dropout(rate).eval()(x), x)
+    assert torch.equal(kind(rate).eval()(x), x)
 
 
-def test_without_a_rate_it_is_the_identity_and_draws_nothing() -> None:
+@pytest.mark.parametrize("kind", [Dropout, ByteDropout])
+def test_without_a_rate_it_is_the_identity_and_draws_nothing(kind: type[Dropout]) -> None:
     x = torch.randn(50)
     before = torch.get_rng_state()
-    assert torch.equal(Dropout(0.0).train()(x), x)
+    assert torch.equal(kind(0.0).train()(x), x)
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("kind", [Dropout, ByteDropout])
 @pytest.mark.parametrize("rate", [0.3, 0.995])
-def test_the_seed_decides(rate: float) -> None:
-    x, dropout = torch.ones(4000), Dropout(rate).train()
+def test_the_seed_decides(kind: type[Dropout], rate: float) -> None:
+    x, dropout = torch.ones(4000), kind(rate).train()
     results = []
     for seed in (5, 5, 6):
         torch.manual_seed(seed)
@@ -81,7 +85,7 @@ def test_kept_elements_are_scaled_and_dropped_ones_are_zero() -> None:
 def test_the_gradient_goes_through_the_very_mask_that_was_applied(rate: float) -> None:
     x = torch.randn(400).requires_grad_()
     torch.manual_seed(8)
-    Dropout(rate).train()(x).backward(torch.full((400,), 2.0))
+    ByteDropout(rate).train()(x).backward(torch.full((400,), 2.0))
     torch.manual_seed(8)
     mask, exact = keep_mask(x.shape, rate, CPU)
     assert x.grad is not None
@@ -98,8 +102,10 @@ def test_given_the_same_mask_it_does_what_pytorchs_dropout_does() -> None:
     mask = expected.detach() != 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dragoman.nn.dropout._decisions", lambda shape, rate, device: (mask * 255, round(rate * 256)))
-        result = Dropout(0.25).train()(x)
+        patch.setattr(
+            "dragoman.backends.byte_dropout._decisions", lambda shape, rate, device: (mask * 255, round(rate * 256))
+        )
+        result = ByteDropout(0.25).train()(x)
         (result * weight).sum().backward()
     torch.testing.assert_close(result, expected)
     torch.testing.assert_close(x.grad, expected_gradient)
@@ -114,6 +120,7 @@ def test_the_factor_made_at_once_is_the_mask_times_its_scale(dtype: torch.dtype)
     assert torch.equal(byte_dropout(x, 0.3), x * (mask.to(dtype) * (1.0 / (1.0 - exact))))
 
 
+@pytest.mark.parametrize("kind", [Dropout, ByteDropout])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_dtype_stays(dtype: torch.dtype) -> None:
-    assert Dropout(0.3).train()(torch.ones(16, dtype=dtype)).dtype == dtype
+def test_the_dtype_stays(kind: type[Dropout], dtype: torch.dtype) -> None:
+    assert kind(0.3).train()(torch.ones(16, dtype=dtype)).dtype == dtype

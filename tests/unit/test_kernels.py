@@ -9,14 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.accelerate import accelerate
+from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16 import kernels
 from dragoman.backends.cpu_bf16 import layers as sublayers
 from dragoman.backends.cpu_bf16.projection import to_logits
+from dragoman.backends.cpu_bf16.rotary import rotary_phase
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
 from dragoman.nn.attention import textbook_attention
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import RotaryPositions
-from dragoman.training.loss import textbook_loss, token_loss
+from dragoman.training.loss import textbook_loss
 
 needs_kernels = pytest.mark.skipif(not kernels.available(), reason="no AVX-512 for bfloat16, or no C compiler")
 EXACT = {"atol": 2e-5, "rtol": 2e-5}
@@ -177,7 +180,7 @@ def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -
     masks["each"] = torch.rand(3, 1, query_len, key_len) < 0.6
     masks["each"][..., 0] = True
     mask = masks[masked]
-    turns = torch.view_as_real(RotaryPositions(d_head).turns(0, query_len)) if rotary else None
+    turns = torch.view_as_real(rotary_phase(RotaryPositions(d_head), 0, query_len)) if rotary else None
     return kernels.Heads(3, 2, query_len, key_len, query, key, value, mask, turns)
 
 
@@ -281,11 +284,17 @@ def test_logits_that_are_needed_again_may_not_be_written_over() -> None:
         loss.backward()
 
 
+def decoder_layer(config: BlockConfig, cross_attention: bool = True) -> DecoderLayer:
+    layer = DecoderLayer(config, cross_attention)
+    accelerate(layer, torch.device("cpu"), "bfloat16")
+    return layer
+
+
 @needs_kernels
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
     torch.manual_seed(0)
     config = BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.3, position=RotaryConfig())
-    layer, x, memory = DecoderLayer(config), torch.randn(9, 13, 32), torch.randn(9, 11, 32)
+    layer, x, memory = decoder_layer(config), torch.randn(9, 13, 32), torch.randn(9, 11, 32)
     threads = torch.get_num_threads()
 
     def gradients(count: int) -> list[Tensor]:
@@ -323,7 +332,7 @@ class Bytes(nn.Module):
 def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     position = {"position": RotaryConfig()} if kind == "rotary" else {}
-    layer = DecoderLayer(BlockConfig(d_model=64, num_heads=2, d_ff=96, dropout=rate, **position))
+    layer = decoder_layer(BlockConfig(d_model=64, num_heads=2, d_ff=96, dropout=rate, **position))
     x, memory = (torch.randn(4, length, 64, requires_grad=True) for length in (9, 6))
     real = torch.ones(4, 6, dtype=torch.bool)
     real[1, 3:] = False
@@ -360,7 +369,7 @@ def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monke
 def test_numbers_that_lie_otherwise_are_the_same_numbers() -> None:
     """A batch of one image comes out of its patches with columns for rows."""
     torch.manual_seed(0)
-    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0), cross_attention=False)
+    layer = decoder_layer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0), cross_attention=False)
     across = torch.randn(1, 32, 9).transpose(1, 2)
     found = []
     for x in (across, across.contiguous()):
@@ -375,7 +384,7 @@ def test_numbers_that_lie_otherwise_are_the_same_numbers() -> None:
 @needs_kernels
 def test_frozen_parameters_and_a_memory_without_gradient() -> None:
     torch.manual_seed(0)
-    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0))
+    layer = decoder_layer(BlockConfig(d_model=32, num_heads=2, d_ff=64, dropout=0.0))
     layer.cross_attention_residual.requires_grad_(False)
     layer.feed_forward.expand.requires_grad_(False)
     x = torch.randn(2, 5, 32)
@@ -395,7 +404,7 @@ def test_where_there_is_no_twin_the_sublayer_is_as_it_is_written() -> None:
         {"norm_placement": "post"}, {"norm": "rms"}, {"attention_dropout": 0.1, "activation_dropout": 0.1},
         {"num_kv_heads": 1, "activation": "gelu"}, {"d_model": 24, "num_heads": 1},
     ):  # fmt: skip
-        layer = DecoderLayer(
+        layer = decoder_layer(
             BlockConfig(**{"d_model": 32, "num_heads": 2, "d_ff": 64, "dropout": 0.1, **changes}), False
         )
         x = torch.randn(2, 5, layer.self_attention.query_proj.in_features, requires_grad=True)
@@ -494,7 +503,7 @@ def test_without_a_compiler_training_goes_on_without_them(
     assert len(lines) == 1
     assert compiler in lines[0]
     assert "training by PyTorch's own operations alone" in lines[0]
-    layer = DecoderLayer(BlockConfig(d_model=32, num_heads=2, d_ff=64), cross_attention=False)
+    layer = decoder_layer(BlockConfig(d_model=32, num_heads=2, d_ff=64), cross_attention=False)
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.randn(2, 5, 32), subsequent_mask(5)[None, None]).sum().backward()
     assert all(parameter.grad is not None for parameter in layer.parameters())

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss, token_loss
+from dragoman.backends.chunked_loss import ROWS_AT_ONCE, token_loss
+from dragoman.training.loss import textbook_loss
 
 SMOOTHING = [0.0, 0.1, 0.3]
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends.chunked_loss import ROWS_AT_ONCE, divergence, token_loss
 from dragoman.data.batch import collate
 from dragoman.data.inputs import LabelledBatch
 from dragoman.data.windows import cut
@@ -18,10 +19,11 @@ from dragoman.models.text_classifier import TextClassifierConfig
 from dragoman.tasks.classification.task import ClassificationTask
 from dragoman.tasks.language_modelling.task import LanguageModellingTask
 from dragoman.tasks.translation.task import TranslationTask
+from dragoman.training import loss as textbook
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import seed_for
-from dragoman.training.loss import ROWS_AT_ONCE, textbook_loss
-from dragoman.training.r_drop import divergence, r_drop_loss, textbook_divergence
+from dragoman.training.loss import textbook_loss
+from dragoman.training.r_drop import r_drop_loss
 
 
 def case(rows: int = 3, length: int = 5, vocab: int = 11) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -48,7 +50,7 @@ def test_the_divergence_of_two_coins_by_hand() -> None:
 def test_equals_the_textbook_in_value_and_gradients(length: int, dtype: torch.dtype) -> None:
     first, second, _, mask = case(length=length)
     first, second = (logits.to(dtype).requires_grad_() for logits in (first, second))
-    found, expected = divergence(first, second, mask, 2.5), 2.5 * textbook_divergence(first[mask], second[mask])
+    found, expected = (one(first, second, mask, 2.5) for one in (divergence, textbook.divergence))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     tolerance = 1e-5 if dtype == torch.float32 else 2**-6
     for mine, other in zip(gradients(found, first, second), gradients(expected, first, second), strict=True):
@@ -59,17 +61,18 @@ def test_equals_the_textbook_in_value_and_gradients(length: int, dtype: torch.dt
 def test_away_from_a_cpu_no_more_logits_are_taken_together_than_the_loss_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, softmax = [], Tensor.log_softmax
     monkeypatch.setattr(Tensor, "log_softmax", lambda logits, dim: seen.append(len(logits)) or softmax(logits, dim))
-    monkeypatch.setattr("dragoman.training.loss.GPU_LOGITS_AT_ONCE", 4 * 11)
+    monkeypatch.setattr("dragoman.backends.chunked_loss.GPU_LOGITS_AT_ONCE", 4 * 11)
     first, second, _, mask = (tensor.to("meta") for tensor in case(rows=3, length=5, vocab=11))
     divergence(first, second, mask, 1.0)
     assert seen == [4, 4] * 3 + [3, 3]
 
 
-def test_equals_half_of_the_papers_loss_in_value_and_gradients() -> None:
+@pytest.mark.parametrize("losses", [textbook.TEXTBOOK, textbook.Losses(token_loss, divergence)])
+def test_equals_half_of_the_papers_loss_in_value_and_gradients(losses: textbook.Losses) -> None:
     first, second, targets, mask = case()
     first, second = first.requires_grad_(), second.requires_grad_()
     passes = iter([first, second])
-    found = r_drop_loss(lambda: next(passes), targets, mask, 0.1, 5.0) / 2
+    found = r_drop_loss(lambda: next(passes), targets, mask, 0.1, 5.0, losses) / 2
     nll = sum(textbook_loss(logits[mask], targets[mask], 0.1) for logits in (first, second))
     p, q = first[mask].softmax(dim=-1), second[mask].softmax(dim=-1)
     kl = 0.5 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())  # equation 2
@@ -107,7 +110,9 @@ def test_every_task_takes_it_while_training_alone(kind: Any) -> None:
 
     def loss(r_drop: float) -> tuple[float, int, int]:
         seed_for(1, 1, 0)
-        total, count, processed = task.loss(SimpleNamespace(r_drop=r_drop, teachers=Teachers()), model, batch, 0.1)
+        total, count, processed = task.loss(
+            SimpleNamespace(r_drop=r_drop, teachers=Teachers(), losses=textbook.TEXTBOOK), model, batch, 0.1
+        )
         return total.item(), count, processed
 
     model.train()

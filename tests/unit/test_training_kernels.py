@@ -5,15 +5,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends.accelerate import accelerate, exchange
+from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16.projection import ROWS, from_rows, padded, project, to_logits, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.rotary import rotary_phase
 from dragoman.backends.cpu_bf16.short_attention import Sizes, short_attention
+from dragoman.backends.cpu_bf16.twins import Bfloat16Attention
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
-from dragoman.nn.attention import MultiHeadAttention, textbook_attention
+from dragoman.nn.attention import textbook_attention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import key_mask, subsequent_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
-from dragoman.training.loss import token_loss
 
 ROUNDED = {"atol": 2e-2, "rtol": 2e-2}
 """bfloat16 has 8 bits: the twins round at other places."""
@@ -147,7 +150,7 @@ def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bia
     bias = AlibiPositions(2).bias(0, length, 7) if with_bias else None
     positions = RotaryPositions(8) if rotary else AttentionPositions()
     queries, memory = (rows_of(q, k, v), None) if alone else (rows_of(q), rows_of(k, v))
-    fast = short_attention(queries, memory, sizes, mask, bias, positions.turns(0, length))
+    fast = short_attention(queries, memory, sizes, mask, bias, rotary_phase(positions, 0, length))
     turned = positions.rotate(q, 0), positions.rotate(k, 0)
     plain = textbook_attention(*turned, v, mask, None, bias)[0].transpose(1, 2).flatten(2)
     assert len(fast) == ROWS
@@ -187,7 +190,7 @@ def test_short_attention_takes_its_softmax_in_float32_without_a_mask_too() -> No
 @pytest.mark.parametrize("cross", [False, True])
 def test_multi_head_attention_is_the_same_by_either_way(positions: nn.Module | None, cross: bool) -> None:
     torch.manual_seed(0)
-    attention = MultiHeadAttention(16, 2, positions=None if cross else positions)
+    attention = Bfloat16Attention(16, 2, positions=None if cross else positions)
     query = torch.randn(3, 5 if cross else 7, 16, requires_grad=True)
     memory = torch.randn(3, 7, 16, requires_grad=True) if cross else query
     inputs = (query, memory) if cross else (query,)
@@ -205,7 +208,7 @@ def test_multi_head_attention_is_the_same_by_either_way(positions: nn.Module | N
 
 @pytest.mark.parametrize("activation", ["gelu", "swiglu"])  # ReLU may turn on a last bit
 def test_a_whole_transformer_is_as_near_to_float32_as_under_plain_autocast(
-    activation: str, monkeypatch: pytest.MonkeyPatch
+    activation: str,
 ) -> None:
     torch.manual_seed(0)
     model: Transformer = TransformerConfig(
@@ -220,9 +223,10 @@ def test_a_whole_transformer_is_as_near_to_float32_as_under_plain_autocast(
         logits.float().logsumexp(dim=-1).sum().backward()
         return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
-    exact, fast = gradients(False), gradients(True)
-    for module in ("nn.attention", "nn.feedforward", "nn.embeddings", "backends.cpu_bf16.projection"):
-        monkeypatch.setattr(f"dragoman.{module}.trains_in_bfloat16", lambda _: False, raising=False)
+    exact = gradients(False)
+    accelerate(model, torch.device("cpu"), "bfloat16")
+    fast = gradients(True)
+    exchange(model, {})
     plain = gradients(True)
     assert not torch.equal(fast, plain)
     assert (fast - exact).norm() < 1.2 * (plain - exact).norm() < 0.05 * exact.norm()

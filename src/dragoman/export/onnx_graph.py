@@ -19,6 +19,7 @@ import jaxtyping
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends.accelerate import textbook_class
 from dragoman.backends.packed_linear import PackedLinear
 from dragoman.config import settings
 from dragoman.models.base import DecoderState, Seq2SeqModel
@@ -231,8 +232,8 @@ def _traceable(model: Seq2SeqModel) -> Seq2SeqModel:
     """A copy on the CPU in which the modules that decide something in Python say it in operators."""
     twin = copy.deepcopy(model).cpu().eval()
     for module in twin.modules():
-        if type(module) in OPERATORS:
-            module.__class__ = OPERATORS[type(module)]
+        if (kind := textbook_class(type(module))) in OPERATORS:
+            module.__class__ = OPERATORS[kind]
     return twin
 
 

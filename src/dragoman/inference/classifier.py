@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman import config
+from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.data.batching import BatchPlan
 from dragoman.data.examples import LabelledCorpus, Split
@@ -76,6 +77,7 @@ class Predictor:
         build, read = READERS[recipe["task"]](run_dir, recipe, len(labels))
         model = checkpoint.restored(path, build)
         chosen = pick_device(device)
+        accelerate_inference(model, packed=False)
         return cls(model.to(chosen).eval(), labels, read, device=chosen)
 
     @property

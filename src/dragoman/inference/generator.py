@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from dragoman import config
+from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.documents import TextCorpusConfig
 from dragoman.decoding.generate import SamplingConfig, generate, stream
 from dragoman.device import pick_device
@@ -55,6 +56,7 @@ class Generator:
         path = checkpoint.select(run_dir, which)
         model = checkpoint.restored(path, lambda: built.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID))
         chosen = pick_device(device)
+        accelerate_inference(model, packed=False)
         return cls(
             model.to(chosen).eval(),
             tokenizer,

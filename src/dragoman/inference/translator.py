@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from dragoman import config
-from dragoman.backends.packed_linear import pack
+from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE, FoundNothing
@@ -170,8 +170,7 @@ class Translator:
             model = Ensemble([model, *(_model(Path(other), "best", tokenizers) for other in ensemble)])
         chosen = pick_device(device)
         model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
-        if packed and chosen.type == "cpu":
-            pack(model)
+        accelerate_inference(model, packed=packed and chosen.type == "cpu")
         return cls(
             model,
             tokenizers,

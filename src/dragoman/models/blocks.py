@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.backends.cpu_bf16.layers import attend, feed_forward
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past, Projected
@@ -196,8 +195,8 @@ class EncoderLayer(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
         """`maps`, when given, gets the layer's attention map appended (`MultiHeadAttention.attend`)."""
-        x = attend(x, self.self_attention_residual, self.self_attention, None, mask, maps)
-        return feed_forward(x, self.feed_forward_residual, self.feed_forward)
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
@@ -224,11 +223,11 @@ class DecoderLayer(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
         """`maps`, when given, gets the layer's attention maps appended, self before cross."""
-        x = attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask, maps))
         if self.cross_attention is not None:
-            assert memory is not None
-            x = attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
-        return feed_forward(x, self.feed_forward_residual, self.feed_forward)
+            cross = self.cross_attention
+            x = self.cross_attention_residual(x, lambda y: cross(y, memory, memory_mask, maps))
+        return self.feed_forward_residual(x, self.feed_forward)
 
     def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
         """What every `step` attends to, projected once."""

@@ -7,15 +7,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
-from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, short_attention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions import AttentionPositions
-
-LONG = 1024
-"""Keys from which on training in bfloat16 on a CPU takes the fused attention."""
 
 
 def textbook_attention(
@@ -30,7 +24,7 @@ def textbook_attention(
 
     Where there are fewer heads of keys than of queries, each serves as many neighbouring queries' heads.
     """
-    key, value = _for_each(query, key), _for_each(query, value)
+    key, value = for_each_head(query, key), for_each_head(query, value)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (batch, num_heads, query_len, key_len)
     if bias is not None:
         scores = scores + bias
@@ -40,24 +34,7 @@ def textbook_attention(
     return (dropout(weights) if dropout is not None else weights) @ value, weights
 
 
-def fused_attention(
-    query: Float[Tensor, "batch num_heads query_len d_head"],
-    key: Float[Tensor, "batch num_kv_heads key_len d_head"],
-    value: Float[Tensor, "batch num_kv_heads key_len d_head"],
-    mask: Bool[Tensor, "#batch #num_heads #query_len key_len"] | None,
-    dropout_rate: float = 0.0,
-    bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
-) -> Float[Tensor, "batch num_heads query_len d_head"]:
-    """The same in one kernel that never holds the weights."""
-    if bias is not None:
-        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    # PyTorch's own way with fewer heads of keys (`enable_gqa`) has, under a mask, no kernel on a GPU but one that holds
-    # the weights.
-    key, value = _for_each(query, key), _for_each(query, value)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
-
-
-def _for_each(
+def for_each_head(
     query: Float[Tensor, "batch num_heads query_len d_head"], heads: Float[Tensor, "batch num_kv_heads key_len d_head"]
 ) -> Float[Tensor, "batch num_heads key_len d_head"]:
     """Heads of keys or values, one for each of the queries'."""
@@ -182,25 +159,17 @@ class MultiHeadAttention(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """Attend from each query to the real positions of `memory` (which is `query` itself in self-attention)."""
-        if maps is None and self._is_short_training(query, memory):
-            return self._attend_short(query, memory, mask)
         return self.attend(query, self.project_keys_values(memory), mask, maps=maps)
 
     def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
         """`start`: the position of the first of `memory`."""
-        key, value = project(memory, self.key_proj, self.value_proj)
-        return self.keys_values(key, value, start)
+        return self.keys_values(self.key_proj(memory), self.value_proj(memory), start)
 
     def keys_values(
         self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
     ) -> KeysValues:
         """Projected keys and values, head by head; `start`: the position of the first."""
-        key, value = self.positions.rotate(self.split_heads(key), start), self.split_heads(value)
-        if not torch.is_grad_enabled():
-            # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another
-            # layout differently, and would copy a cache into this one at every step.
-            key, value = key.contiguous(), value.contiguous()
-        return KeysValues(key, value)
+        return KeysValues(self.positions.rotate(self.split_heads(key), start), self.split_heads(value))
 
     def attend(
         self,
@@ -211,8 +180,7 @@ class MultiHeadAttention(nn.Module):
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch query_len d_model"]:
         """`context` of queries that are not projected yet, projected in turn; `start` and `maps` as there."""
-        (projected,) = project(query, self.query_proj)
-        return project(self.context(projected, memory, mask, start, maps), self.output_proj)[0]
+        return self.output_proj(self.context(self.query_proj(query), memory, mask, start, maps))
 
     def context(
         self,
@@ -227,62 +195,31 @@ class MultiHeadAttention(nn.Module):
         `start`: the position of the first query; the keys begin at 0.
 
         `maps`, when given, gets the attention weights of every head appended, (batch, num_heads, query_len, key_len):
-        row = query, column = key, each row sums to 1. Only the textbook's attention holds them, so that one is taken.
+        row = query, column = key, each row sums to 1.
         """
         heads = self.positions.rotate(self.split_heads(query), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
-        if maps is not None or self._prefers_textbook(heads, memory.length):
-            context, weights = textbook_attention(heads, memory.key, memory.value, mask, self.dropout, bias)
-            if maps is not None:
-                maps.append(weights)
-        else:
-            rate = self.dropout.rate if self.training else 0.0
-            context = fused_attention(heads, memory.key, memory.value, mask, rate, bias)
+        context = self.attend_heads(heads, memory, mask, bias, maps)
         return context.transpose(1, 2).flatten(2)  # (batch, query_len, d_model)
+
+    def attend_heads(
+        self,
+        query: Float[Tensor, "batch num_heads query_len d_head"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        bias: Float[Tensor, "1 num_heads query_len key_len"] | None,
+        maps: list[Tensor] | None,
+    ) -> Float[Tensor, "batch num_heads query_len d_head"]:
+        """Equation 1 for every head; `maps` as in `context`."""
+        context, weights = textbook_attention(query, memory.key, memory.value, mask, self.dropout, bias)
+        if maps is not None:
+            maps.append(weights)
+        return context
 
     def projected(self, x: Float[Tensor, "rows new d_model"]) -> Projected:
         """Of positions that attend to themselves and to what was before them."""
         return Projected(self.query_proj(x), self.key_proj(x), self.value_proj(x))
 
-    def _is_short_training(self, query: Tensor, memory: Tensor) -> bool:
-        return self.is_plain and trains_in_bfloat16(query) and max(query.size(1), memory.size(1)) <= SHORT
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether there are as many heads of keys as of queries, and weights are not dropped."""
-        grouped = self.key_proj.out_features != self.query_proj.out_features
-        return not grouped and not (self.training and self.dropout.rate)
-
-    def _attend_short(
-        self,
-        query: Float[Tensor, "batch query_len d_model"],
-        memory: Float[Tensor, "batch key_len d_model"],
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-    ) -> Float[Tensor, "batch query_len d_model"]:
-        """`forward`, by the fast twins of its parts."""
-        sizes = Sizes(query.size(0), query.size(1), memory.size(1), self.query_proj.out_features // self.d_head)
-        bias = self.positions.bias(0, query.size(1), memory.size(1))
-        turns = self.positions.turns(0, query.size(1))
-        rows = to_rows(query)
-        if memory is query:
-            together = project_rows(rows, self.query_proj, self.key_proj, self.value_proj)
-            context = short_attention(together, None, sizes, mask, bias, turns)
-        else:
-            keys_values = project_rows(to_rows(memory), self.key_proj, self.value_proj)
-            context = short_attention(project_rows(rows, self.query_proj), keys_values, sizes, mask, bias, turns)
-        return from_rows(project_rows(context, self.output_proj), query.shape[:-1])
-
     def split_heads(self, x: Float[Tensor, "batch len width"]) -> Float[Tensor, "batch heads len d_head"]:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (batch, heads, len, d_head)
-
-    def _prefers_textbook(self, query: Tensor, key_len: int) -> bool:
-        if query.device.type != "cpu":
-            return False
-        if torch.is_grad_enabled():
-            # The fused kernel's bf16 backward on the CPU is several times slower, but for very long sentences, whose
-            # weights the textbook's would hold (docs/log.md).
-            return query.dtype == torch.bfloat16 and key_len < LONG
-        # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so
-        # on the rest of the batch; it is the slower one there anyway.
-        return query.size(2) < 64

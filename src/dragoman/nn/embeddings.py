@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.backends.cpu_bf16.projection import to_logits, trains_in_bfloat16
 from dragoman.errors import DragomanError
 
 
@@ -72,7 +71,7 @@ class OutputProjection(nn.Module):
         self.weight = tied_to.embedding.weight if tied_to else nn.Parameter(_xavier(vocab_size, d_model))
 
     def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
-        return to_logits(hidden, self.weight) if trains_in_bfloat16(hidden) else F.linear(hidden, self.weight)
+        return F.linear(hidden, self.weight)
 
 
 def _xavier(rows: int, columns: int) -> Tensor:

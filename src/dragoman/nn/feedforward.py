@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.backends.cpu_bf16.projection import feed_forward, from_rows, project, to_rows, trains_in_bfloat16
 from dragoman.nn.dropout import Dropout
 
 
@@ -22,15 +21,7 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        if self.is_plain and trains_in_bfloat16(x):
-            return from_rows(feed_forward(to_rows(x), self.expand, self.contract), x.shape[:-1])
-        (hidden,) = project(x, self.expand)
-        return project(self.dropout(self.activation(hidden)), self.contract)[0]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing but ReLU stands between the two products."""
-        return isinstance(self.activation, nn.ReLU) and not (self.training and self.dropout.rate)
+        return self.contract(self.dropout(self.activation(self.expand(x))))
 
 
 class SwiGLU(nn.Module):
@@ -48,8 +39,7 @@ class SwiGLU(nn.Module):
         self.contract = nn.Linear(d_ff, d_model, bias=False)
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
-        gate, hidden = project(x, self.gate, self.expand)
-        return project(self.dropout(F.silu(gate) * hidden), self.contract)[0]
+        return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))
 
 
 def _plain(activation: Callable[[], nn.Module]) -> Callable[[int, int, float], nn.Module]:

@@ -9,10 +9,9 @@ themselves say nothing and stand in the place that a scheme leaves free.
 import math
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from dragoman.backends.cpu_bf16.projection import trains_in_bfloat16
 from dragoman.errors import DragomanError
 
 
@@ -111,10 +110,6 @@ class AttentionPositions(nn.Module):
         """Queries or keys of the positions start, start + 1, ... as the scores shall see them."""
         return heads
 
-    def turns(self, start: int, length: int) -> Complex[Tensor, "length half_d_head"] | None:
-        """The complex numbers that `rotate` multiplies pairs of dimensions with; None where it leaves them alone."""
-        return None
-
     def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
         """What is added to the scores of queries start, start + 1, ... with keys 0, 1, ...; None for nothing."""
         return None
@@ -142,26 +137,10 @@ class RotaryPositions(AttentionPositions):
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
     ) -> Float[Tensor, "batch num_heads len d_head"]:
-        if trains_in_bfloat16(heads):
-            return turned(heads, self.turns(start, heads.size(2)))
         sin, cos = self.waves(start, heads.size(2)).chunk(2, dim=-1)  # (len, d_head / 2) each
         real, imaginary = heads.unflatten(-1, (-1, 2)).unbind(-1)  # (batch, num_heads, len, d_head / 2) each
         pairs = torch.stack([real * cos - imaginary * sin, real * sin + imaginary * cos], dim=-1)
         return pairs.flatten(-2).to(heads.dtype)
-
-    def turns(self, start: int, length: int) -> Complex[Tensor, "length half_d_head"]:
-        sin, cos = self.waves(start, length).chunk(2, dim=-1)
-        return torch.complex(cos, sin)
-
-
-def turned(
-    heads: Float[Tensor, "*heads len d_head"], turns: Complex[Tensor, "len half_d_head"]
-) -> Float[Tensor, "*heads len d_head"]:
-    """What `RotaryPositions.rotate` does, in one product of complex numbers: its fast twin."""
-    numbers = torch.view_as_complex(
-        heads.to(torch.float32, memory_format=torch.contiguous_format).unflatten(-1, (-1, 2))
-    )
-    return torch.view_as_real(numbers * turns).flatten(-2).to(heads.dtype)
 
 
 class AlibiPositions(AttentionPositions):

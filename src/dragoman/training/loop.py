@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends import chunked_loss
+from dragoman.backends.accelerate import accelerate
 from dragoman.backends.compile import CompileName, compile_layers, uncompiled
 from dragoman.config import Field, settings
 from dragoman.device import PrecisionName, autocast, peak_bytes
@@ -28,6 +30,7 @@ from dragoman.runs.best import rank
 from dragoman.runs.log import RunLog
 from dragoman.training import optim
 from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig, applied
+from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import (
     AbortConfig,
     GuardConfig,
@@ -68,6 +71,9 @@ class TrainingConfig:
     """`layers`: each kind of layer is compiled for all shapes by torch.compile; `graphs`: and recorded as CUDA graphs,
     one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
     NVIDIA GPU. Recurrent models are left as they are."""
+    backend: Literal["auto", "textbook"] = "auto"
+    """`auto`: fast twins of layers and losses, those for this processor among them; `textbook`: all as it is written in
+    `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
     not_finite: GuardConfig = Field(default_factory=AbortConfig)  #: Reaction to a loss or gradient that is not finite.
     validate_every: int = Field(default=500, ge=1)
     """Interval between validations; a checkpoint is written after each. [steps]"""
@@ -86,6 +92,11 @@ class TrainingConfig:
                 f"averaging the last {self.averaging.checkpoints} checkpoints needs keep_last of at least "
                 f"{self.averaging.checkpoints - 1}, it is {self.keep_last}"
             )
+
+
+def pick_losses(backend: str) -> Losses:
+    """The losses of a training, for the setting `training.backend`."""
+    return TEXTBOOK if backend == "textbook" else Losses(chunked_loss.token_loss, chunked_loss.divergence)
 
 
 @dataclass(frozen=True)
@@ -171,6 +182,8 @@ class Trainer:
         self.optimizer = config.optimizer.build(self.model)
         self.schedule = config.schedule.build(config.max_steps, d_model)
         self.averager = config.averaging.build(self.model, run_dir)
+        if config.backend == "auto":
+            accelerate(self.model, device, precision)
         self.compiled = compile_layers(self.model, config.compile, device)
         ahead = device.type != "cpu" if batches_ahead is None else batches_ahead
         self.ahead = BatchesAhead(task.batches, pin=device.type == "cuda") if ahead else None
@@ -459,6 +472,8 @@ class Trainer:
         self.best, self.best_step = state["best"], state["best_step"]
         self.skipped, self.rollbacks = state["skipped"], state["rollbacks"]
         self.window.load_state_dict(state["window"])
+        if state["precision"] != self.precision and self.config.backend == "auto":
+            accelerate(self.model, self.device, state["precision"])
         self.precision = state["precision"]
         in_log = self.rollbacks if rollbacks is None else rollbacks
         self.elapsed_before, self.started = self.log.rewind(self.step, in_log), None

@@ -16,7 +16,8 @@ from torch.autograd.function import once_differentiable
 
 from dragoman.backends.cpu_bf16 import kernels, projection
 from dragoman.backends.cpu_bf16.kernels import Matrix, multiply, multiply_add, weight_gradient
-from dragoman.backends.cpu_bf16.projection import trains_in_bfloat16
+from dragoman.backends.cpu_bf16.projection import has_relu_alone, has_textbook_heads, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.rotary import rotary_phase
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.residual import PreNorm
@@ -40,7 +41,7 @@ def attend(
             around.dropped,
             attention.query_proj.out_features // attention.d_head,
             mask.contiguous() if mask is not None else None,
-            attention.positions.turns(0, x.size(1)),
+            rotary_phase(attention.positions, 0, x.size(1)),
         )
         weights, biases = [linear.weight for linear in projections], [linear.bias for linear in projections]
         found = _AttentionSublayer.apply(sublayer, x, memory, around.gain, around.bias, *weights, *biases)
@@ -58,7 +59,7 @@ def feed_forward(
     if (
         around is not None
         and isinstance(network, FeedForward)
-        and network.is_plain
+        and has_relu_alone(network)
         and network.expand.out_features % kernels.LANES == 0
     ):
         parameters = around.gain, around.bias, *network.expand.parameters(), *network.contract.parameters()
@@ -100,7 +101,7 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
 def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
     """Whether there is a fast twin of this attention."""
     return (
-        attention.is_plain
+        has_textbook_heads(attention)
         and (memory is None or len(memory) == len(x))
         and max(x.size(1), 0 if memory is None else memory.size(1)) <= kernels.SHORT
         and attention.d_head % kernels.LANES == 0

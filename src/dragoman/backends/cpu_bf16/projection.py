@@ -22,6 +22,8 @@ from torch.nn import functional as F
 
 from dragoman.backends.cpu_bf16 import kernels
 from dragoman.device import has_onednn_bf16
+from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.feedforward import FeedForward
 
 Room = npt.NDArray[np.int16]
 LINE = 64
@@ -53,6 +55,17 @@ def trains_in_bfloat16(x: Tensor) -> bool:
         and torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
     )
+
+
+def has_relu_alone(network: FeedForward) -> bool:
+    """Whether nothing but ReLU stands between the two products of a feed-forward network."""
+    return isinstance(network.activation, nn.ReLU) and not (network.training and network.dropout.rate)
+
+
+def has_textbook_heads(attention: MultiHeadAttention) -> bool:
+    """Whether there are as many heads of keys as of queries, and weights are not dropped."""
+    grouped = attention.key_proj.out_features != attention.query_proj.out_features
+    return not grouped and not (attention.training and attention.dropout.rate)
 
 
 def project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:

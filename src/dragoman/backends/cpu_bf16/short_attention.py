@@ -2,7 +2,7 @@
 
 PyTorch's softmax takes rows one by one, which for rows of some fifteen keys costs ten times what the products do; its
 steps over all rows at once do not. And what comes from a projection and goes to one stays in the rows of those
-(`nn.projection`), so that it is copied once on its way to the heads and once on its way back.
+(`projection.py`), so that it is copied once on its way to the heads and once on its way back.
 """
 
 import math
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
 from dragoman.backends.cpu_bf16.projection import padded
-from dragoman.nn.positions import turned
+from dragoman.backends.cpu_bf16.rotary import rotated
 
 SHORT = 32
 """Queries and keys, at most: of longer sentences products take the time, and bfloat16 pays."""
@@ -36,16 +36,16 @@ def short_attention(
     sizes: Sizes,
     mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
     bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
-    turns: Complex[Tensor, "query_len half_d_head"] | None = None,
+    phase: Complex[Tensor, "query_len half_d_head"] | None = None,
 ) -> Float[Tensor, "query_rows d_model"]:
     """softmax(Q K^T / sqrt(d_head) + bias) V with the heads side by side again.
 
     `queries` and `memory` are rows as `project_rows` makes them: of the queries, and of keys and values side by side;
-    where `memory` is None, keys and values stand beside the queries. `turns` are those of rotary positions
-    (`AttentionPositions.turns`). Products are those of the dtype of `queries`, the softmax is taken in float32. There
+    where `memory` is None, keys and values stand beside the queries. `phase` are those of rotary positions
+    (`rotary.rotary_phase`). Products are those of the dtype of `queries`, the softmax is taken in float32. There
     is no gradient by `bias`.
     """
-    context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, turns)
+    context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, phase)
     return context
 
 
@@ -59,14 +59,14 @@ class _ShortAttention(torch.autograd.Function):
         sizes: Sizes,
         mask: Tensor | None,
         bias: Tensor | None,
-        turns: Tensor | None,
+        phase: Tensor | None,
     ) -> Tensor:
         if memory is None:
             q, k, v = _by_head(queries, sizes, sizes.query_len, 3)  # (batch x num_heads, len, d_head) each
         else:
             (q,), (k, v) = _by_head(queries, sizes, sizes.query_len, 1), _by_head(memory, sizes, sizes.key_len, 2)
-        if turns is not None:
-            q, k = turned(q, turns), turned(k, turns)
+        if phase is not None:
+            q, k = rotated(q, phase), rotated(k, phase)
         added = torch.zeros(1, 1, 1, 1) if bias is None else bias  # a bare number would leave the sum in bfloat16
         if mask is not None:
             added = added + torch.zeros(mask.shape).masked_fill_(~mask, -math.inf)
@@ -77,22 +77,22 @@ class _ShortAttention(torch.autograd.Function):
         scores.exp_()
         scores /= scores.sum(dim=-1, keepdim=True)
         weights = scores.flatten(0, 1).to(q.dtype)
-        ctx.save_for_backward(q, k, v, weights, turns)
+        ctx.save_for_backward(q, k, v, weights, phase)
         ctx.sizes, ctx.alone = sizes, memory is None
         return _side_by_side([weights @ v], sizes)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, turns = ctx.saved_tensors
-        (above,) = _by_head(gradient, ctx.sizes, ctx.sizes.query_len, 1)
+        q, k, v, weights, phase = ctx.saved_tensors
+        (grad_output,) = _by_head(gradient, ctx.sizes, ctx.sizes.query_len, 1)
         exact = weights.to(torch.float32, copy=True)
-        to_scores = (above @ v.mT).float()
+        to_scores = (grad_output @ v.mT).float()
         to_scores *= exact
         to_scores -= exact.mul_(to_scores.sum(dim=-1, keepdim=True))
         to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
-        to_q, to_k, to_v = to_scores @ k, to_scores.mT @ q, weights.mT @ above
-        if turns is not None:
-            to_q, to_k = turned(to_q, turns.conj()), turned(to_k, turns.conj())
+        to_q, to_k, to_v = to_scores @ k, to_scores.mT @ q, weights.mT @ grad_output
+        if phase is not None:
+            to_q, to_k = rotated(to_q, phase.conj()), rotated(to_k, phase.conj())
         if ctx.alone:
             return _side_by_side([to_q, to_k, to_v], ctx.sizes), *(None,) * 5
         return _side_by_side([to_q], ctx.sizes), _side_by_side([to_k, to_v], ctx.sizes), *(None,) * 4

@@ -45,7 +45,7 @@ from dragoman.text.tokenizers import (
     train_tokenizers,
 )
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.loop import Outcome, Task, Trainer, pick_losses
 
 
 @settings
@@ -130,6 +130,7 @@ class ClassifierJob(Job):
             device=pick_device(recipe.device),
             samples=recipe.training.samples,
             r_drop=recipe.training.r_drop,
+            losses=pick_losses(recipe.training.backend),
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:

@@ -15,7 +15,7 @@ from dragoman.evaluation.translation import spread
 from dragoman.inference.classifier import logits_of
 from dragoman.text.corpus import Pair
 from dragoman.training.loop import Validation
-from dragoman.training.loss import textbook_loss
+from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
 
@@ -35,9 +35,11 @@ class ClassificationTask:
         device: torch.device,
         samples: int,
         r_drop: float = 0.0,
+        losses: Losses = TEXTBOOK,
     ) -> None:
         self.train, self.plan, self.valid, self.valid_split = train, plan, valid, valid_split
-        self.labels, self.device, self.samples, self.r_drop = list(labels), device, samples, r_drop
+        self.labels, self.device, self.samples = list(labels), device, samples
+        self.r_drop, self.losses = r_drop, losses
         self.examples = np.array(train_split.numbers or range(1, len(train_split) + 1))
         self.train_numbers, self.valid_numbers = self._numbers(train_split.labels), self._numbers(valid_split.labels)
 
@@ -67,7 +69,9 @@ class ClassificationTask:
         if self.r_drop and model.training:
             labels = batch.labels[:, None]  # as sentences of one token
             everything = torch.ones_like(labels, dtype=torch.bool)
-            loss = r_drop_loss(lambda: model(*batch.inputs)[:, None], labels, everything, label_smoothing, self.r_drop)
+            loss = r_drop_loss(
+                lambda: model(*batch.inputs)[:, None], labels, everything, label_smoothing, self.r_drop, self.losses
+            )
             return loss, 2 * len(batch), batch.num_positions
         loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
         return loss, len(batch), batch.num_positions

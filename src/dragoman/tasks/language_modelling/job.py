@@ -38,7 +38,7 @@ from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, load_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
-from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig, pick_losses
 
 
 @settings
@@ -135,6 +135,7 @@ class LanguageModellingJob(Job):
             min_context=corpus.min_context,
             shown=training.samples,
             r_drop=training.r_drop,
+            losses=pick_losses(training.backend),
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:

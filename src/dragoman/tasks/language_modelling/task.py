@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dragoman.backends import chunked_loss
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.inference.generator import Generator
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loop import Validation
-from dragoman.training.loss import token_loss
+from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
 
@@ -71,7 +72,7 @@ def score(
     nats, count, rows = 0.0, 0, max(1, EVALUATION_TOKENS // length)
     for row in range(0, len(starts), rows):
         windows = cut(text, starts[row : row + rows], length, first[row : row + rows]).to(device)
-        nats += float(token_loss(model(windows.tgt_in), windows.tgt_out, windows.tgt_mask))
+        nats += float(chunked_loss.token_loss(model(windows.tgt_in), windows.tgt_out, windows.tgt_mask))
         count += windows.num_tokens
     model.train(was_training)
     assert count == len(ids)
@@ -124,9 +125,11 @@ class LanguageModellingTask:
         min_context: int,
         shown: int,
         r_drop: float = 0.0,
+        losses: Losses = TEXTBOOK,
     ) -> None:
         self.train, self.plan, self.valid, self.valid_characters = train, plan, valid, valid_characters
-        self.generator, self.min_context, self.shown, self.r_drop = generator, min_context, shown, r_drop
+        self.generator, self.min_context, self.shown = generator, min_context, shown
+        self.r_drop, self.losses = r_drop, losses
 
     def position(self, step: int) -> tuple[int, int]:
         return divmod(step - 1, self.plan.steps_per_epoch)
@@ -137,10 +140,10 @@ class LanguageModellingTask:
     def loss(self, model: nn.Module, batch: Windows, label_smoothing: float) -> tuple[Tensor, int, int]:
         if self.r_drop and model.training:
             passes = partial(model, batch.tgt_in)
-            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
+            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop, self.losses)
             return loss, 2 * batch.num_tokens, batch.num_tokens
         logits = model(batch.tgt_in)
-        loss = token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
+        loss = self.losses.token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_tokens
 
     def largest(self, batch_tokens: int) -> Windows:

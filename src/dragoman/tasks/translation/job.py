@@ -52,7 +52,7 @@ from dragoman.text.tokenizers import (
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.distillation import DistillationConfig, Teachers
-from dragoman.training.loop import Outcome, Task, Trainer
+from dragoman.training.loop import Outcome, Task, Trainer, pick_losses
 from dragoman.training.preflight import Estimate
 
 TER_SECONDS = 0.01
@@ -187,6 +187,7 @@ class TranslationJob(Job):
             seed=recipe.seed,
             samples=training.samples,
             r_drop=training.r_drop,
+            losses=pick_losses(training.backend),
             teachers=self._teachers(),
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",

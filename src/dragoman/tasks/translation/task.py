@@ -21,7 +21,7 @@ from dragoman.text.tokenizers import TokenizerPair
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Validation
-from dragoman.training.loss import token_loss
+from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
 
@@ -46,6 +46,7 @@ class TranslationTask:
         seed: int,
         samples: int,
         r_drop: float = 0.0,
+        losses: Losses = TEXTBOOK,
         teachers: Teachers | None = None,
         origin: str = "the training corpus",
         unit: str = "line",
@@ -53,7 +54,7 @@ class TranslationTask:
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.r_drop, self.teachers = r_drop, teachers or Teachers()
+        self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
         self.origin, self.unit = origin, unit
         """What `where` numbers, and where those are."""
 
@@ -69,11 +70,11 @@ class TranslationTask:
         processed = batch.num_src_tokens + batch.num_tokens
         if self.r_drop and model.training:
             passes = partial(model, batch.src, batch.src_mask, batch.tgt_in)
-            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop)
+            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop, self.losses)
             return loss, 2 * batch.num_tokens, processed
         inputs = batch.src, batch.src_mask, batch.tgt_in
         taught = self.teachers.logits(*inputs) if model.training else []
-        loss = token_loss(
+        loss = self.losses.token_loss(
             model(*inputs),
             batch.tgt_out,
             batch.tgt_mask,

@@ -22,7 +22,8 @@ from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
-from dragoman.training.loop import Trainer
+from dragoman.training.loop import Trainer, pick_losses
+from dragoman.training.loss import Losses
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
@@ -88,6 +89,7 @@ def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
             batch_tokens=training.batch_tokens,
             micro_batches=training.micro_batches,
             r_drop=training.r_drop,
+            losses=pick_losses(training.backend),
             seed=recipe.seed,
         ),
         run_dir=Path(job.run_dir),
@@ -111,9 +113,11 @@ class RandomPairs:
         batch_tokens: int,
         micro_batches: int,
         r_drop: float,
+        losses: Losses,
         seed: int,
     ) -> None:
-        self.r_drop, self.teachers = r_drop, Teachers()  # runs that could teach know nothing of ids drawn at random
+        self.r_drop, self.losses = r_drop, losses
+        self.teachers = Teachers()  # runs that could teach know nothing of ids drawn at random
         rng = np.random.default_rng(seed)
         src = np.exp(rng.normal(LOG_LENGTH, LOG_SPREAD, PAIRS))
         tgt = src * np.exp(rng.normal(0.0, LOG_RATIO_SPREAD, PAIRS))

@@ -1,0 +1,176 @@
+"""The losses of training, a few positions at a time: the fast twins of `training.loss`.
+
+PyTorch's cross-entropy walks the (positions x vocab) matrix some eight times in float32, which on a CPU costs a third
+of a training step. Here the gradient is made while the logits are in cache, in the dtype of the logits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+ROWS_AT_ONCE = 128
+"""Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
+GPU_LOGITS_AT_ONCE = 2**27
+"""Elsewhere: as many logits as keep thousands of cores busy. In float32 they are half a gigabyte, which is held twice,
+and four times with teachers."""
+
+
+def token_loss(
+    logits: Float[Tensor, "batch tgt_len vocab"],
+    tgt_out: Int[Tensor, "batch tgt_len"],
+    tgt_mask: Bool[Tensor, "batch tgt_len"],
+    label_smoothing: float = 0.0,
+    *,
+    in_place: bool = False,
+    teachers: Sequence[Float[Tensor, "batch tgt_len vocab"]] = (),
+    weight: float = 0.0,
+) -> Float[Tensor, ""]:
+    """`training.loss.token_loss`. `in_place`: its gradient, if there will be one, takes the place of the logits."""
+    loss: Tensor = _SmoothedCrossEntropy.apply(
+        logits.flatten(0, 1),
+        tgt_out.flatten(),
+        tgt_mask.flatten(),
+        label_smoothing,
+        in_place,
+        weight if teachers else 0.0,
+        *(teacher.flatten(0, 1) for teacher in teachers),
+    )
+    return loss
+
+
+def divergence(
+    first: Float[Tensor, "batch tgt_len vocab"],
+    second: Float[Tensor, "batch tgt_len vocab"],
+    mask: Bool[Tensor, "batch tgt_len"],
+    weight: float,
+) -> Float[Tensor, ""]:
+    """`training.loss.divergence`."""
+    total: Tensor = _Divergence.apply(first.flatten(0, 1), second.flatten(0, 1), mask.flatten(), weight)
+    return total
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """The formulas of `training.loss`, a few rows at a time."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        logits: Tensor,
+        targets: Tensor,
+        mask: Tensor,
+        label_smoothing: float,
+        in_place: bool,
+        weight: float,
+        *teachers: Tensor,
+    ) -> Tensor:
+        at_target, everywhere = (1.0 - weight) * (1.0 - label_smoothing), (1.0 - weight) * label_smoothing
+        gradient = None
+        if ctx.needs_input_grad[0]:
+            gradient = logits.detach() if in_place else torch.empty_like(logits)
+        if gradient is not None and in_place and not teachers and _has_kernel(logits):
+            from dragoman.backends.cpu_bf16 import kernels
+
+            losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)
+            torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen what was written there
+            ctx.save_for_backward(gradient)
+            return losses.sum()
+        total = logits.new_zeros((), dtype=torch.float32)
+        at_once = rows_at_once(logits)
+        # Made once: memory that is new has to be cleared by the system first, page by page.
+        room = logits.new_empty(4 if teachers else 2, min(at_once, len(logits)), logits.size(1), dtype=torch.float32)
+        for start in range(0, len(logits), at_once):
+            rows = slice(start, start + at_once)
+            target, real = targets[rows, None], mask[rows, None].float()
+            scores, probabilities, *taught = room[:, : len(target)]
+            scores.copy_(logits[rows])
+            right, largest = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
+            torch.softmax(scores, dim=-1, out=probabilities)  # one walk; exponentials for sum and gradient would be two
+            # At the largest logit log p = logit - log Z, and p is no less than 1/V: so log Z is found without a sum.
+            log_normalizer = largest - probabilities.amax(dim=-1, keepdim=True).log()
+            losses = log_normalizer - at_target * right
+            if label_smoothing:
+                losses -= everywhere * scores.mean(dim=-1, keepdim=True)
+            if teachers:
+                target_share = _mean_distribution([teacher[rows] for teacher in teachers], *taught).mul_(weight)
+                losses -= (target_share * scores).sum(dim=-1, keepdim=True)
+            total += (losses * real).sum()
+            if gradient is not None:
+                chunk = probabilities.mul_(real)
+                if label_smoothing:
+                    chunk -= real * (everywhere / logits.size(1))
+                chunk.scatter_add_(1, target, real * -at_target)
+                if teachers:
+                    chunk.addcmul_(target_share, real, value=-1.0)
+                gradient[rows] = chunk
+        ctx.save_for_backward(gradient)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = ctx.saved_tensors
+        return times(gradient, grad_output), *(None for _ in ctx.needs_input_grad[1:])
+
+
+def _has_kernel(logits: Tensor) -> bool:
+    """Whether one walk in C can take the place of the loop above."""
+    if not (logits.device.type == "cpu" and logits.dtype == torch.bfloat16 and logits.is_contiguous()):
+        return False
+    from dragoman.backends.cpu_bf16 import kernels
+
+    return kernels.available()
+
+
+def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:
+    """How many positions to take together in float32."""
+    return ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
+
+
+def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) -> Tensor:
+    """The mean of softmax(one) over `logits`, in `total`; `scores` is room as well."""
+    for number, one in enumerate(logits):
+        scores.copy_(one)
+        if number == 0:
+            torch.softmax(scores, dim=-1, out=total)
+        else:
+            total += scores.softmax(dim=-1)
+    return total.div_(len(logits))
+
+
+def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
+    """A gradient by the logits, made in the forward pass, times what comes back to the loss.
+
+    The training loop backpropagates the bare sum and divides the parameters' gradients once, so on the CPU this walk
+    over (positions x vocab) is nearly always saved. (On a GPU, looking at the value would stop the queue.)
+    """
+    if grad_output.device.type == "cpu" and grad_output.item() == 1.0:
+        return gradient
+    return gradient * grad_output.to(gradient.dtype)
+
+
+class _Divergence(torch.autograd.Function):
+    """The formulas of `training.r_drop`, a few rows at a time, the gradients made on the way."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor, mask: Tensor, weight: float) -> Tensor:
+        gradients = torch.empty_like(first), torch.empty_like(second)
+        total = first.new_zeros((), dtype=torch.float32)
+        at_once = rows_at_once(first)
+        for start in range(0, len(first), at_once):
+            rows = slice(start, start + at_once)
+            scale = weight * mask[rows, None].float()
+            log_p, log_q = (logits[rows].float().log_softmax(dim=-1) for logits in (first, second))
+            p, q, d = log_p.exp(), log_q.exp(), log_p - log_q
+            p_from_q, q_from_p = (p * d).sum(dim=-1, keepdim=True), -(q * d).sum(dim=-1, keepdim=True)
+            total += ((p_from_q + q_from_p) * scale).sum()
+            gradients[0][rows] = (p * (d - p_from_q) + p - q) * scale
+            gradients[1][rows] = (q * (-d - q_from_p) + q - p) * scale
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        first, second = ctx.saved_tensors
+        return times(first, grad_output), times(second, grad_output), None, None

@@ -1,0 +1,138 @@
+"""The twins of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
+
+Each takes its fast way only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a
+compiler it is the textbook's layer.
+"""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dragoman.backends.cpu_bf16 import layers, projection
+from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.rotary import ComplexRotaryPositions, rotary_phase
+from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, short_attention
+from dragoman.backends.fused_attention import FusedAttention
+from dragoman.models.blocks import DecoderLayer, EncoderLayer
+from dragoman.nn.attention import KeysValues, MultiHeadAttention
+from dragoman.nn.embeddings import OutputProjection
+from dragoman.nn.feedforward import FeedForward, SwiGLU
+from dragoman.nn.positions import RotaryPositions
+
+
+class Bfloat16Attention(FusedAttention):
+    """Keys and values projected in one product; over short sentences everything stays in rows (`short_attention`)."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch query_len d_model"],
+        memory: Float[Tensor, "batch key_len d_model"],
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch query_len d_model"]:
+        is_short = max(query.size(1), memory.size(1)) <= SHORT
+        if maps is None and is_short and projection.has_textbook_heads(self) and trains_in_bfloat16(query):
+            return self._attend_short(query, memory, mask)
+        return super().forward(query, memory, mask, maps)
+
+    def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
+        key, value = project(memory, self.key_proj, self.value_proj)
+        return self.keys_values(key, value, start)
+
+    def attend(
+        self,
+        query: Float[Tensor, "batch query_len d_model"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        start: int = 0,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch query_len d_model"]:
+        (projected,) = project(query, self.query_proj)
+        return project(self.context(projected, memory, mask, start, maps), self.output_proj)[0]
+
+    def _attend_short(
+        self,
+        query: Float[Tensor, "batch query_len d_model"],
+        memory: Float[Tensor, "batch key_len d_model"],
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+    ) -> Float[Tensor, "batch query_len d_model"]:
+        sizes = Sizes(query.size(0), query.size(1), memory.size(1), self.query_proj.out_features // self.d_head)
+        bias = self.positions.bias(0, query.size(1), memory.size(1))
+        phase = rotary_phase(self.positions, 0, query.size(1))
+        rows = to_rows(query)
+        if memory is query:
+            joined = project_rows(rows, self.query_proj, self.key_proj, self.value_proj)
+            context = short_attention(joined, None, sizes, mask, bias, phase)
+        else:
+            keys_values = project_rows(to_rows(memory), self.key_proj, self.value_proj)
+            context = short_attention(project_rows(rows, self.query_proj), keys_values, sizes, mask, bias, phase)
+        return from_rows(project_rows(context, self.output_proj), query.shape[:-1])
+
+
+class Bfloat16FeedForward(FeedForward):
+    """ReLU taken within the first product."""
+
+    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+        if projection.has_relu_alone(self) and trains_in_bfloat16(x):
+            return from_rows(projection.feed_forward(to_rows(x), self.expand, self.contract), x.shape[:-1])
+        (hidden,) = project(x, self.expand)
+        return project(self.dropout(self.activation(hidden)), self.contract)[0]
+
+
+class Bfloat16SwiGLU(SwiGLU):
+    """Gate and expansion in one product."""
+
+    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+        gate, hidden = project(x, self.gate, self.expand)
+        return project(self.dropout(F.silu(gate) * hidden), self.contract)[0]
+
+
+class Bfloat16OutputProjection(OutputProjection):
+    """Logits in memory of the step before."""
+
+    def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
+        if trains_in_bfloat16(hidden):
+            return projection.to_logits(hidden, self.weight)
+        return super().forward(hidden)
+
+
+class Bfloat16EncoderLayer(EncoderLayer):
+    """Each sublayer in its residual connection as one function (`layers`)."""
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch src_len d_model"],
+        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch src_len d_model"]:
+        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, mask, maps)
+        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
+
+
+class Bfloat16DecoderLayer(DecoderLayer):
+    """Each sublayer in its residual connection as one function (`layers`)."""
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tgt_len d_model"],
+        causal_mask: Bool[Tensor, "1 1 tgt_len tgt_len"],
+        memory: Float[Tensor, "batch src_len d_model"] | None = None,
+        memory_mask: Bool[Tensor, "batch 1 1 src_len"] | None = None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch tgt_len d_model"]:
+        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
+        if self.cross_attention is not None:
+            x = layers.attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
+        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
+
+
+TWINS: dict[type[nn.Module], type[nn.Module]] = {
+    MultiHeadAttention: Bfloat16Attention,
+    FeedForward: Bfloat16FeedForward,
+    SwiGLU: Bfloat16SwiGLU,
+    OutputProjection: Bfloat16OutputProjection,
+    RotaryPositions: ComplexRotaryPositions,
+    EncoderLayer: Bfloat16EncoderLayer,
+    DecoderLayer: Bfloat16DecoderLayer,
+}
+"""By the textbook's layer."""

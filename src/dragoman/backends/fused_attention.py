@@ -1,0 +1,69 @@
+"""PyTorch's fused attention, which never holds the weights: the fast twin of `nn.attention.MultiHeadAttention`."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from dragoman.nn.attention import KeysValues, MultiHeadAttention, for_each_head
+
+LONG = 1024
+"""Keys from which on training in bfloat16 on a CPU takes the fused attention."""
+
+
+def fused_attention(
+    query: Float[Tensor, "batch num_heads query_len d_head"],
+    key: Float[Tensor, "batch num_kv_heads key_len d_head"],
+    value: Float[Tensor, "batch num_kv_heads key_len d_head"],
+    mask: Bool[Tensor, "#batch #num_heads #query_len key_len"] | None,
+    dropout_rate: float = 0.0,
+    bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
+) -> Float[Tensor, "batch num_heads query_len d_head"]:
+    """`textbook_attention` in one kernel."""
+    if bias is not None:
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
+    # PyTorch's own way with fewer heads of keys (`enable_gqa`) has, under a mask, no kernel on a GPU but one that holds
+    # the weights.
+    key, value = for_each_head(query, key), for_each_head(query, value)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+
+
+class FusedAttention(MultiHeadAttention):
+    """The same attention in one kernel, where that is faster and no maps are asked for."""
+
+    def keys_values(
+        self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
+    ) -> KeysValues:
+        projected = super().keys_values(key, value, start)
+        if torch.is_grad_enabled():
+            return projected
+        # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another layout
+        # differently, and would copy a cache into this one at every step.
+        return KeysValues(projected.key.contiguous(), projected.value.contiguous())
+
+    def attend_heads(
+        self,
+        query: Float[Tensor, "batch num_heads query_len d_head"],
+        memory: KeysValues,
+        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
+        bias: Float[Tensor, "1 num_heads query_len key_len"] | None,
+        maps: list[Tensor] | None,
+    ) -> Float[Tensor, "batch num_heads query_len d_head"]:
+        if maps is not None or _prefers_textbook(query, memory.length):
+            return super().attend_heads(query, memory, mask, bias, maps)
+        rate = self.dropout.rate if self.training else 0.0
+        return fused_attention(query, memory.key, memory.value, mask, rate, bias)
+
+
+def _prefers_textbook(query: Tensor, key_len: int) -> bool:
+    if query.device.type != "cpu":
+        return False
+    if torch.is_grad_enabled():
+        # The fused kernel's bf16 backward on the CPU is several times slower, but for very long sentences, whose
+        # weights the textbook's would hold (docs/log.md).
+        return query.dtype == torch.bfloat16 and key_len < LONG
+    # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so on
+    # the rest of the batch; it is the slower one there anyway.
+    return query.size(2) < 64
