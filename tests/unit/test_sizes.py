@@ -111,6 +111,7 @@ WIDE_TODAY: set[str] = {
     "models/recurrent.py:Recurrent.__init__",
     "models/transformer.py:Transformer.__init__",
     "tasks/classification/task.py:ClassificationTask.__init__",
+    "tasks/language_modelling/task.py:LanguageModellingTask.__init__",
     "tasks/translation/task.py:TranslationTask.__init__",
     "training/loop.py:Trainer.__init__",
 }
@@ -175,7 +176,6 @@ UNCLEAR_TODAY: set[str] = {
     "models/recurrent.py",
     "models/transformer.py",
     "nn/attention.py",
-    "nn/feedforward.py",
     "nn/positions.py",
     "nn/residual.py",
     "runs/best.py",
@@ -202,7 +202,6 @@ UNCLEAR_TODAY: set[str] = {
     "training/distillation.py",
     "training/ema.py",
     "training/loop.py",
-    "training/loss.py",
     "training/nonfinite.py",
     "training/preflight.py",
     "training/schedules.py",

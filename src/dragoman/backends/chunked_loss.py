@@ -115,7 +115,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _has_kernel(logits: Tensor) -> bool:
-    """Whether one walk in C can take the place of the loop above."""
+    """True where one walk in C can take the place of the loop above."""
     if not (logits.device.type == "cpu" and logits.dtype == torch.bfloat16 and logits.is_contiguous()):
         return False
     from dragoman.backends.cpu_bf16 import kernels
@@ -124,7 +124,7 @@ def _has_kernel(logits: Tensor) -> bool:
 
 
 def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:
-    """How many positions to take together in float32."""
+    """Positions that are taken together in float32."""
     return ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
 
 

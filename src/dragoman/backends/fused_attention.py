@@ -33,16 +33,6 @@ def fused_attention(
 class FusedAttention(MultiHeadAttention):
     """The same attention in one kernel, where that is faster and no maps are asked for."""
 
-    def keys_values(
-        self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
-    ) -> KeysValues:
-        projected = super().keys_values(key, value, start)
-        if torch.is_grad_enabled():
-            return projected
-        # Head by head in memory, as after a `select`: a CPU may round products of the same numbers in another layout
-        # differently, and would copy a cache into this one at every step.
-        return KeysValues(projected.key.contiguous(), projected.value.contiguous())
-
     def attend_heads(
         self,
         query: Float[Tensor, "batch num_heads query_len d_head"],

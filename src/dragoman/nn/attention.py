@@ -169,7 +169,12 @@ class MultiHeadAttention(nn.Module):
         self, key: Float[Tensor, "batch key_len width"], value: Float[Tensor, "batch key_len width"], start: int = 0
     ) -> KeysValues:
         """Projected keys and values, head by head; `start`: the position of the first."""
-        return KeysValues(self.positions.rotate(self.split_heads(key), start), self.split_heads(value))
+        key, value = self.positions.rotate(self.split_heads(key), start), self.split_heads(value)
+        if not torch.is_grad_enabled():
+            # A cache lies head by head in memory, as after a `select`: a CPU may round products of the same numbers in
+            # another layout differently, and a translation would depend on its batch.
+            key, value = key.contiguous(), value.contiguous()
+        return KeysValues(key, value)
 
     def attend(
         self,
