@@ -92,17 +92,17 @@ def test_states_of_unlike_lengths_take_a_step_together(build: Any) -> None:
         state = model.start_search(model.encode(src, src_mask), beam)
         state = state.reorder(torch.arange(sentences).repeat_interleave(beam))
         for _ in range(steps):
-            _, state = model.step(torch.randint(4, VOCAB, (sentences * beam,), generator=rng), state)
+            _, state = model.decode_step(torch.randint(4, VOCAB, (sentences * beam,), generator=rng), state)
         states.append(state)
         prevs.append(torch.randint(4, VOCAB, (sentences * beam,), generator=rng))
-    apart = [model.step(prev, state) for prev, state in zip(prevs, states, strict=True)]
+    apart = [model.decode_step(prev, state) for prev, state in zip(prevs, states, strict=True)]
     for _ in range(2):
-        together = model.step_together(prevs, states)
+        together = model.decode_steps(prevs, states)
         for (expected, _), (found, _) in zip(apart, together, strict=True):
             torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
         prevs = [found.argmax(dim=-1) for found, _ in together]
         states = [state for _, state in together]
-        apart = [model.step(prev, state) for prev, (_, state) in zip(prevs, apart, strict=True)]
+        apart = [model.decode_step(prev, state) for prev, (_, state) in zip(prevs, apart, strict=True)]
 
 
 def test_step_equals_decode_at_every_position(build: Any) -> None:
@@ -112,16 +112,16 @@ def test_step_equals_decode_at_every_position(build: Any) -> None:
         at_once = model.decode(batch.tgt_in, memory)
         state = model.start(memory)
         for position in range(batch.tgt_in.size(1)):
-            logits, state = model.step(batch.tgt_in[:, position], state)
+            logits, state = model.decode_step(batch.tgt_in[:, position], state)
             torch.testing.assert_close(logits, at_once[:, position], atol=1e-5, rtol=1e-5)
 
 
 def test_step_leaves_the_state_it_was_given_unchanged(build: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
     with torch.no_grad():
-        _, state = model.step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
-        first, _ = model.step(batch.tgt_in[:, 1], state)
-        again, _ = model.step(batch.tgt_in[:, 1], state)
+        _, state = model.decode_step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
+        first, _ = model.decode_step(batch.tgt_in[:, 1], state)
+        again, _ = model.decode_step(batch.tgt_in[:, 1], state)
     assert torch.equal(first, again)
 
 
@@ -129,13 +129,13 @@ def test_step_leaves_the_state_it_was_given_unchanged(build: Any) -> None:
 def test_reorder_selects_expands_and_drops(build: Any, rows: list[int]) -> None:
     model, batch = build().eval(), collate(PAIRS)
     with torch.no_grad():
-        _, state = model.step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
-        straight, _ = model.step(batch.tgt_in[:, 1], state)
+        _, state = model.decode_step(batch.tgt_in[:, 0], model.start(model.encode(batch.src, batch.src_mask)))
+        straight, _ = model.decode_step(batch.tgt_in[:, 1], state)
         chosen = torch.tensor(rows)
-        moved, moved_state = model.step(batch.tgt_in[chosen, 1], state.reorder(chosen))
+        moved, moved_state = model.decode_step(batch.tgt_in[chosen, 1], state.reorder(chosen))
         torch.testing.assert_close(moved, straight[chosen], atol=1e-5, rtol=1e-5)
         back = torch.arange(len(rows)).flip(0)
-        twice, _ = model.step(batch.tgt_in[chosen, 1].flip(0), state.reorder(chosen).reorder(back))
+        twice, _ = model.decode_step(batch.tgt_in[chosen, 1].flip(0), state.reorder(chosen).reorder(back))
         torch.testing.assert_close(twice, moved.flip(0), atol=1e-5, rtol=1e-5)
         del moved_state
 
@@ -242,7 +242,7 @@ def test_bfloat16_trains_and_decodes(build: Any) -> None:
             state = model.start(model.encode(batch.src, batch.src_mask))
             steps = []
             for position in range(batch.tgt_in.size(1)):
-                step, state = model.step(batch.tgt_in[:, position], state)
+                step, state = model.decode_step(batch.tgt_in[:, position], state)
                 steps.append(step)
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
     torch.testing.assert_close(logits.float(), exact, atol=0.1, rtol=0.1)

@@ -131,7 +131,7 @@ def difference(model: Seq2SeqModel, other: Seq2SeqModel) -> float:
         prev = torch.full((len(lengths),), 2)
         for step in range(8):
             (first, one), (second, two) = (
-                one.step(prev, state) for one, state in zip((model, other), states, strict=True)
+                one.decode_step(prev, state) for one, state in zip((model, other), states, strict=True)
             )
             assert first.shape == second.shape
             worst = max(worst, float((first - second).abs().max()))
@@ -173,8 +173,8 @@ def test_positions_go_on_beyond_the_tables_that_a_model_begins_with(exported: An
     one, two = replace(one, past=tuple(keys_values)), replace(two, renewed=past)
     for step in range(6):
         (first, one), (second, two) = (
-            model.step(torch.tensor([4 + step]), one),
-            other.step(torch.tensor([4 + step]), two),
+            model.decode_step(torch.tensor([4 + step]), one),
+            other.decode_step(torch.tensor([4 + step]), two),
         )
         assert float((first - second).abs().max()) < 1e-5, step
 

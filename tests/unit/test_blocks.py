@@ -117,8 +117,8 @@ def test_several_new_positions_at_once(cross_attention: bool, position: dict[str
     memories = [(layer.project_memory(memory), mask)] if cross_attention else []
     at_once = layer(x, causal, *wide)
     nothing = layer.self_attention.project_keys_values(x[:, :0])
-    first, pasts = layer.step(x[:, :4], [nothing], causal[:, :, :4, :4], memories)
-    rest, [past] = layer.step(x[:, 4:], pasts, causal[:, :, 4:], memories)
+    first, pasts = layer.decode_step(x[:, :4], [nothing], causal[:, :, :4, :4], memories)
+    rest, [past] = layer.decode_step(x[:, 4:], pasts, causal[:, :, 4:], memories)
     assert past.key.shape == (4, 2, 6, 4)
     torch.testing.assert_close(torch.cat([first, rest], dim=1), at_once, atol=1e-5, rtol=1e-5)
 

@@ -109,13 +109,13 @@ def test_in_bfloat16_with_rules_and_terms_too(variant: dict[str, Any], beam_size
 def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step never has fewer rows than ROOM while a search waits, and one that is done gives its place to the next."""
     model, steps = random_model("transformer"), []  # the rows of each search that is under way, step by step
-    step_together = type(model).step_together
+    decode_steps = type(model).decode_steps
 
     def watched(self: Any, prevs: Sequence[Tensor], states: Sequence[Any]) -> Any:
         steps.append([len(prev) for prev in prevs])
-        return step_together(self, prevs, states)
+        return decode_steps(self, prevs, states)
 
-    monkeypatch.setattr(type(model), "step_together", watched)
+    monkeypatch.setattr(type(model), "decode_steps", watched)
     begins: list[int] = []  # how many steps there had been before each search began
 
     def noted(search: Search) -> Search:

@@ -41,7 +41,7 @@ def test_step_equals_decode_and_reorder_moves_every_part() -> None:
         at_once = model.decode(batch.tgt_in, memory)[rows]
         state = model.start(memory).reorder(rows)
         for position in range(batch.tgt_in.size(1)):
-            logits, state = model.step(batch.tgt_in[rows, position], state)
+            logits, state = model.decode_step(batch.tgt_in[rows, position], state)
             torch.testing.assert_close(logits, at_once[:, position], atol=1e-5, rtol=1e-5)
 
 

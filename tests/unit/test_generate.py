@@ -152,7 +152,7 @@ class Remembering(nn.Module):
     def start(self, rows: int) -> "Tokens":
         return Tokens(torch.empty(rows, 0, dtype=torch.long))
 
-    def step(self, prev: Tensor, state: "Tokens") -> tuple[Tensor, "Tokens"]:
+    def decode_step(self, prev: Tensor, state: "Tokens") -> tuple[Tensor, "Tokens"]:
         tokens = torch.cat([state.tokens, prev[:, None]], dim=1)
         self.most_seen = max(self.most_seen, tokens.size(1))
         self.row_counts.add(len(tokens))

@@ -36,7 +36,7 @@ class Made(Seq2SeqModel):
     def start(self, memory: int) -> Any:
         return Row(memory, 0)
 
-    def step(self, prev: Tensor, state: "Row") -> tuple[Tensor, "Row"]:
+    def decode_step(self, prev: Tensor, state: "Row") -> tuple[Tensor, "Row"]:
         said = [WORDS.tgt.id_of(piece) for piece in ("zwei", "hunde", "</s>", "</s>")][min(state.position, 3)]
         logits = torch.zeros(len(prev), self.tgt_vocab_size)
         logits[:, said] = 9.0

@@ -80,7 +80,7 @@ def test_what_a_recurrent_model_repeats_is_told_once() -> None:
     assert find(rows, "decoder.readout")
     assert sum(row.name == "decoder.readout" for row in rows) == 1
     assert [row.name for row in rows if "5 times" in row.origin] == [
-        "encoder.layers.0.0.step()",
+        "encoder.layers.0.0.next_state()",
         "decoder.attention.attend()",
     ]
     every = trace(recurrent, WORDS, PAIRS, every_call=True)
@@ -92,8 +92,8 @@ def test_the_cells_and_the_attention_of_a_recurrent_model_are_seen() -> None:
     rows = trace(recurrent, WORDS, PAIRS)
     assert find(rows, "encoder.layers.0.0.read()").shape == "(2, 5, 6), (2, 5) → (2, 5, 4), (2, 4), (2, 4)"
     assert find(rows, "encoder.layers.0.0.project_input()").shape == "(2, 5, 6) → (2, 5, 16)"  # all four gates
-    assert find(rows, "encoder.layers.0.0.step()").shape == "(2, 16), (2, 4), (2, 4) → (2, 4), (2, 4)"
-    assert "5 times" in find(rows, "encoder.layers.0.0.step()").origin
+    assert find(rows, "encoder.layers.0.0.next_state()").shape == "(2, 16), (2, 4), (2, 4) → (2, 4), (2, 4)"
+    assert "5 times" in find(rows, "encoder.layers.0.0.next_state()").origin
     assert find(rows, "encoder.layers.0.1.read()").origin == "LSTMLayer, like encoder.layers.0.0.read()"
     assert find(rows, "decoder.attention.attend()").shape.endswith("→ (2, 1, 8), (2, 1, 5)")
     lines = [line.split()[0] for line in trace_table(rows).splitlines() if line]

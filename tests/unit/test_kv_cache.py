@@ -47,7 +47,7 @@ def test_a_search_with_either_cache_sees_the_same(variant: dict[str, Any]) -> No
             rows = (torch.arange(sentences)[:, None] * beam + places).flatten()
         plain, shared = plain.reorder(rows), shared.reorder(rows)
         prev = torch.randint(4, VOCAB, (sentences * beam,), generator=rng)
-        (expected, plain), (found, shared) = model.step(prev, plain), model.step(prev, shared)
+        (expected, plain), (found, shared) = model.decode_step(prev, plain), model.decode_step(prev, shared)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert shared.past[0].length == plain.past[0].length == BLOCK + 6
 
@@ -58,18 +58,18 @@ def test_states_that_came_of_one_do_not_disturb_each_other() -> None:
     model = build(VARIANTS[0])
     plain, shared = both_states(model)
     for tokens in ([4, 5, 6], [7, 8, 9]):
-        plain, shared = (model.step(torch.tensor(tokens), state)[1] for state in (plain, shared))
+        plain, shared = (model.decode_step(torch.tensor(tokens), state)[1] for state in (plain, shared))
     one, other, after = (torch.tensor(tokens) for tokens in ([4, 5, 6], [10, 11, 12], [13, 14, 15]))
-    first, second = model.step(one, shared)[1], model.step(other, shared)[1]
+    first, second = model.decode_step(one, shared)[1], model.decode_step(other, shared)[1]
     for state, tokens in ((first, one), (second, other)):
-        expected, _ = model.step(after, model.step(tokens, plain)[1])
-        torch.testing.assert_close(model.step(after, state)[0], expected, atol=1e-5, rtol=1e-5)
+        expected, _ = model.decode_step(after, model.decode_step(tokens, plain)[1])
+        torch.testing.assert_close(model.decode_step(after, state)[0], expected, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 def test_reordering_within_sentences_moves_no_keys() -> None:
     model = build(VARIANTS[0])
-    _, state = model.step(torch.tensor([4, 5, 6]), both_states(model)[1])
+    _, state = model.decode_step(torch.tensor([4, 5, 6]), both_states(model)[1])
     moved = state.reorder(torch.tensor([0, 0, 1, 1, 2, 2]))
     assert moved.past[0].table is state.past[0].table
     assert moved.reorder(torch.tensor([1, 0, 3, 3, 4, 4])).past[1].table is state.past[1].table

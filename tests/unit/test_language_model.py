@@ -29,7 +29,7 @@ def model(request: pytest.FixtureRequest) -> LanguageModel:
 def test_step_and_prefill_equal_decode_at_every_position(model: LanguageModel) -> None:
     at_once, state = model(IDS), model.start(3)
     for position in range(7):
-        logits, state = model.step(IDS[:, position], state)
+        logits, state = model.decode_step(IDS[:, position], state)
         torch.testing.assert_close(logits, at_once[:, position], atol=1e-5, rtol=1e-5)
     prompt, state = model.prefill(IDS[:, :4], model.start(3))
     rest, state = model.prefill(IDS[:, 4:], state)
@@ -39,11 +39,11 @@ def test_step_and_prefill_equal_decode_at_every_position(model: LanguageModel) -
 @torch.no_grad()
 def test_the_state_is_reordered_and_never_changed(model: LanguageModel) -> None:
     _, state = model.prefill(IDS[:, :3], model.start(3))
-    straight, _ = model.step(IDS[:, 3], state)
-    again, _ = model.step(IDS[:, 3], state)
+    straight, _ = model.decode_step(IDS[:, 3], state)
+    again, _ = model.decode_step(IDS[:, 3], state)
     assert torch.equal(straight, again)
     rows = torch.tensor([2, 0, 0, 1])
-    moved, _ = model.step(IDS[rows, 3], state.reorder(rows))
+    moved, _ = model.decode_step(IDS[rows, 3], state.reorder(rows))
     torch.testing.assert_close(moved, straight[rows], atol=1e-5, rtol=1e-5)
 
 
@@ -88,7 +88,7 @@ def test_it_learns_a_text_by_heart(model: LanguageModel) -> None:
     logits, state = model.eval().prefill(IDS[:, :2], model.start(3))
     found = [logits[:, -1].argmax(-1)]
     for _ in range(3):
-        logits, state = model.step(found[-1], state)
+        logits, state = model.decode_step(found[-1], state)
         found.append(logits.argmax(-1))
     assert torch.equal(torch.stack(found, dim=1), IDS[:, 2:6])
 

@@ -107,7 +107,7 @@ def test_steps_equal_the_fast_layers(cell: str) -> None:
     at_once, after = stack(x, start)
     outputs, states = [], start
     for position in range(5):
-        output, states = stack.step(stack.project_input(x[:, position]), states)
+        output, states = stack.next_state(stack.project_input(x[:, position]), states)
         outputs.append(output)
     one_by_one = torch.stack(outputs, dim=1)
 
@@ -289,7 +289,7 @@ def test_bfloat16_autocast_stays_near_float32(cell: str, attention: str) -> None
     expected = model(src, mask, tgt_in)
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(src, mask, tgt_in)
-        _, state = model.step(tgt_in[:, 0], model.start(model.encode(src, mask)))
+        _, state = model.decode_step(tgt_in[:, 0], model.start(model.encode(src, mask)))
     assert (logits - expected).abs().max() < 0.05
     assert {part.dtype for layer in state.layers for part in layer} == {torch.float32}
     logits.float().square().sum().backward()

@@ -68,7 +68,7 @@ class TableModel(Seq2SeqModel):
     def start(self, memory: Tensor) -> TableState:
         return TableState(memory, None)
 
-    def step(self, prev: Tensor, state: TableState) -> tuple[Tensor, TableState]:
+    def decode_step(self, prev: Tensor, state: TableState) -> tuple[Tensor, TableState]:
         self.batches.append(state.sentence.tolist())
         self.modes.add(self.training)
         if state.node is None:
@@ -81,7 +81,7 @@ class TableModel(Seq2SeqModel):
     def decode(self, tgt_in: Tensor, memory: Tensor) -> Tensor:
         state, steps = self.start(memory), []
         for prev in tgt_in.unbind(1):
-            logits, state = self.step(prev, state)
+            logits, state = self.decode_step(prev, state)
             steps.append(logits)
         return torch.stack(steps, dim=1)
 

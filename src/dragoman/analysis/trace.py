@@ -25,8 +25,8 @@ from dragoman.training.loss import token_loss
 STEPS = [f"{number} {title.lower()}" for number, title in enumerate(NINE_STEPS, start=1)]
 
 METHODS: dict[type[nn.Module], tuple[str, ...]] = {
-    RecurrentLayer: ("project_input", "read", "step"),
-    RecurrentStack: ("step",),
+    RecurrentLayer: ("project_input", "read", "next_state"),
+    RecurrentStack: ("next_state",),
     RecurrentAttention: ("project_keys", "attend"),
 }
 """Methods of modules that are called beside `forward`."""
@@ -170,14 +170,14 @@ def _map_rows(model: Seq2SeqModel, batch: Batch, every_call: bool) -> list[Trace
 def _search_rows(model: Seq2SeqModel, batch: Batch, tokenizers: TokenizerPair) -> list[TraceRow]:
     """Steps 8 and 9, greedily: the state before the first token and after it, and the text that comes out."""
     state = model.start(model.encode(batch.src, batch.src_mask))
-    logits, after = model.step(batch.tgt_in[:, 0], state)
+    logits, after = model.decode_step(batch.tgt_in[:, 0], state)
     rows = [TraceRow(STEPS[7], "prev", "<s> for each sentence", *_shape_and_dtype(batch.tgt_in[:, 0]))]
     before = dict(_tensors("state", state))
     for name, (shape, dtype) in _tensors("state", after):
         shape_before = before.get(name, ("", ""))[0]
         origin = "of this shape at every step" if shape_before == shape else f"grew from {shape_before}"
         rows.append(TraceRow(STEPS[7], name, origin, shape, dtype))
-    rows.append(TraceRow(STEPS[7], "logits", "step(prev, state): the next token only", *_shape_and_dtype(logits)))
+    rows.append(TraceRow(STEPS[7], "logits", "decode_step(prev, state): the next", *_shape_and_dtype(logits)))
     searched = search(model, batch.src, batch.src_mask, DecodingConfig(beam_size=1))
     for number, [hypothesis, *_] in enumerate(searched):
         ids = hypothesis.ids

@@ -4,7 +4,7 @@ A search does not call the model. It is a generator: it yields the last token of
 sent the logits and the new state, and in the end returns what it has found. So the rows of several searches can take a
 step of the model together, each at its own length: when the sentences of one are done, those of a waiting one take
 their place, and the batch stays full. What a row's numbers are does not depend on that, on a CPU to the last bit: every
-group of rows looks at keys of its own (`DecoderLayer.step`), and the layers between treat each row alike.
+group of rows looks at keys of its own (`DecoderLayer.decode_step`), and the layers between treat each row alike.
 """
 
 import queue
@@ -19,7 +19,7 @@ from dragoman.device import side_by_side
 from dragoman.models.base import DecoderState, Seq2SeqModel
 
 Asked = tuple[Tensor, DecoderState]
-"""The previous token of each row, (rows), and the state of these rows: what `Seq2SeqModel.step` takes."""
+"""The previous token of each row, (rows), and the state of these rows: what `Seq2SeqModel.decode_step` takes."""
 Answer = tuple[Tensor, DecoderState]
 """Logits, (rows, vocab), and the state that has seen the tokens: what it returns."""
 Search = Generator[Asked, Answer, list[list[Hypothesis]]]
@@ -86,7 +86,7 @@ def _work_off(
                 break
         if not going:
             return
-        answers = model.step_together([prev for prev, _ in asked], [state for _, state in asked])
+        answers = model.decode_steps([prev for prev, _ in asked], [state for _, state in asked])
         # The states of before are not held while the searches reorder the new ones.
         before, going, asked = going, [], []
         for place, search in before:

@@ -33,7 +33,7 @@ class NextTokenModel(Protocol):
         """The state of `rows` texts before their first token."""
         ...
 
-    def step(self, prev: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def decode_step(self, prev: Tensor, state: Any) -> tuple[Tensor, Any]:
         """(logits after `prev`, the state that has seen it)."""
         ...
 
@@ -107,8 +107,8 @@ def _stream(
         if seen == max_context:
             state, seen = model.start(len(ids)), max_context // 2
             for earlier in range(column - seen, column):
-                _, state = model.step(ids[:, earlier], state)
-        logits, state = model.step(ids[:, column], state)
+                _, state = model.decode_step(ids[:, earlier], state)
+        logits, state = model.decode_step(ids[:, column], state)
         seen += 1
         turn = column + 1 - lengths  # how many tokens each row has drawn before; negative inside of its prompt
         draws = turn >= 0

@@ -175,14 +175,16 @@ class OnnxModel(Seq2SeqModel):
         """Step by step: a whole target at once is no graph of its own."""
         logits, state = [], self.start(memory)
         for prev in tgt_in.unbind(1):
-            after, state = self.step(prev, state)
+            after, state = self.decode_step(prev, state)
             logits.append(after)
         return torch.stack(logits, dim=1)
 
     def start(self, memory: OnnxState) -> OnnxState:
         return memory
 
-    def step(self, prev: Int[Tensor, " rows"], state: OnnxState) -> tuple[Float[Tensor, "rows vocab"], OnnxState]:
+    def decode_step(
+        self, prev: Int[Tensor, " rows"], state: OnnxState
+    ) -> tuple[Float[Tensor, "rows vocab"], OnnxState]:
         found = _run(self.decoder, {"prev": prev, **state.renewed, **state.kept})
         return found["logits"], OnnxState({name: found[NEXT + name] for name in self.renewed}, state.kept)
 

@@ -121,9 +121,9 @@ class _Example:
         self.names = {id(tensor): name for name, tensor in reversed(leaves(self.state).items())}.values()
         self.state = self.state.reorder(torch.arange(sentences).repeat_interleave(2))
         for _ in range(past_len):
-            _, self.state = model.step(self.prev, self.state)
+            _, self.state = model.decode_step(self.prev, self.state)
         self.leaves = leaves(self.state)
-        after = leaves(model.step(self.prev, self.state)[1])
+        after = leaves(model.decode_step(self.prev, self.state)[1])
         self.renewed = {name for name, tensor in self.leaves.items() if after[name] is not tensor}
 
 
@@ -180,7 +180,7 @@ class _Step(nn.Module):
     def forward(self, prev: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         old = leaves(self.state)
         new = {id(old[name]): tensor for name, tensor in zip(self.names, tensors, strict=True)}
-        logits, after = self.model.step(prev, _with_tensors(self.state, new))
+        logits, after = self.model.decode_step(prev, _with_tensors(self.state, new))
         found = leaves(after)
         return logits, *(found[name] for name in self.renewed)
 

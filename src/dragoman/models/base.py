@@ -1,8 +1,8 @@
-"""The one interface behind which every translation model stands.
+"""The interface of every translation model.
 
-Search, scoring, training and export call `encode`, `decode`, `start`, `step` (of several at once: `step_together`) and
-`reorder` and never ask which family a model is of. `step` must equal `decode` position by position; `tests/contracts`
-says so for every family.
+Search, scoring, training and export call `encode`, `decode`, `start`, `decode_step`, `decode_steps` and `reorder`, and
+never ask for a model's family. `decode_step` must equal `decode` position by position: `tests/contracts` holds every
+family to it.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from dragoman.nn.embeddings import TokenEmbedding
 
 @runtime_checkable
 class DecoderState(Protocol):
-    """What a decoder remembers between steps: key/value caches, or h and c. Immutable from outside."""
+    """A decoder's memory of its past tokens: key/value caches, or h and c. Immutable from outside."""
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "DecoderState":
         """The state whose row i is this state's row `rows[i]`: select beams, expand or drop sentences."""
@@ -29,12 +29,12 @@ class DecoderState(Protocol):
 def kept_sentences(
     rows: Int[Tensor, " new_rows"], num_rows: int, num_sentences: int
 ) -> Int[Tensor, " new_sentences"] | None:
-    """Which sentences' memories a state needs after `reorder(rows)`; None: those that it has, so nothing is copied.
+    """The sentences whose memories a state needs after `reorder(rows)`; None if they stay the same (nothing to copy).
 
-    Rows of one sentence stand together, equally many for each, and share one memory. Where the new groups are unequal,
-    each row gets a memory of its own.
+    Rows of one sentence are neighbours, equally many for each sentence, and share one memory. If the new groups are
+    unequal, each row gets a memory of its own.
     """
-    sentence_of = (rows // (num_rows // num_sentences)).tolist()  # the only time that a step waits here for a GPU
+    sentence_of = (rows // (num_rows // num_sentences)).tolist()  # the one place where a decode step waits for the GPU
     groups = [(sentence, len(list(group))) for sentence, group in itertools.groupby(sentence_of)]
     equal = len({size for _, size in groups}) == 1
     kept = [sentence for sentence, _ in groups] if equal else sentence_of
@@ -51,11 +51,11 @@ class Seq2SeqModel(nn.Module, ABC):
     src_vocab_size: int
     tgt_vocab_size: int
     max_target_length: int | None = None
-    """Tokens that a target may have with its `</s>`; None: as many as one likes. A search goes no further."""
+    """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
 
     @abstractmethod
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> Any:
-        """Read the source: the family's own `Memory`, which `decode` and `start` take."""
+        """Read the source. Returns the family's own `Memory`, which `decode` and `start` take."""
 
     @abstractmethod
     def decode(self, tgt_in: Int[Tensor, "batch tgt_len"], memory: Any) -> Float[Tensor, "batch tgt_len vocab"]:
@@ -66,20 +66,24 @@ class Seq2SeqModel(nn.Module, ABC):
         """The state before the first token: one row for each sentence of `memory`."""
 
     def start_search(self, memory: Any, rows_per_sentence: int) -> DecoderState:
-        """The state that a search with so many hypotheses a sentence begins with, as yet one row for each sentence:
-        that of `start`, unless a family has one that is cheaper to reorder."""
+        """Initial state of a search with `rows_per_sentence` hypotheses, one row for each sentence so far.
+
+        A family may return a state that is cheaper to reorder than that of `start`.
+        """
         return self.start(memory)
 
     @abstractmethod
-    def step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:
-        """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""
+    def decode_step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:
+        """Logits of the token after `prev`, and the state that includes `prev`. `state` itself is not changed."""
 
-    def step_together(
+    def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[Any]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], Any]]:
-        """`step` for several states at once, which may have come to different lengths and read sources of different
-        widths: one after the other, unless a family has a cheaper way. The results are the same."""
-        return [self.step(prev, state) for prev, state in zip(prevs, states, strict=True)]
+        """`decode_step` for several states with targets of different lengths and sources of different widths.
+
+        One after the other, unless a family has a cheaper way. The results are the same.
+        """
+        return [self.decode_step(prev, state) for prev, state in zip(prevs, states, strict=True)]
 
     def forward(
         self,
@@ -91,8 +95,7 @@ class Seq2SeqModel(nn.Module, ABC):
         return self.decode(tgt_in, self.encode(src, src_mask))
 
     def embeddings(self) -> dict[str, TokenEmbedding]:
-        """The embeddings of `src` and `tgt` by these names (where they are tied, the same one), to begin from vectors
-        made elsewhere. A family that embeds no words has none."""
+        """Token embeddings by `src` and `tgt` (the same one if tied), to be initialised with pretrained vectors."""
         return {}
 
     def attention_maps(
@@ -101,11 +104,10 @@ class Seq2SeqModel(nn.Module, ABC):
         src_mask: Bool[Tensor, "batch src_len"],
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
-        """Where each position looked while `forward` ran: the weights of every attention, by its name, in order.
+        """Attention weights of every attention during `forward`, by name and in order, such as "decoder.2.cross".
 
-        Rows are queries and sum to 1; a masked key has 0. Names are the family's own, such as "encoder.0.self" and
-        "decoder.2.cross". Weights are those before dropout; in training mode the layers below have had theirs, so call
-        it in eval mode. A family without attention has no maps.
+        Rows are queries and sum to 1; a masked key has 0. These are the weights before attention dropout; call in eval
+        mode, because all other dropout acts in training mode. A family without attention has no maps.
         """
         return {}
 
@@ -113,10 +115,10 @@ class Seq2SeqModel(nn.Module, ABC):
 def cross_map(
     maps: Mapping[str, Float[Tensor, "batch num_heads query_len key_len"]],
 ) -> Float[Tensor, "batch tgt_len src_len"] | None:
-    """Of a model's attention maps the one that tells where in the source it is: the mean of the heads of one layer.
+    """The map that aligns target with source best: the last cross-attention but one, averaged over its heads.
 
-    Of several layers the last but one, which knows it best (Garg et al. 2019, "Jointly Learning to Align and Translate
-    with Transformer Models", section 5.1). None for a model without attention.
+    Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 5.1. None for a model
+    without attention.
     """
     layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
     return layers[max(len(layers) - 2, 0)].mean(dim=1) if layers else None

@@ -230,11 +230,11 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward)
 
     def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
-        """What every `step` attends to, projected once."""
+        """What every `decode_step` attends to, projected once."""
         assert self.cross_attention is not None
         return self.cross_attention.project_keys_values(memory)
 
-    def step(
+    def decode_step(
         self,
         x: Float[Tensor, "rows new d_model"],
         pasts: Sequence[Past],

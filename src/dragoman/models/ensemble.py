@@ -53,17 +53,17 @@ class Ensemble(Seq2SeqModel):
         begun = (model.start_search(part, rows_per_sentence) for model, part in zip(self._each(), memory, strict=True))
         return EnsembleState(tuple(begun))
 
-    def step(
+    def decode_step(
         self, prev: Int[Tensor, " rows"], state: EnsembleState
     ) -> tuple[Float[Tensor, "rows vocab"], EnsembleState]:
-        [found] = self.step_together([prev], [state])
+        [found] = self.decode_steps([prev], [state])
         return found
 
-    def step_together(
+    def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[EnsembleState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], EnsembleState]]:
         of_models = zip(*(state.states for state in states), strict=True)
-        found = [model.step_together(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
+        found = [model.decode_steps(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
         return [
             (_mean([logits for logits, _ in of_state]), EnsembleState(tuple(part for _, part in of_state)))
             for of_state in zip(*found, strict=True)

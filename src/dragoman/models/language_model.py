@@ -58,7 +58,7 @@ class LanguageModel(nn.Module):
     """A stack of causal blocks that gives logits of each next token. `LanguageModelConfig.build` assembles one.
 
     What it reads may begin anywhere in a text (`data/windows.py`): there is no `<s>`, and nothing is padded.
-    `start`, `step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
+    `start`, `decode_step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
     """
 
     def __init__(
@@ -98,18 +98,18 @@ class LanguageModel(nn.Module):
     def prefill(
         self, ids: Int[Tensor, "rows new"], state: LanguageModelState
     ) -> tuple[Float[Tensor, "rows new vocab"], LanguageModelState]:
-        """Several tokens on at once, a prompt for example: `step` for each column of `ids`, in one pass."""
+        """Several tokens on at once, a prompt for example: `decode_step` for each column of `ids`, in one pass."""
         start = state.past[0].length
         x, new = self.embedding(ids, start=start), ids.size(1)
         # A single new position sees all that there is.
         causal_mask = subsequent_mask(start + new, ids.device)[None, None, start:] if new > 1 else None
         grown = []
         for layer, past in zip(self._layers(), state.past, strict=True):
-            x, joined = layer.step(x, [past], causal_mask)
+            x, joined = layer.decode_step(x, [past], causal_mask)
             grown += joined
         return self.output(self.norm(x)), LanguageModelState(tuple(grown))
 
-    def step(
+    def decode_step(
         self, prev: Int[Tensor, " rows"], state: LanguageModelState
     ) -> tuple[Float[Tensor, "rows vocab"], LanguageModelState]:
         """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""

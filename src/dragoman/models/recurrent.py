@@ -180,10 +180,10 @@ class PlainDecoder(nn.Module):
         hidden, _ = self.layers(embedded, state.layers)
         return self.readout(torch.cat([hidden, embedded], dim=-1)).tanh(), None
 
-    def step(
+    def decode_step(
         self, embedded: Float[Tensor, "rows d_embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "rows d_embedding"], RecurrentState]:
-        hidden, layers = self.layers.step(self.layers.project_input(embedded), state.layers)
+        hidden, layers = self.layers.next_state(self.layers.project_input(embedded), state.layers)
         return self.readout(torch.cat([hidden, embedded], dim=-1)).tanh(), RecurrentState(layers)
 
 
@@ -224,7 +224,7 @@ class AttentionalDecoder(nn.Module):
             weights.append(row)
         return torch.stack(readouts, dim=1), torch.stack(weights, dim=1)
 
-    def step(
+    def decode_step(
         self, embedded: Float[Tensor, "rows d_embedding"], state: RecurrentState
     ) -> tuple[Float[Tensor, "rows d_embedding"], RecurrentState]:
         readout, _, state = self._advance(embedded, self.layers.project_input(embedded), state)
@@ -243,7 +243,7 @@ class AttentionalDecoder(nn.Module):
         found, weights = self.attention.attend(grouped, attended.keys, attended.hidden, attended.mask)
         context = found.flatten(0, 1)  # (rows, d_model)
         fed = context if state.readout is None else torch.cat([context, state.readout], dim=-1)
-        hidden, layers = self.layers.step(projected + self.context_proj(fed), state.layers)
+        hidden, layers = self.layers.next_state(projected + self.context_proj(fed), state.layers)
         readout = self.readout(torch.cat([hidden, context, embedded], dim=-1)).tanh()
         after = replace(state, layers=layers, readout=readout if self.input_feeding else None)
         return readout, weights.flatten(0, 1), after
@@ -290,10 +290,10 @@ class Recurrent(Seq2SeqModel):
     def start(self, memory: RecurrentMemory) -> RecurrentState:
         return self.decoder.start(self.bridge(memory.last), memory)
 
-    def step(
+    def decode_step(
         self, prev: Int[Tensor, " rows"], state: RecurrentState
     ) -> tuple[Float[Tensor, "rows vocab"], RecurrentState]:
-        readout, state = self.decoder.step(self.dropout(self.tgt_embedding(prev)), state)
+        readout, state = self.decoder.decode_step(self.dropout(self.tgt_embedding(prev)), state)
         return self.output(self.dropout(readout)), state
 
     def embeddings(self) -> dict[str, TokenEmbedding]:

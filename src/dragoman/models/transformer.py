@@ -165,13 +165,13 @@ class Transformer(Seq2SeqModel):
             state, past=tuple(SharedPast.empty(layer) for layer in state.past if isinstance(layer, KeysValues))
         )
 
-    def step(
+    def decode_step(
         self, prev: Int[Tensor, " rows"], state: TransformerState
     ) -> tuple[Float[Tensor, "rows vocab"], TransformerState]:
-        [found] = self.step_together([prev], [state])
+        [found] = self.decode_steps([prev], [state])
         return found
 
-    def step_together(
+    def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[TransformerState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], TransformerState]]:
         """Each state attends to its own past and memory; all other layers see the rows of all at once."""
@@ -183,7 +183,7 @@ class Transformer(Seq2SeqModel):
         grown = []
         for i, layer in enumerate(self._decoder_layers()):
             memories = [(state.memory[i], state.memory_mask) for state in states]
-            x, joined = layer.step(x, [state.past[i] for state in states], memories=memories)
+            x, joined = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
             grown.append(joined)
         logits = apart(self.output(self.decoder_norm(x))[:, 0], [len(prev) for prev in prevs])
         after = [

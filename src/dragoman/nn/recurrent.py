@@ -39,7 +39,7 @@ class RecurrentLayer(nn.Module, ABC):
             nn.init.zeros_(bias)
 
     @abstractmethod
-    def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
+    def next_state(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         """The state after one more input, of which `project_input` has made `projected`."""
 
     def project_input(self, x: Float[Tensor, "*shape d_input"]) -> Float[Tensor, "*shape gates"]:
@@ -67,7 +67,7 @@ class RecurrentLayer(nn.Module, ABC):
         state: State = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
         outputs = []
         for projected, real in reversed(inputs) if reverse else inputs:
-            new = self.step(projected, state)
+            new = self.next_state(projected, state)
             state = tuple(torch.where(real, after, before) for after, before in zip(new, state, strict=True))
             outputs.append(state[0])
         return torch.stack(outputs[::-1] if reverse else outputs, dim=1), state
@@ -102,7 +102,7 @@ class LSTMLayer(RecurrentLayer):
         super().__init__(nn.LSTM(d_input, d_state, batch_first=True))
         nn.init.ones_(self._weights()[2].data.chunk(4)[1])
 
-    def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
+    def next_state(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         h, c = state
         i, f, g, o = (projected + self.project_state(h)).chunk(4, dim=-1)  # input, forget, candidate, output
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -119,7 +119,7 @@ class GRULayer(RecurrentLayer):
     def __init__(self, d_input: int, d_state: int) -> None:
         super().__init__(nn.GRU(d_input, d_state, batch_first=True))
 
-    def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
+    def next_state(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         (h,) = state
         x_r, x_z, x_n = projected.chunk(3, dim=-1)  # reset, update, candidate
         h_r, h_z, h_n = self.project_state(h).chunk(3, dim=-1)
@@ -184,13 +184,14 @@ class RecurrentStack(nn.Module):
             after.append(last)
         return x, tuple(after)
 
-    def step(
+    def next_state(
         self, projected: Float[Tensor, "batch gates"], states: StackState
     ) -> tuple[Float[Tensor, "batch d_model"], StackState]:
         """One position, of which `project_input` has made `projected`: (the top layer's hidden state, the states)."""
         after: list[State] = []
         for layer, state in zip(self._layers(), states, strict=True):
-            after.append(layer.step(layer.project_input(self.dropout(after[-1][0])) if after else projected, state))
+            inputs = layer.project_input(self.dropout(after[-1][0])) if after else projected
+            after.append(layer.next_state(inputs, state))
         return after[-1][0], tuple(after)
 
     def _layers(self) -> list[RecurrentLayer]:
