@@ -169,7 +169,6 @@ UNCLEAR_TODAY: set[str] = {
     "inference/reranking.py",
     "inference/translator.py",
     "inference/warnings.py",
-    "models/base.py",
     "models/blocks.py",
     "models/families.py",
     "models/language_model.py",
