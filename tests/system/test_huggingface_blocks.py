@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.models.blocks import BlockConfig, DecoderLayer, EncoderLayer
-from dragoman.nn.masks import subsequent_mask
+from dragoman.nn.masks import causal_mask
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -120,6 +120,6 @@ def test_a_block_of_gpt_2() -> None:
     copy_weights(theirs, links)
     assert len(links) == len(list(ours.parameters())) == len(list(theirs.parameters())) + 4  # one for three, twice
 
-    x, visible = torch.randn(3, 7, D_MODEL), subsequent_mask(7)[None, None]
+    x, visible = torch.randn(3, 7, D_MODEL), causal_mask(7)
     additive = torch.zeros(1, 1, 7, 7).masked_fill(~visible, torch.finfo(torch.float32).min)
     assert_equal(ours(x, visible), output(theirs(x, attention_mask=additive)), links)

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from dragoman.backends.fused_attention import FusedAttention, fused_attention
 from dragoman.nn.attention import KeysValues, MultiHeadAttention, textbook_attention
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
-MASK = subsequent_mask(7) & key_mask(torch.arange(7) < torch.tensor([[7], [4], [1]]))
+MASK = causal_mask(7) & padding_mask(torch.arange(7) < torch.tensor([[7], [4], [1]]))
 SCHEMES = [AttentionPositions, lambda: RotaryPositions(4), lambda: AlibiPositions(4)]
 
 
@@ -108,8 +108,8 @@ def test_keys_projected_in_two_parts_are_those_projected_at_once(scheme: type) -
     first, rest = attention.project_keys_values(x[:, :5]), attention.project_keys_values(x[:, 5:], start=5)
     cache = first.followed_by(rest)
     assert cache.length == 7
-    at_once = attention(x, x, subsequent_mask(7)[None, None])
-    in_parts = attention.attend(x[:, 5:], cache, subsequent_mask(7)[None, None, 5:], start=5)
+    at_once = attention(x, x, causal_mask(7))
+    in_parts = attention.attend(x[:, 5:], cache, causal_mask(7)[:, :, 5:], start=5)
     torch.testing.assert_close(in_parts, at_once[:, 5:], **CLOSE)
 
 

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.blocks import BlockConfig, DecoderLayer, EncoderLayer
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS, SwiGLU
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
 
 
@@ -101,7 +101,7 @@ def test_an_embeddings_norm_follows_positions() -> None:
 
 def test_an_encoder_layer_needs_no_mask() -> None:
     layer, x = EncoderLayer(BlockConfig(d_model=16, dropout=0.0)), torch.randn(2, 5, 16)
-    torch.testing.assert_close(layer(x, None), layer(x, key_mask(torch.ones(2, 5, dtype=torch.bool))))
+    torch.testing.assert_close(layer(x, None), layer(x, padding_mask(torch.ones(2, 5, dtype=torch.bool))))
 
 
 @pytest.mark.parametrize("cross_attention", [True, False])
@@ -111,8 +111,8 @@ def test_several_new_positions_at_once(cross_attention: bool, position: dict[str
     torch.manual_seed(0)
     config = BlockConfig(d_model=16, dropout=0.0, position=position, num_kv_heads=2)
     layer, x = DecoderLayer(config, cross_attention), torch.randn(4, 6, 16)
-    memory, mask = torch.randn(2, 5, 16), key_mask(torch.arange(5) < torch.tensor([[5], [3]]))
-    causal, of_sentences = subsequent_mask(6)[None, None], [0, 0, 1, 1]
+    memory, mask = torch.randn(2, 5, 16), padding_mask(torch.arange(5) < torch.tensor([[5], [3]]))
+    causal, of_sentences = causal_mask(6), [0, 0, 1, 1]
     wide = (memory[of_sentences], mask[of_sentences]) if cross_attention else ()
     memories = [(layer.project_memory(memory), mask)] if cross_attention else []
     at_once = layer(x, causal, *wide)

@@ -78,15 +78,15 @@ def labels(axes: Any) -> tuple[list[str], list[str]]:
 def test_without_a_target_the_model_translates_first() -> None:
     model = Made(maps())
     kinds = attention_of(translator(model), "two dogs run")
-    assert list(kinds) == ["encoder-self", "decoder-self", "decoder-cross"]
+    assert list(kinds) == ["encoder.self", "decoder.self", "decoder.cross"]
     src, src_mask, tgt_in = model.read
     assert WORDS.src.pieces(src[0].tolist()) == SRC
     assert src_mask.all()
     assert WORDS.tgt.pieces(tgt_in[0].tolist()) == TGT
-    assert kinds["encoder-self"].queries == kinds["encoder-self"].keys == SRC
-    assert kinds["decoder-self"].queries == kinds["decoder-self"].keys == TGT
-    assert kinds["decoder-cross"].queries == ["zwei", "hunde", "</s>"]  # row i says the token after its input
-    assert kinds["decoder-cross"].keys == SRC
+    assert kinds["encoder.self"].queries == kinds["encoder.self"].keys == SRC
+    assert kinds["decoder.self"].queries == kinds["decoder.self"].keys == TGT
+    assert kinds["decoder.cross"].queries == ["zwei", "hunde", "</s>"]  # row i says the token after its input
+    assert kinds["decoder.cross"].keys == SRC
 
 
 def test_a_target_is_forced() -> None:
@@ -100,12 +100,12 @@ def test_a_translation_that_is_as_long_as_the_model_reads_is_read_without_its_en
     model.max_target_length = 2  # as learned positions have it: "zwei hunde" comes to no </s>
     kinds = attention_of(translator(model), "two dogs run")
     assert WORDS.tgt.pieces(model.read[2][0].tolist()) == ["<s>", "zwei"]
-    assert kinds["decoder-cross"].queries == ["zwei", "hunde"]
+    assert kinds["decoder.cross"].queries == ["zwei", "hunde"]
 
 
 def test_every_layer_and_head_is_drawn_unchanged() -> None:
     made = maps()
-    kind = attention_kinds(made, SRC, TGT, [*TGT[1:], "</s>"])["decoder-cross"]
+    kind = attention_kinds(made, SRC, TGT, [*TGT[1:], "</s>"])["decoder.cross"]
     figure = attention_figure(kind)
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in panels] == [
@@ -121,7 +121,7 @@ def test_every_layer_and_head_is_drawn_unchanged() -> None:
 
 def test_one_layer_and_head_is_drawn_large_with_its_weights() -> None:
     made = maps()
-    kind = attention_kinds(made, SRC, TGT, TGT)["encoder-self"]
+    kind = attention_kinds(made, SRC, TGT, TGT)["encoder.self"]
     figure = attention_figure(kind, 1, 2)
     axes = figure.axes[0]
     weights = made["encoder.1.self"][0, 2].numpy()
@@ -151,8 +151,8 @@ def test_a_model_without_attention_and_a_blank_sentence_are_refused() -> None:
 @pytest.mark.parametrize(
     ("config", "kinds"),
     [
-        (TransformerConfig(d_model=8, num_heads=2, d_ff=8), {"encoder-self": 4, "decoder-self": 4, "decoder-cross": 4}),
-        (RecurrentConfig(d_model=8, d_embedding=8), {"decoder-cross": 1}),
+        (TransformerConfig(d_model=8, num_heads=2, d_ff=8), {"encoder.self": 4, "decoder.self": 4, "decoder.cross": 4}),
+        (RecurrentConfig(d_model=8, d_embedding=8), {"decoder.cross": 1}),
     ],
 )
 def test_real_models(config: Any, kinds: dict[str, int]) -> None:
@@ -163,7 +163,7 @@ def test_real_models(config: Any, kinds: dict[str, int]) -> None:
         for layer in kind.layers:
             assert layer.shape[1:] == (len(kind.queries), len(kind.keys))
             np.testing.assert_allclose(layer.sum(-1), 1, atol=1e-5)
-    assert attention_figure(found["decoder-cross"]).axes
+    assert attention_figure(found["decoder.cross"]).axes
 
 
 def test_what_a_search_that_draws_says_is_what_is_shown() -> None:
@@ -172,5 +172,5 @@ def test_what_a_search_that_draws_says_is_what_is_shown() -> None:
     decoding = DecodingConfig(sampling=SampledConfig(samples=5), max_length_ratio=0.0, max_length_extra=4)
     drawing = Translator(model, WORDS, decoding=decoding)
     for sentence in ("two dogs run", "two small dogs", "dogs", "run two", "small run"):
-        shown = attention_of(drawing, sentence)["decoder-cross"].queries
+        shown = attention_of(drawing, sentence)["decoder.cross"].queries
         assert " ".join(token for token in shown if token != "</s>") == drawing.translate([sentence])[0]

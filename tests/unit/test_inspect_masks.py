@@ -15,7 +15,7 @@ def test_masks_by_hand() -> None:
     assert long.padding.all()
     assert short.padding.astype(int).tolist() == [[1, 1, 1, 0, 0]] * 5
     triangle = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
-    assert long.subsequent.astype(int).tolist() == triangle
+    assert long.causal.astype(int).tolist() == triangle
     assert short.combined.astype(int).tolist() == [*triangle[:3], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
 
 
@@ -23,14 +23,14 @@ def test_the_figure_shows_tokens_and_every_cell() -> None:
     masks = sentence_masks(LINES, words_of(LINES).src)
     figure = masks_figure(masks)
     assert len(figure.axes) == 6
-    for axes, mask in zip(figure.axes[3:], (masks[1].padding, masks[1].subsequent, masks[1].combined), strict=True):
+    for axes, mask in zip(figure.axes[3:], (masks[1].padding, masks[1].causal, masks[1].combined), strict=True):
         assert [tick.get_text() for tick in axes.get_xticklabels()] == masks[1].tokens
         assert [tick.get_text() for tick in axes.get_yticklabels()] == masks[1].tokens
         written = np.array([text.get_text() for text in axes.texts]).reshape(5, 5)
         assert (written == np.where(mask, "1", "0")).all()
         assert (axes.images[0].get_array() == mask).all()
     titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
-    assert titles == ["padding", "subsequent", "padding & subsequent"]
+    assert titles == ["padding", "causal", "padding & causal"]
 
 
 def test_long_sentences_are_drawn_without_numbers() -> None:

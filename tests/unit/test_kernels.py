@@ -17,7 +17,7 @@ from dragoman.backends.cpu_bf16.projection import to_logits
 from dragoman.backends.cpu_bf16.rotary import rotary_phase
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
 from dragoman.nn.attention import textbook_attention
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import RotaryPositions
 from dragoman.training.loss import textbook_loss
 
@@ -176,7 +176,7 @@ def heads_of(lengths: tuple[int, int], d_head: int, masked: str, rotary: bool) -
     key, value = together.split(2 * d_head, dim=1)
     real = torch.rand(3, key_len) < 0.7
     real[:, 0] = True
-    masks = {"no": None, "keys": key_mask(real), "causal": subsequent_mask(key_len)[None, None][:, :, :query_len]}
+    masks = {"no": None, "keys": padding_mask(real), "causal": causal_mask(key_len)[:, :, :query_len]}
     masks["each"] = torch.rand(3, 1, query_len, key_len) < 0.6
     masks["each"][..., 0] = True
     mask = masks[masked]
@@ -302,7 +302,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
         torch.manual_seed(1)
         layer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
-            out = layer(x, subsequent_mask(13)[None, None], memory, None)
+            out = layer(x, causal_mask(13), memory, None)
         out.square().sum().backward()
         return [out.detach(), *(parameter.grad.clone() for parameter in layer.parameters())]
 
@@ -336,7 +336,7 @@ def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monke
     x, memory = (torch.randn(4, length, 64, requires_grad=True) for length in (9, 6))
     real = torch.ones(4, 6, dtype=torch.bool)
     real[1, 3:] = False
-    causal = subsequent_mask(9)[None, None]
+    causal = causal_mask(9)
     monkeypatch.setattr(sublayers, "_seed", lambda dropped: 11)
 
     def sublayer(fast: bool) -> tuple[Tensor, ...]:
@@ -350,7 +350,7 @@ def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monke
             if kind == "feed-forward":
                 out = sublayers.feed_forward(x, residual, layer.feed_forward)
             elif kind == "cross":
-                out = sublayers.attend(x, residual, layer.cross_attention, memory, key_mask(real))
+                out = sublayers.attend(x, residual, layer.cross_attention, memory, padding_mask(real))
             else:
                 out = sublayers.attend(x, residual, layer.self_attention, None, causal)
         residual.dropout = own
@@ -375,7 +375,7 @@ def test_numbers_that_lie_otherwise_are_the_same_numbers() -> None:
     for x in (across, across.contiguous()):
         x = x.detach().requires_grad_()
         with torch.autocast("cpu", torch.bfloat16):
-            out = layer(x, subsequent_mask(9)[None, None])
+            out = layer(x, causal_mask(9))
         found.append((out.detach(), *torch.autograd.grad(out.square().sum(), (x, *layer.parameters()))))
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
@@ -389,7 +389,7 @@ def test_frozen_parameters_and_a_memory_without_gradient() -> None:
     layer.feed_forward.expand.requires_grad_(False)
     x = torch.randn(2, 5, 32)
     with torch.autocast("cpu", torch.bfloat16):
-        layer(x, subsequent_mask(5)[None, None], torch.randn(2, 4, 32), None).sum().backward()
+        layer(x, causal_mask(5), torch.randn(2, 4, 32), None).sum().backward()
     assert {name for name, parameter in layer.named_parameters() if parameter.grad is None} == {
         "cross_attention_residual.norm.weight", "cross_attention_residual.norm.bias",
         "feed_forward.expand.weight", "feed_forward.expand.bias",
@@ -409,7 +409,7 @@ def test_where_there_is_no_twin_the_sublayer_is_as_it_is_written() -> None:
         )
         x = torch.randn(2, 5, layer.self_attention.query_proj.in_features, requires_grad=True)
         with torch.autocast("cpu", torch.bfloat16):
-            out = layer(x, subsequent_mask(5)[None, None])
+            out = layer(x, causal_mask(5))
         names, waiting = set(), [out.grad_fn]
         while waiting:
             node = waiting.pop()
@@ -505,5 +505,5 @@ def test_without_a_compiler_training_goes_on_without_them(
     assert "training by PyTorch's own operations alone" in lines[0]
     layer = decoder_layer(BlockConfig(d_model=32, num_heads=2, d_ff=64), cross_attention=False)
     with torch.autocast("cpu", torch.bfloat16):
-        layer(torch.randn(2, 5, 32), subsequent_mask(5)[None, None]).sum().backward()
+        layer(torch.randn(2, 5, 32), causal_mask(5)).sum().backward()
     assert all(parameter.grad is not None for parameter in layer.parameters())

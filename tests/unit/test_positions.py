@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.masks import subsequent_mask
+from dragoman.nn.masks import causal_mask
 from dragoman.nn.positions import (
     AlibiPositions,
     LearnedPositions,
@@ -109,7 +109,7 @@ def test_alibi_in_attention_by_a_loop() -> None:
     torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2, positions=AlibiPositions(2)).double()
     x = torch.randn(1, 6, 8, dtype=torch.float64)
-    got = attention(x, x, subsequent_mask(6)[None, None])
+    got = attention(x, x, causal_mask(6))
     query, key, value = (proj(x)[0].view(6, 2, 4) for proj in attention_projections(attention))
     rows = []
     for i in range(6):

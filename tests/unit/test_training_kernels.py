@@ -15,7 +15,7 @@ from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import textbook_attention
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
 
 ROUNDED = {"atol": 2e-2, "rtol": 2e-2}
@@ -146,7 +146,7 @@ def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bia
     length = 7 if alone or causal or rotary else 5
     sizes = Sizes(batch=3, query_len=length, key_len=7, num_heads=2)
     q, k, v = (torch.randn(3, 2, n, 8, requires_grad=True) for n in (length, 7, 7))
-    mask = subsequent_mask(7)[None, None] if causal else key_mask(REAL)
+    mask = causal_mask(7) if causal else padding_mask(REAL)
     bias = AlibiPositions(2).bias(0, length, 7) if with_bias else None
     positions = RotaryPositions(8) if rotary else AttentionPositions()
     queries, memory = (rows_of(q, k, v), None) if alone else (rows_of(q), rows_of(k, v))
@@ -195,8 +195,8 @@ def test_multi_head_attention_is_the_same_by_either_way(positions: nn.Module | N
     memory = torch.randn(3, 7, 16, requires_grad=True) if cross else query
     inputs = (query, memory) if cross else (query,)
     with autocast():
-        fast = attention(query, memory, key_mask(REAL))
-        plain = attention(query, memory, key_mask(REAL), maps=[])
+        fast = attention(query, memory, padding_mask(REAL))
+        plain = attention(query, memory, padding_mask(REAL), maps=[])
     torch.testing.assert_close(fast, plain, **ROUNDED)
     upstream = torch.randn(fast.shape).bfloat16()
     wanted = (*inputs, *attention.parameters())

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
@@ -37,10 +37,10 @@ def test_multi_head_attention_equals_pytorchs() -> None:
     copy_attention(theirs, ours)
     x, memory = torch.randn(3, 5, 16, requires_grad=True), torch.randn(3, 7, 16, requires_grad=True)
     expected, maps = theirs(x, memory, memory, key_padding_mask=~source_mask(), average_attn_weights=False)
-    got = ours(x, memory, key_mask(source_mask()))
+    got = ours(x, memory, padding_mask(source_mask()))
     torch.testing.assert_close(got, expected, **CLOSE)
     collected: list[Tensor] = []
-    torch.testing.assert_close(ours(x, memory, key_mask(source_mask()), collected), expected, **CLOSE)
+    torch.testing.assert_close(ours(x, memory, padding_mask(source_mask()), collected), expected, **CLOSE)
     torch.testing.assert_close(collected[0], maps, **CLOSE)
     upstream = torch.randn_like(got)
     for mine, other in zip(
@@ -74,7 +74,7 @@ def test_whole_transformer_equals_pytorchs(placement: str, activation: str) -> N
     embedded = [embedding(ids) for embedding, ids in ((ours.src_embedding, src), (ours.tgt_embedding, tgt_in))]
     hidden = theirs(
         *embedded,
-        tgt_mask=~subsequent_mask(5),
+        tgt_mask=~causal_mask(5)[0, 0],
         src_key_padding_mask=~source_mask(),
         memory_key_padding_mask=~source_mask(),
     )
@@ -188,9 +188,9 @@ def test_attention_maps_are_named_and_taken_on_the_way() -> None:
     query = layer.cross_attention.query_proj(normed).view(3, 5, 4, 32)
     key = layer.cross_attention.key_proj(memory).view(3, 7, 4, 32)
     scores = torch.einsum("bqhd,bkhd->bhqk", query, key) / 32**0.5
-    torch.testing.assert_close(cross, scores.masked_fill(~key_mask(source_mask()), -torch.inf).softmax(-1), **CLOSE)
+    torch.testing.assert_close(cross, scores.masked_fill(~padding_mask(source_mask()), -torch.inf).softmax(-1), **CLOSE)
 
 
 def self_attended(layer: nn.Module, x: Tensor) -> Tensor:
     y = layer.self_attention_residual.norm(x)
-    return x + layer.self_attention(y, y, subsequent_mask(x.size(1))[None, None])
+    return x + layer.self_attention(y, y, causal_mask(x.size(1)))

@@ -71,12 +71,12 @@ def attention_kinds(
     kinds: dict[str, AttentionKind] = {}
     for name, weights in maps.items():
         side, *_, relation = name.split(".")
-        kind = f"{side}-{relation}"
+        kind = f"{side}.{relation}"
         if kind not in kinds:
             title, query_label, key_label, queries, keys = {
-                "encoder-self": ("Encoder self-attention", "source token", "looks at source token", src, src),
-                "decoder-self": ("Decoder self-attention", "decoder input", "looks at decoder input", tgt_in, tgt_in),
-                "decoder-cross": ("Cross-attention", "token to be said next", "looks at source token", tgt_out, src),
+                "encoder.self": ("Encoder self-attention", "source token", "looks at source token", src, src),
+                "decoder.self": ("Decoder self-attention", "decoder input", "looks at decoder input", tgt_in, tgt_in),
+                "decoder.cross": ("Cross-attention", "token to be said next", "looks at source token", tgt_out, src),
             }[kind]
             kinds[kind] = AttentionKind(kind, title, query_label, key_label, queries, keys, [])
         kinds[kind].layers.append(weights[0].float().cpu().numpy())
@@ -101,7 +101,7 @@ def attention_arrays(
     """
     arrays: dict[str, np.ndarray] = {}
     for name, kind in kinds.items():
-        side, relation = name.split("-")
+        side, relation = name.split(".")
         for number, weights in enumerate(kind.layers):
             if layer in (None, number):
                 arrays[f"{side}.{number}.{relation}"] = weights if head is None else weights[head : head + 1]

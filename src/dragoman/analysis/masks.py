@@ -1,6 +1,6 @@
-"""The masks of a batch as a target: padding, subsequent, and both at once.
+"""The masks of a batch as a target: padding, causal, and both at once.
 
-Both at once is the textbook's mask of a decoder. Dragoman's has the subsequent mask alone: pads stand at the end, where
+Both at once is the textbook's mask of a decoder. Dragoman's has the causal mask alone: pads stand at the end, where
 the triangle hides them from every real position, and what pads themselves see is never looked at.
 """
 
@@ -23,7 +23,7 @@ from dragoman.analysis.figure import (
     token_axes,
 )
 from dragoman.data.batch import collate
-from dragoman.nn.masks import key_mask, subsequent_mask
+from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.text.tokenizers.base import Tokenizer
 
 
@@ -33,7 +33,7 @@ class SentenceMasks:
 
     tokens: list[str]
     padding: np.ndarray
-    subsequent: np.ndarray
+    causal: np.ndarray
     combined: np.ndarray
 
 
@@ -41,14 +41,14 @@ def sentence_masks(sentences: Sequence[str], tokenizer: Tokenizer) -> list[Sente
     """The masks of sentences that stand in one batch as targets."""
     ids = [tokenizer.encode(sentence) for sentence in sentences]
     batch = collate(list(zip(ids, ids, strict=True)))
-    subsequent = subsequent_mask(batch.tgt_in.size(1))
-    padding = key_mask(batch.tgt_mask)  # (batch, 1, 1, key_len)
-    combined = padding & subsequent  # (batch, 1, query_len, key_len)
+    causal = causal_mask(batch.tgt_in.size(1))  # (1, 1, query_len, key_len)
+    padding = padding_mask(batch.tgt_mask)  # (batch, 1, 1, key_len)
+    combined = padding & causal  # (batch, 1, query_len, key_len)
     return [
         SentenceMasks(
             labels(tokenizer, row_ids.tolist()),
-            row_padding[0].expand_as(subsequent).numpy(),
-            subsequent.numpy(),
+            row_padding[0].expand_as(causal[0, 0]).numpy(),
+            causal[0, 0].numpy(),
             row_combined[0].numpy(),
         )
         for row_ids, row_padding, row_combined in zip(batch.tgt_in, padding, combined, strict=True)
@@ -67,8 +67,8 @@ def masks_figure(masks: Sequence[SentenceMasks]) -> Figure:
     panels = figure.subplots(len(masks), 3, squeeze=False)
     for (left, middle, right), row in zip(panels, masks, strict=True):
         _draw(left, row.padding, row.tokens, "padding")
-        _draw(middle, row.subsequent, row.tokens, "subsequent")
-        _draw(right, row.combined, row.tokens, "padding & subsequent")
+        _draw(middle, row.causal, row.tokens, "causal")
+        _draw(right, row.combined, row.tokens, "padding & causal")
         left.set_ylabel("query (looks)")
     for axes in panels[-1]:
         axes.set_xlabel("key (is looked at)")

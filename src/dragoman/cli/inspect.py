@@ -90,10 +90,10 @@ def masks(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Who may look at whom, in a batch of sentences: padding, subsequent, and both joined.
+    """Who may look at whom, in a batch of sentences: padding, causal, and both joined.
 
     Sentences of a batch are made equally long with `<pad>`. The *padding* mask hides those columns from everyone. The
-    *subsequent* mask is a triangle: row i, the position that looks, sees itself and what came before, so that all
+    *causal* mask is a triangle: row i, the position that looks, sees itself and what came before, so that all
     positions of a target are trained at once although each is to be predicted from its own past. The encoder needs
     the padding mask alone, a decoder both. Look at the shorter sentence: which cells of the triangle go, and does a
     real token lose any? As none does, Dragoman's decoder makes do with the triangle.
@@ -192,7 +192,7 @@ def attention(
     layer: Annotated[int | None, typer.Option(help="Only this layer, from 0.", show_default=False)] = None,
     head: Annotated[int | None, typer.Option(help="Only this head, from 0.", show_default=False)] = None,
     kind: Annotated[
-        str | None, typer.Option(help="encoder-self, decoder-self or decoder-cross. [default: all]")
+        str | None, typer.Option(help="encoder-self, decoder-self or decoder.cross. [default: all]")
     ] = None,
     which: Which = "best",
     device: Device = "auto",
@@ -207,7 +207,7 @@ def attention(
     model has one cross-attention map.
 
     `-o maps.npz` writes NumPy arrays instead of pictures: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross` ...,
-    each of (heads, queries, keys), and the tokens of each kind, `decoder-cross.queries` and `decoder-cross.keys`.
+    each of (heads, queries, keys), and the tokens of each kind, `decoder.cross.queries` and `decoder.cross.keys`.
 
     Example: dragoman inspect attention runs/mine "Two dogs run through the grass." --layer 3 --head 0 -o map.png
     """
@@ -216,6 +216,7 @@ def attention(
     from dragoman.analysis.attention import attention_arrays, attention_figure, attention_of, check_choice
 
     kinds = attention_of(_translator(run, which, device), sentence, target)
+    kind = kind.replace("-", ".") if kind is not None else None  # `decoder-cross` is an earlier name
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
     kinds = {name: maps for name, maps in kinds.items() if kind in (None, name)}

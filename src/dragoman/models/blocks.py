@@ -191,11 +191,11 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch src_len d_model"],
-        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+        padding_mask: Bool[Tensor, "batch 1 1 src_len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
         """`maps`, when given, gets the layer's attention map appended (`MultiHeadAttention.attend`)."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, padding_mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
 

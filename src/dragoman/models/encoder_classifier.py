@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from dragoman.models.blocks import BlockConfig, EncoderLayer
-from dragoman.nn.masks import key_mask
+from dragoman.nn import masks
 
 Pooling = Literal["class_token", "mean", "max"]
 
@@ -32,22 +32,22 @@ class PooledEncoder(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch len d_model"],
-        mask: Bool[Tensor, "batch len"] | None,
+        real: Bool[Tensor, "batch len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch d_model"]:
         """`maps`, when given, gets each layer's attention map appended; the class token is row and column 0."""
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)
-            mask = None if mask is None else torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
-        keys = None if mask is None else key_mask(mask)
+            real = None if real is None else torch.cat([real.new_ones(len(real), 1), real], dim=1)
+        padding_mask = None if real is None else masks.padding_mask(real)
         for layer in self.layers:
-            x = cast(EncoderLayer, layer)(x, keys, maps)
+            x = cast(EncoderLayer, layer)(x, padding_mask, maps)
         x = self.norm(x)
         if self.class_token is not None:
             return x[:, 0]
         if self.pooling == "max":
-            return (x if mask is None else x.masked_fill(~mask[..., None], -1e4)).amax(dim=1)
-        return mean_over_real(x, mask)
+            return (x if real is None else x.masked_fill(~real[..., None], -1e4)).amax(dim=1)
+        return mean_over_real(x, real)
 
     def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
         """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""
@@ -55,13 +55,13 @@ class PooledEncoder(nn.Module):
 
 
 def mean_over_real(
-    x: Float[Tensor, "batch len d_model"], mask: Bool[Tensor, "batch len"] | None
+    x: Float[Tensor, "batch len d_model"], real: Bool[Tensor, "batch len"] | None
 ) -> Float[Tensor, "batch d_model"]:
     """The mean of a sequence's vectors, padding left out, whatever stands there.
 
     >>> mean_over_real(torch.tensor([[[1.0], [3.0], [float("nan")]]]), torch.tensor([[True, True, False]]))
     tensor([[2.]])
     """
-    if mask is None:
+    if real is None:
         return x.mean(dim=1)
-    return x.masked_fill(~mask[..., None], 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    return x.masked_fill(~real[..., None], 0.0).sum(dim=1) / real.sum(dim=1, keepdim=True)

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.models.blocks import BlockConfig, DecoderLayer, PositionedEmbedding, init_linear, shrink_residuals
+from dragoman.nn import masks
 from dragoman.nn.attention import Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
-from dragoman.nn.masks import subsequent_mask
 
 
 @settings
@@ -81,7 +81,7 @@ class LanguageModel(nn.Module):
     ) -> Float[Tensor, "batch len vocab"]:
         """Logits of the next token after every prefix of `ids`. `maps`, when given, gets attention maps appended."""
         x = self.embedding(ids)
-        causal_mask = subsequent_mask(ids.size(1), ids.device)[None, None]
+        causal_mask = masks.causal_mask(ids.size(1), ids.device)
         for layer in self.layers:
             x = layer(x, causal_mask, maps=maps)
         return self.output(self.norm(x))
@@ -102,7 +102,7 @@ class LanguageModel(nn.Module):
         start = state.past[0].length
         x, new = self.embedding(ids, start=start), ids.size(1)
         # A single new position sees all that there is.
-        causal_mask = subsequent_mask(start + new, ids.device)[None, None, start:] if new > 1 else None
+        causal_mask = masks.causal_mask(start + new, ids.device)[:, :, start:] if new > 1 else None
         grown = []
         for layer, past in zip(self._layers(), state.past, strict=True):
             x, joined = layer.decode_step(x, [past], causal_mask)

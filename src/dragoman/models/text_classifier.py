@@ -68,18 +68,20 @@ class TextClassifier(nn.Module):
         init_linear(self)
 
     def forward(
-        self, ids: Int[Tensor, "batch len"], mask: Bool[Tensor, "batch len"], maps: list[Tensor] | None = None
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"], maps: list[Tensor] | None = None
     ) -> Float[Tensor, "batch num_labels"]:
         if self.training and self.word_dropout:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, self.unk_id)
         # Zeros at pads, so that not even a NaN there gets into a sum with weight 0.
-        x = self.embedding(ids).masked_fill(~mask[..., None], 0.0)
+        x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
         if self.convolution is not None:
-            x = self.convolution(x).masked_fill(~mask[..., None], 0.0)
-        return self.head(self.dropout(self.encoder(x, mask, maps)))
+            x = self.convolution(x).masked_fill(~padding_mask[..., None], 0.0)
+        return self.head(self.dropout(self.encoder(x, padding_mask, maps)))
 
-    def attention_maps(self, ids: Int[Tensor, "batch len"], mask: Bool[Tensor, "batch len"]) -> dict[str, Tensor]:
+    def attention_maps(
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
+    ) -> dict[str, Tensor]:
         """The attention weights of every layer, `encoder.0.self`: (batch, num_heads, queries, keys)."""
         maps: list[Tensor] = []
-        self(ids, mask, maps)
+        self(ids, padding_mask, maps)
         return self.encoder.attention_maps(maps)

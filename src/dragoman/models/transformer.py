@@ -19,10 +19,10 @@ from dragoman.models.blocks import (
     init_linear,
     together,
 )
+from dragoman.nn import masks
 from dragoman.nn.attention import KeysValues, Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.kv_cache import MAX_SHARING, SharedPast
-from dragoman.nn.masks import key_mask, subsequent_mask
 
 
 @settings
@@ -133,17 +133,17 @@ class Transformer(Seq2SeqModel):
     ) -> TransformerMemory:
         """`maps`, when given, gets every layer's attention map appended, as in `decode`."""
         # Attention gives pads a weight of zero, but zero times NaN is NaN: what stands there is taken away first.
-        x, mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), key_mask(src_mask)
+        x, padding_mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), masks.padding_mask(src_mask)
         for layer in self.encoder_layers:
-            x = layer(x, mask, maps)
+            x = layer(x, padding_mask, maps)
         return TransformerMemory(self.encoder_norm(x), src_mask)
 
     def decode(
         self, tgt_in: Int[Tensor, "batch tgt_len"], memory: TransformerMemory, maps: list[Tensor] | None = None
     ) -> Float[Tensor, "batch tgt_len vocab"]:
-        x, memory_mask = self.tgt_embedding(tgt_in), key_mask(memory.mask)
+        x, memory_mask = self.tgt_embedding(tgt_in), masks.padding_mask(memory.mask)
         # No padding mask on the target: pads stand at its end, where no real position can see them anyway.
-        causal_mask = subsequent_mask(tgt_in.size(1), tgt_in.device)[None, None]
+        causal_mask = masks.causal_mask(tgt_in.size(1), tgt_in.device)
         for layer in self.decoder_layers:
             x = layer(x, causal_mask, memory.hidden, memory_mask, maps)
         return self.output(self.decoder_norm(x))
@@ -154,7 +154,7 @@ class Transformer(Seq2SeqModel):
         return TransformerState(
             past=tuple(layer.self_attention.project_keys_values(nothing) for layer in layers),
             memory=tuple(layer.project_memory(memory.hidden) for layer in layers),
-            memory_mask=key_mask(memory.mask),
+            memory_mask=masks.padding_mask(memory.mask),
         )
 
     def start_search(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:

@@ -1,47 +1,37 @@
 """Masks. One meaning everywhere: **True = a real token that may be attended to**.
 
-Attention scores have shape (batch, num_heads, query_len, key_len), so a mask is made to broadcast against that:
-a padding mask is about keys only (batch, 1, 1, key_len), the subsequent mask about (query, key) pairs of one
-sentence (query_len, key_len). Where both must hold, `&` joins them. Our decoders need the subsequent mask alone: pads
-stand at the end of a target, where no real position looks.
+`data/batch.py` makes `src_mask` and `tgt_mask`, (batch, len), from the lengths of the sentences. Attention scores have
+the shape (batch, num_heads, query_len, key_len), and both masks here broadcast to it. Where both must hold, `&` joins
+them. Dragoman's decoders need the causal mask alone: padding stands at the end of a target, where no real position
+looks.
 """
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 
-def padding_mask(ids: Int[Tensor, "batch len"], pad_id: int) -> Bool[Tensor, "batch len"]:
-    """True where `ids` holds a real token. (`data/batch.py` makes the same from the lengths that it knows already.)
-
-    >>> padding_mask(torch.tensor([[5, 6, 3], [7, 3, 0]]), pad_id=0)
-    tensor([[ True,  True,  True],
-            [ True,  True, False]])
-    """
-    return ids != pad_id
+def padding_mask(real: Bool[Tensor, "batch key_len"]) -> Bool[Tensor, "batch 1 1 key_len"]:
+    """`src_mask` or `tgt_mask` in the shape of attention scores: every head and every query sees the same real keys."""
+    return real[:, None, None, :]
 
 
-def key_mask(mask: Bool[Tensor, "batch key_len"]) -> Bool[Tensor, "batch 1 1 key_len"]:
-    """A padding mask shaped for attention scores: every head and every query sees the same real keys."""
-    return mask[:, None, None, :]
-
-
-def subsequent_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "length length"]:
+def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "1 1 length length"]:
     """Row i (a query) may attend to columns 0..i (keys): itself and what came before, never the future.
 
     Vaswani et al. 2017, section 3.2.3. With it, all positions of a target are trained at once although each is
     predicted only from its own past.
 
-    >>> subsequent_mask(3)
+    >>> causal_mask(3)[0, 0]
     tensor([[ True, False, False],
             [ True,  True, False],
             [ True,  True,  True]])
 
     Joined with the padding of a sentence that has two real tokens, the last column is hidden from every row:
 
-    >>> (subsequent_mask(3) & key_mask(torch.tensor([[True, True, False]])))[0, 0]
+    >>> (causal_mask(3) & padding_mask(torch.tensor([[True, True, False]])))[0, 0]
     tensor([[ True, False, False],
             [ True,  True, False],
             [ True,  True, False]])
     """
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]

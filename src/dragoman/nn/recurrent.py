@@ -53,7 +53,7 @@ class RecurrentLayer(nn.Module, ABC):
         return F.linear(h, weight, bias)
 
     def read(
-        self, x: Float[Tensor, "batch len d_input"], mask: Bool[Tensor, "batch len"], *, reverse: bool = False
+        self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"], *, reverse: bool = False
     ) -> tuple[Float[Tensor, "batch len d_state"], State]:
         """(hidden state at every position, last state) of sentences of unlike lengths, from a state of zeros.
 
@@ -62,13 +62,14 @@ class RecurrentLayer(nn.Module, ABC):
         """
         # Not packed sequences: those give later steps fewer rows, and a CPU's matrix products may round a row
         # differently then; a translation would depend on what is translated beside it.
-        x = x.masked_fill(~mask[:, :, None], 0.0)  # before all else: a NaN at a pad would come back in gradients
-        inputs = list(zip(self.project_input(x).unbind(1), mask[:, :, None].unbind(1), strict=True))
+        real = padding_mask[:, :, None]
+        x = x.masked_fill(~real, 0.0)  # before all else: a NaN at a pad would come back in gradients
+        inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
         state: State = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
         outputs = []
-        for projected, real in reversed(inputs) if reverse else inputs:
+        for projected, is_real in reversed(inputs) if reverse else inputs:
             new = self.next_state(projected, state)
-            state = tuple(torch.where(real, after, before) for after, before in zip(new, state, strict=True))
+            state = tuple(torch.where(is_real, after, before) for after, before in zip(new, state, strict=True))
             outputs.append(state[0])
         return torch.stack(outputs[::-1] if reverse else outputs, dim=1), state
 
@@ -144,14 +145,14 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, x: Float[Tensor, "batch len d_input"], mask: Bool[Tensor, "batch len"]
+        self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"]
     ) -> tuple[Float[Tensor, "batch len d_model"], StackState]:
         """(the top layer's hidden states, the last state of each layer). What stands at pads reaches neither."""
         states = []
         for number, layer in enumerate(self.layers):
             x = self.dropout(x) if number else x
             read = [
-                direction.read(x, mask, reverse=reverse)
+                direction.read(x, padding_mask, reverse=reverse)
                 for direction, reverse in zip(cast(Iterable[RecurrentLayer], layer), (False, True), strict=False)
             ]
             x = torch.cat([outputs for outputs, _ in read], dim=-1)  # (batch, len, d_model)

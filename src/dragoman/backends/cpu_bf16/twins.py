@@ -102,10 +102,10 @@ class Bfloat16EncoderLayer(EncoderLayer):
     def forward(
         self,
         x: Float[Tensor, "batch src_len d_model"],
-        mask: Bool[Tensor, "batch 1 1 src_len"] | None,
+        padding_mask: Bool[Tensor, "batch 1 1 src_len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
-        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, mask, maps)
+        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, padding_mask, maps)
         return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
 
 
