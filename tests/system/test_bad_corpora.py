@@ -1194,7 +1194,7 @@ def found_by_the_doctor(source: Source, case: Case) -> tuple[str, list[str]]:
         diagnosis = Examination(source, *case.languages, **case.doctor).run()
     except DragomanError as error:
         return "refused as well", [str(error)]
-    findings = [f"{finding.severity}: {finding.kind} at {finding.where}" for finding in diagnosis.findings]
+    findings = [f"{finding.severity}: {finding.kind} at {finding.place}" for finding in diagnosis.findings]
     return "; ".join(findings), [f"{finding.summary}: {finding.advice}" for finding in diagnosis.findings]
 
 

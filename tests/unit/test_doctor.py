@@ -31,7 +31,7 @@ def written(folder: Path, pairs: list[tuple[str, str]], names: tuple[str, str] =
 
 def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
     """Kind to (severity, count, file:line) of each finding."""
-    return {finding.kind: (finding.severity, finding.count, Path(finding.where).name) for finding in diagnosis.findings}
+    return {finding.kind: (finding.severity, finding.count, Path(finding.place).name) for finding in diagnosis.findings}
 
 
 # -- a line ------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def _print(name: str, diagnosis: "Diagnosis") -> None:
     for finding in diagnosis.findings:
         asked = diagnosis.sampled.get((finding.kind, finding.file))
         of = f" (of {asked:,} lines that were looked at)" if asked else ""
-        typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.where}")
+        typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.place}")
         for text in filter(None, (finding.example, finding.advice)):
             typer.echo(f"{'':21}{text}")
 

@@ -1,4 +1,4 @@
-"""A pair of files, line by line and side by side: what is wrong with each line, each pair, and the whole."""
+"""The examination of a parallel corpus: each line, each pair, and the whole."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,30 +18,30 @@ from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
-from dragoman.text.corpus import FilesSource, MixSource, Pair, Source, files_of, read_pairs, unweighted
+from dragoman.text.corpus import FilesSource, MixSource, Source, files_of, read_pairs, unweighted
 from dragoman.text.languages import TELLING, language_of
 from dragoman.text.lines import open_bytes, raw_lines, show
 
 CHUNK = 5000
-"""Pairs that are looked at together."""
+"""Pairs that are examined at a time."""
 LONG_LINE = 5000
-"""Characters of a line that can be no sentence."""
+"""Characters of a line that is too long for a sentence; the rest of it is not kept."""
 WORTH_COPYING = 12
-"""Characters up to which a copy may be a name or a number, and as good as a translation."""
+"""Characters up to which a copy may be a name or a number, and a correct translation."""
 IDENTIFIED = 100
-"""Lines of each chunk whose language is asked for, as a model takes its time."""
+"""Lines of each chunk whose language is identified, as a model is slow."""
 FEWEST_FOR_ALIGNMENT = 100
-"""Pairs below which nothing can be said of how they belong together."""
+"""Pairs of the smallest corpus whose alignment is examined."""
 LEAST_BELIEF = 1.0
-"""Evidence that two lines belong together, in nats a line. Translations have 2 to 4 (docs/log.md), lines that were
-shuffled 0.2 to 0.4, as what is learnt from them fits them by chance."""
+"""Evidence that lines correspond, in nats a line. Translations have 2 to 4 (docs/log.md), shuffled lines 0.2 to 0.4, as
+lexicon and tables fit the lines that they were learnt from by chance."""
 
 Identify = Callable[[Sequence[str]], Sequence[str]]
-"""The language code of each text."""
+"""Returns the language code of each text."""
 
 
 class HeldOut(NamedTuple):
-    """A set that training pairs should not be in."""
+    """A test set, whose pairs should not be among the training pairs."""
 
     name: str
     src: Sequence[str]
@@ -49,58 +49,52 @@ class HeldOut(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line as it was found: its text, as well as it can be read, and the kinds of what is wrong with it."""
+    """A line's text, as far as it can be decoded, and the kinds of its findings."""
 
     text: str
     wrong: Sequence[str]
 
 
-def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> list[Iterator[Line]]:
-    """The lines of both sides. What is found in each is added to the diagnosis as it is read."""
+Pairs = list[tuple[int, Line, Line]]
+"""(line number, source, target)."""
+T = TypeVar("T")
+
+
+def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> tuple[Iterator[Line], Iterator[Line]]:
+    """The lines of both sides. Findings in a line are added to the diagnosis when it is read."""
     if isinstance(source, FilesSource):
-        return [lines_of(path, name, diagnosis) for path, name in zip(files_of(source), names, strict=True)]
-    # One file has both sides: what breaks it breaks both, and its own reader says it best.
-    src, tgt = itertools.tee(_readable(source, names[0], diagnosis))
-    return [
-        (_looked_at(pair.src, names[0], pair.line, diagnosis) for pair in src),
-        (_looked_at(pair.tgt, names[1], pair.line, diagnosis) for pair in tgt),
-    ]
+        src, tgt = files_of(source)
+        return _file_lines(src, names[0], diagnosis), _file_lines(tgt, names[1], diagnosis)
+    # One file has both sides: its own reader reports damage, which concerns both.
+    numbered = ((pair.line, pair) for pair in read_pairs(source))
+    src_pairs, tgt_pairs = itertools.tee(_readable(numbered, names[0], diagnosis))
+    return (
+        (_examined(pair.src, names[0], number, diagnosis) for number, pair in src_pairs),
+        (_examined(pair.tgt, names[1], number, diagnosis) for number, pair in tgt_pairs),
+    )
 
 
-def _readable(source: Source, name: str, diagnosis: Diagnosis) -> Iterator[Pair]:
-    read = 0
-    try:
-        for pair in read_pairs(source):
-            read = pair.line
-            yield pair
-    except DragomanError as error:
-        diagnosis.add("unreadable", name, read + 1 if read else None, str(error))
-
-
-def _looked_at(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
-    """A text with what is wrong with it, which is added to the diagnosis."""
-    if len(text) > LONG_LINE:
-        diagnosis.add("very long line", name, number, f"{len(text):,} characters: {text[:60]}")
-        return Line(text[:LONG_LINE], ["very long line"])  # it is no sentence, and thousands of lines are held together
-    wrong = wrong_with(text)
-    for kind in wrong:
-        diagnosis.add(kind, name, number, text)
-    return Line(text, wrong)
-
-
-def lines_of(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
-    """The lines of a file by the rules of `text.lines`, but for going on where these would stop."""
-    read = 0
-    try:
+def _file_lines(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
+    def numbered() -> Iterator[tuple[int, bytes]]:
         with open_bytes(path) as stream:
-            for raw in raw_lines(stream, name):
-                read += 1
-                yield _line(raw, name, read, diagnosis)
+            yield from enumerate(raw_lines(stream, name), start=1)
+
+    for number, raw in _readable(numbered(), name, diagnosis):
+        yield _decoded(raw, name, number, diagnosis)
+
+
+def _readable(lines: Iterator[tuple[int, T]], name: str, diagnosis: Diagnosis) -> Iterator[tuple[int, T]]:
+    """Numbered lines until one cannot be read, which is a finding."""
+    number = 0
+    try:
+        for number, line in lines:
+            yield number, line
     except DragomanError as error:
-        diagnosis.add("unreadable", name, read + 1 if read else None, str(error))
+        diagnosis.add("unreadable", name, number + 1 if number else None, str(error))
 
 
-def _line(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
+def _decoded(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
+    """A line of a file by the rules of `text.lines`; where these refuse one, it is a finding."""
     if raw.endswith(b"\r\n"):
         diagnosis.add("CRLF", name, number)
     try:
@@ -113,16 +107,26 @@ def _line(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
     if number == 1 and text.startswith("\ufeff"):
         diagnosis.add("byte order mark", name, 1)
         text = text.removeprefix("\ufeff")
-    return _looked_at(text, name, number, diagnosis)
+    return _examined(text, name, number, diagnosis)
+
+
+def _examined(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
+    if len(text) > LONG_LINE:
+        diagnosis.add("very long line", name, number, f"{len(text):,} characters: {text[:60]}")
+        return Line(text[:LONG_LINE], ["very long line"])  # thousands of lines are held at a time
+    wrong = wrong_with(text)
+    for kind in wrong:
+        diagnosis.add(kind, name, number, text)
+    return Line(text, wrong)
 
 
 @dataclass(eq=False)
 class Examination:
-    """A parallel corpus being examined; `run` reads it to its end (or for `limit` pairs) and says what is wrong.
+    """The examination of a parallel corpus, by `run`; of its first `limit` pairs, if that is given.
 
-    Languages are codes (`de`), or "" where they are not known; training pairs should not be in `tests`; `identify`
-    tells the language of texts. Nothing that is in a file makes this raise: what keeps one from being read is a finding
-    too. Raises DragomanError for a file that is not there.
+    Languages are codes (`de`), "" if unknown; pairs are compared with those of `tests`; `identify` tells the language
+    of texts. Nothing inside of a file raises an error: an unreadable file is a finding. Raises DragomanError for a file
+    that does not exist.
     """
 
     source: Source
@@ -141,14 +145,14 @@ class Examination:
         self.diagnosis = Diagnosis(*self.names)
         self.leakage = [(test.name, Leakage(test.src), Leakage(test.tgt)) for test in self.tests]
         self.hashes = array("q")
-        self.shifts = Shifts()
-        self.found_shifts: list[Shift] = []
+        self.aligner = Shifts()
+        self.shifts: list[Shift] = []
         self.scripts = Counter[str](), Counter[str]()
         self.expected: list[str | None] = [None, None]
+        """The usual script of each side."""
         self.ratio: tuple[float, float] | None = None
+        """The usual log ratio of lengths, and the tolerated distance from it."""
         self.languages = Counter[str](), Counter[str]()
-        self.cut = False
-        """Whether there is more than `limit` pairs."""
         self.texts = [0, 0]
         """Lines of each side that are not blank."""
 
@@ -159,61 +163,55 @@ class Examination:
             return diagnosis
         with Progress("examining", None) as bar:
             sides = sides_of(self.source, self.names, diagnosis)
-            both: Iterator[tuple[Line | None, Line | None]] = itertools.zip_longest(sides[0], sides[1])
-            pairs = itertools.islice(both, self.limit)
+            all_pairs: Iterator[tuple[Line | None, Line | None]] = itertools.zip_longest(*sides)
+            pairs = itertools.islice(all_pairs, self.limit)
             first = 1
             while chunk := list(itertools.islice(pairs, CHUNK)):
                 self._chunk(first, chunk)
                 first += len(chunk)
                 bar.advance(len(chunk))
-            self.cut = next(both, None) is not None
-        if not any(kind == "unreadable" for kind, _ in diagnosis.found):
-            self._whole()
+            complete = next(all_pairs, None) is None
+        if not diagnosis.has("unreadable"):
+            self._whole(complete)
         return diagnosis
 
     def _chunk(self, first: int, chunk: list[tuple[Line | None, Line | None]]) -> None:
-        src, tgt = ([pair[side] for pair in chunk if pair[side] is not None] for side in (0, 1))
+        src, tgt = [one.text for one, _ in chunk if one], [other.text for _, other in chunk if other]
         self.diagnosis.src_lines += len(src)
         self.diagnosis.tgt_lines += len(tgt)
-        for side, lines in enumerate((src, tgt)):
-            self.texts[side] += sum(1 for line in lines if line and line.text.strip())
-        # Thousands of lines wait there for their turn, which may be a megabyte each where they are no sentences.
-        self.shifts.add(*([line.text[:LONG_LINE] for line in lines if line] for lines in (src, tgt)))
-        both = [(number, *pair) for number, pair in enumerate(chunk, start=first) if pair[0] and pair[1]]
+        for side, texts in enumerate((src, tgt)):
+            self.texts[side] += sum(1 for text in texts if text.strip())
+        self.aligner.add(src, tgt)
+        pairs = [(number, one, other) for number, (one, other) in enumerate(chunk, start=first) if one and other]
         if first == 1:
-            self._first_look([(one.text, other.text) for _, one, other in both if one and other])
-        for number, one, other in both:
-            assert one is not None
-            assert other is not None
-            self._pair(number, one, other)
+            self._first_look(pairs)
+        for pair in pairs:
+            self._pair(*pair)
         if self.identify:
-            self._identify([(number, one.text, other.text) for number, one, other in both if one and other])
+            self._identify(pairs, self.identify)
 
-    def _first_look(self, pairs: list[tuple[str, str]]) -> None:
-        """What is usual in this corpus, from its first pairs: the script of each side, and the ratio of lengths."""
+    def _first_look(self, pairs: Pairs) -> None:
+        """Set the usual script of each side and the usual ratio of lengths, from the first pairs."""
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
-            counts = Counter(script_of(pair[side])[0] for pair in pairs)
+            counts = Counter(script_of(lines[side].text)[0] for _, *lines in pairs)
             counts.pop("", None)
-            usual = counts.most_common(1)[0][0] if counts else None
-            self.expected[side] = script_of_language(language_of(language)) if language else None
-            if self.expected[side] is None:
-                self.expected[side] = usual
-        ratios = np.array([_log_ratio(src, tgt) for src, tgt in pairs if len(src) + len(tgt) >= 40])
+            known = script_of_language(language_of(language)) if language else None
+            self.expected[side] = known or max(counts, key=counts.__getitem__, default=None)
+        texts = [(one.text, other.text) for _, one, other in pairs]
+        ratios = np.array([_log_ratio(src, tgt) for src, tgt in texts if len(src) + len(tgt) >= 40])
         if len(ratios) >= 50:
-            middle = float(np.median(ratios))
-            spread = 1.4826 * float(np.median(np.abs(ratios - middle)))
-            self.ratio = middle, max(math.log(3.0), 6.0 * spread)
+            median = float(np.median(ratios))
+            spread = 1.4826 * float(np.median(np.abs(ratios - median)))
+            self.ratio = median, max(math.log(3.0), 6.0 * spread)
 
     def _pair(self, number: int, one: Line, other: Line) -> None:
-        add, (src, tgt) = self.diagnosis.add, (one.text.strip(), other.text.strip())
+        add, src, tgt = self.diagnosis.add, one.text.strip(), other.text.strip()
         for kind, side in wrong_with_pair(src, tgt, self.ratio, self.expected):
             add(kind, self.names[side], number, (src, tgt)[side])
         for side, text in enumerate((src, tgt)):
             self.scripts[side][script_of(text)[0]] += 1
-        if src or tgt:
-            self.hashes.append(hash((src, tgt)))
-        else:
-            self.hashes.append(-number)  # blank pairs are counted as such, and not as each other's duplicates
+        # Blank pairs have their own kind of finding and are not each other's duplicates.
+        self.hashes.append(hash((src, tgt)) if src or tgt else -number)
         if leak := self.leak(src, tgt):
             kind, test = leak
             add(kind, self.names[0], number, f"{test}: {src}")
@@ -231,24 +229,21 @@ class Examination:
                 return "nearly in the test set", name
         return None
 
-    def _identify(self, pairs: list[tuple[int, str, str]]) -> None:
-        """The languages of some lines of a chunk."""
-        assert self.identify is not None
-        chosen = [pair for pair in pairs if min(len(pair[1]), len(pair[2])) >= TELLING][:IDENTIFIED]
-        if not chosen:
-            return
-        numbers, *sides = zip(*chosen, strict=True)
-        for side, (texts, language) in enumerate(zip(sides, (self.src_lang, self.tgt_lang), strict=True)):
-            for number, text, found in zip(numbers, texts, self.identify(texts), strict=True):
-                self.languages[side][found] += 1
-                if language and found != language_of(language):
-                    self.diagnosis.add("wrong language", self.names[side], number, f"{found}: {text}")
+    def _identify(self, pairs: Pairs, identify: Identify) -> None:
+        """Identify the languages of some lines of a chunk."""
+        chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= TELLING][:IDENTIFIED]
+        for side, language in enumerate((self.src_lang, self.tgt_lang)):
+            texts = [lines[side].text for _, *lines in chosen]
+            for (number, *_), text, code in zip(chosen, texts, identify(texts) if texts else (), strict=True):
+                self.languages[side][code] += 1
+                if language and code != language_of(language):
+                    self.diagnosis.add("wrong language", self.names[side], number, f"{code}: {text}")
             self.diagnosis.sampled["wrong language", self.names[side]] = self.languages[side].total()
 
-    def _whole(self) -> None:
-        """What can be said once everything was read."""
-        diagnosis = self.diagnosis
-        add, lines = diagnosis.add, (diagnosis.src_lines, diagnosis.tgt_lines)
+    def _whole(self, complete: bool) -> None:
+        """Add the findings about the whole corpus; `complete`: it was read to its end."""
+        diagnosis, add = self.diagnosis, self.diagnosis.add
+        lines = diagnosis.src_lines, diagnosis.tgt_lines
         for name, count, texts in zip(self.names, lines, self.texts, strict=True):
             if not texts:
                 add("empty file", name, None, f"{count:,} lines, all of them blank" if count else "")
@@ -258,43 +253,36 @@ class Examination:
             add("unequal line counts", self.names[0], min(lines) + 1, f"{lines[0]:,} against {lines[1]:,} lines")
         self._duplicates()
         self._swapped()
-        if min(lines) >= FEWEST_FOR_ALIGNMENT and ("swapped sides", self.names[0]) not in diagnosis.found:
-            self.found_shifts = self.shifts.finish(complete=not self.cut)
-            self._alignment(self.found_shifts, lines)
+        if min(lines) >= FEWEST_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
+            self._alignment(self.aligner.finish(complete=complete), lines)
 
     def _duplicates(self) -> None:
-        values = np.frombuffer(self.hashes, dtype=np.int64) if self.hashes else np.zeros(0, dtype=np.int64)
-        _, first, counts = np.unique(values, return_index=True, return_counts=True)
+        _, first, counts = np.unique(np.array(self.hashes), return_index=True, return_counts=True)
         if repeated := int((counts - 1).sum()):
-            example = int(first[counts > 1].min())
-            self.diagnosis.add(
-                "duplicate", self.names[0], example + 1, f"line {example + 1:,} comes again", count=repeated
-            )
+            line = int(first[counts > 1].min()) + 1
+            self.diagnosis.add("duplicate", self.names[0], line, f"line {line:,} comes again", count=repeated)
 
     def _swapped(self) -> None:
-        """Whether each side is in the other's language, by the identifier or else by script."""
+        """Compare each side with the other's language, by the identifier or else by script."""
         codes = language_of(self.src_lang), language_of(self.tgt_lang)
         if all(self.languages) and all(codes) and codes[0] != codes[1]:
             if tuple(counts.most_common(1)[0][0] for counts in self.languages) == codes[::-1]:
                 self.diagnosis.add("swapped sides", self.names[0], None, f"it is {codes[1]} and {codes[0]}")
             return
         wanted = tuple(map(script_of_language, codes))
-        usual: tuple[str | None, ...] = tuple(
-            counts.most_common(1)[0][0] if counts else None for counts in self.scripts
-        )
+        usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
         if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
             self.diagnosis.add("swapped sides", self.names[0], None, f"its script is {usual[0]}")
 
-    def _alignment(self, shifts: Sequence[Shift], lines: tuple[int, int]) -> None:
+    def _alignment(self, shifts: list[Shift], lines: tuple[int, int]) -> None:
         lost = sum((shift.until or lines[0]) - shift.line + 1 for shift in shifts if shift.offset is None)
-        belief = self.shifts.belief / lines[0]
+        belief = self.aligner.belief / lines[0]
         if lost > 0.9 * lines[0] or belief < LEAST_BELIEF:
-            self.found_shifts = []
-            if abs(lines[0] - lines[1]) > self.shifts.max_offset:
-                return  # that is enough to keep lines from belonging together
-            text = f"nothing says that lines belong together ({belief:.2f} nats a line; translations have 2 to 4)"
-            self.diagnosis.add("not parallel", self.names[0], None, text)
+            if abs(lines[0] - lines[1]) <= self.aligner.max_offset:  # beyond, no line could meet its translation
+                text = f"nothing says that lines belong together ({belief:.2f} nats a line; translations have 2 to 4)"
+                self.diagnosis.add("not parallel", self.names[0], None, text)
             return
+        self.shifts = shifts
         for shift in shifts:
             until = f"to line {shift.until:,}" if shift.until else "to the end"
             if shift.offset is None:
@@ -308,28 +296,24 @@ class Examination:
 def wrong_with_pair(
     src: str, tgt: str, ratio: tuple[float, float] | None, expected: Sequence[str | None] = (None, None)
 ) -> list[tuple[str, int]]:
-    """(kind of finding, side: 0 or 1) of two texts (stripped) that stand for each other.
+    """(kind of finding, side: 0 or 1) of a pair of stripped texts.
 
-    `ratio`: usual log ratio of lengths, and how far from it is odd. `expected`: the script of each side.
+    `ratio`: usual log ratio of lengths, and the tolerated distance from it. `expected`: the script of each side.
     """
     if not src or not tgt:
         return [("blank on one side", 1 if src else 0) if src or tgt else ("blank on both sides", 0)]
-    if not any(map(_has_letters, (src, tgt))):
+    if not any(map(str.isalpha, src + tgt)):
         return [("no letters", 0)]
-    found = []
+    findings = []
     if src == tgt and len(src) > WORTH_COPYING:
-        found.append(("copy of the source", 1))
+        findings.append(("copy of the source", 1))
     for side, (text, usual) in enumerate(zip((src, tgt), expected, strict=True)):
         script, count = script_of(text)
         if usual and script and script != usual and count >= 4:
-            found.append(("wrong script", side))
+            findings.append(("wrong script", side))
     if ratio and len(src) + len(tgt) >= 40 and abs(_log_ratio(src, tgt) - ratio[0]) > ratio[1]:
-        found.append(("odd length ratio", 0))
-    return found
-
-
-def _has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
+        findings.append(("odd length ratio", 0))
+    return findings
 
 
 def _log_ratio(src: str, tgt: str) -> float:

@@ -1,4 +1,4 @@
-"""What can be wrong with a corpus: each kind of finding with how bad it is and what to do about it."""
+"""The kinds of findings about a corpus, each with its severity and the advice to users."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,12 +9,10 @@ EXIT_CODES: dict[Verdict, int] = {"clean": 0, "warnings": 1, "broken": 2}
 
 
 class Kind(NamedTuple):
-    """A kind of finding."""
-
     broken: bool
-    """Whether a single one makes the corpus unfit: training refuses it, or would learn from it what is not so."""
+    """A single finding makes the corpus unfit: training refuses it, or would learn something wrong."""
     tolerated: float
-    """The share of lines up to which it is a note and no warning."""
+    """The share of lines up to which it is a note and not a warning."""
     advice: str
 
 
@@ -56,15 +54,13 @@ KINDS = {
 
 @dataclass
 class Finding:
-    """How often something was found, and the first place where it was."""
+    """The number of findings of a kind in a file, and the first of them."""
 
     kind: str
     count: int
-    lines: int
-    """Lines that were looked at for it."""
+    lines: int  # examined
     file: str = ""
-    line: int | None = None
-    """Counted from 1; None where it is of the whole file."""
+    line: int | None = None  # from 1; None for the whole file
     example: str = ""
 
     @property
@@ -79,13 +75,12 @@ class Finding:
         return KINDS[self.kind].advice
 
     @property
-    def where(self) -> str:
+    def place(self) -> str:
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
     def summary(self) -> str:
-        """What was found and where, in a line."""
-        return f"{self.where}: {self.kind}" + (f" ({self.example})" if self.example else "")
+        return f"{self.place}: {self.kind}" + (f" ({self.example})" if self.example else "")
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -102,30 +97,34 @@ class Finding:
 
 @dataclass
 class Diagnosis:
-    """What was found in a pair of files, the worst first."""
+    """The findings in a pair of files."""
 
     src: str
     tgt: str
     src_lines: int = 0
     tgt_lines: int = 0
-    found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    by_place: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    """By (kind, file); each shift is a finding of its own, by (kind, file:line)."""
     sampled: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How many lines of a file were looked at for a kind of finding, where those are not all, by (kind, file)."""
+    """Number of lines that were examined, by (kind, file), if those are not all."""
 
     def add(self, kind: str, file: str = "", line: int | None = None, example: str = "", count: int = 1) -> None:
-        place = f"{file}:{line}" if kind == "shift" else file  # each shift is a finding of its own
-        # What keeps a file from being read is said in full: it ends in what to do about it.
+        place = f"{file}:{line}" if kind == "shift" else file
+        # The message of an unreadable file stays whole: it ends in what to do about it.
         text = shortened(example) if kind != "unreadable" else example
-        finding = self.found.setdefault((kind, place), Finding(kind, 0, 0, file, line, text))
+        finding = self.by_place.setdefault((kind, place), Finding(kind, 0, 0, file, line, text))
         finding.count += count
+
+    def has(self, kind: str) -> bool:
+        return any(kind == other for other, _ in self.by_place)
 
     @property
     def findings(self) -> list[Finding]:
+        """All findings, the worst first."""
         order = {"broken": 0, "warning": 1, "note": 2}
-        for finding in self.found.values():
-            every = max(self.src_lines, self.tgt_lines)
-            finding.lines = self.sampled.get((finding.kind, finding.file), every)
-        return sorted(self.found.values(), key=lambda finding: (order[finding.severity], -finding.count))
+        for finding in self.by_place.values():
+            finding.lines = self.sampled.get((finding.kind, finding.file), max(self.src_lines, self.tgt_lines))
+        return sorted(self.by_place.values(), key=lambda finding: (order[finding.severity], -finding.count))
 
     @property
     def verdict(self) -> Verdict:
@@ -148,7 +147,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def shortened(text: str, width: int = 80) -> str:
-    """A line for a table: what cannot be seen is written as its code.
+    """A text for a table, cut at `width`; invisible characters are written as their codes.
 
     >>> shortened("a\\u200bb")
     'a\\\\u200bb'

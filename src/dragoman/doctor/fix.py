@@ -1,4 +1,4 @@
-"""The corpus without what is wrong with it, and a report of what went and why."""
+"""The repair of a corpus: damaged lines are mended or their pairs dropped, each with its reason."""
 
 import gzip
 import itertools
@@ -21,46 +21,36 @@ from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.languages import TELLING, language_of
 
+NumberedPair = tuple[int, Line | None, Line | None]
+"""(source line from 1, source, target)."""
+
 REPORT = "dropped.tsv"
 UNSURE = 5
-"""Pairs on either side of a shift that are dropped: where exactly it begins is not known better."""
+"""Pairs that are dropped on either side of a shift, as its exact beginning is not known."""
 BEYOND_MENDING = ("not UTF-8", "NUL", "private use character", "replacement character", "very long line")
 
 
 @dataclass
 class FixReport:
-    """What became of the pairs of a corpus."""
+    """The files written, and the numbers of pairs."""
 
     src: Path
     tgt: Path
     report: Path
     read: int = 0
     kept: int = 0
-    mended: int = 0
-    """Pairs of which a side was changed and kept."""
-    dropped: Counter[str] = field(default_factory=Counter)
-    """Pairs by the reason for which they were left out."""
+    mended: int = 0  # kept with a changed side
+    dropped: Counter[str] = field(default_factory=Counter)  # by reason
 
 
 def fix(examination: Examination, out: Path) -> FixReport:
-    """Write what is left of an examined pair of files into the new folder `out`, with a table of what was dropped.
+    """Write the repaired corpus into the new folder `out`, with a table of the dropped pairs.
 
-    Lines that are shifted against each other are put together again where the translation stands near by. Raises
-    DragomanError where `out` holds something already, or where the files cannot be mended.
+    Shifted lines are paired with their translations again. Raises DragomanError where `out` holds something already, or
+    where the files cannot be repaired.
     """
-    diagnosis = examination.diagnosis
-    hopeless = {"unreadable", "same file", "empty file", "swapped sides", "not parallel"}
-    for finding in diagnosis.findings:
-        if finding.kind in hopeless:
-            raise DragomanError(f"{finding.where}: {finding.kind} cannot be mended ({finding.example})")
+    _require_mendable(examination)
     require_new(out)
-    shifts, longer = examination.found_shifts, diagnosis.tgt_lines - diagnosis.src_lines
-    explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
-    if longer and not explained:
-        raise DragomanError(
-            f"{examination.names[0]} has {diagnosis.src_lines:,} lines but {examination.names[1]} has "
-            f"{diagnosis.tgt_lines:,}, and no shift was found that says where: nothing can be put together again"
-        )
     src_name, tgt_name = (Path(name).name for name in examination.names)
     names = (src_name, tgt_name) if src_name != tgt_name else (f"src-{src_name}", f"tgt-{tgt_name}")
     report = FixReport(out / names[0], out / names[1], out / REPORT)
@@ -68,25 +58,8 @@ def fix(examination: Examination, out: Path) -> FixReport:
         made = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
     try:
-        with writing(out), ExitStack() as stack:
-            sides = [stack.enter_context(_opened(path)) for path in (report.src, report.tgt)]
-            table = stack.enter_context(report.report.open("w", encoding="utf-8", newline="\n"))
-            table.write("line\treason\tsource\ttarget\n")
-            with Progress("mending", examination.diagnosis.src_lines) as bar:
-                for number, src, tgt, reason in _judged(examination):
-                    report.read += 1
-                    bar.advance()
-                    if reason:
-                        report.dropped[reason] += 1
-                        shown = [text.replace("\t", " ").replace("\0", "\\0") for text in (src, tgt)]
-                        table.write(f"{number}\t{reason}\t{shown[0]}\t{shown[1]}\n")
-                        continue
-                    texts = mended(src), mended(tgt)
-                    assert not any("\n" in text for text in texts), "a line for each pair"
-                    report.kept += 1
-                    report.mended += texts != (src, tgt)
-                    for side, text in zip(sides, texts, strict=True):
-                        side.write(text.encode() + b"\n")
+        with writing(out):
+            _write(examination, report)
     except BaseException:
         for path in (report.src, report.tgt, report.report):
             path.unlink(missing_ok=True)
@@ -96,6 +69,43 @@ def fix(examination: Examination, out: Path) -> FixReport:
     return report
 
 
+def _require_mendable(examination: Examination) -> None:
+    diagnosis, shifts = examination.diagnosis, examination.shifts
+    for finding in diagnosis.findings:
+        if finding.kind in ("unreadable", "same file", "empty file", "swapped sides", "not parallel"):
+            raise DragomanError(f"{finding.place}: {finding.kind} cannot be mended ({finding.example})")
+    longer = diagnosis.tgt_lines - diagnosis.src_lines
+    explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
+    if longer and not explained:
+        raise DragomanError(
+            f"{examination.names[0]} has {diagnosis.src_lines:,} lines but {examination.names[1]} has "
+            f"{diagnosis.tgt_lines:,}, and no shift was found that says where: nothing can be put together again"
+        )
+
+
+def _write(examination: Examination, report: FixReport) -> None:
+    """Write the pairs that are kept and the table of the others, and count them in the report."""
+    with ExitStack() as stack:
+        sides = [stack.enter_context(_opened(path)) for path in (report.src, report.tgt)]
+        table = stack.enter_context(report.report.open("w", encoding="utf-8", newline="\n"))
+        bar = stack.enter_context(Progress("mending", examination.diagnosis.src_lines))
+        table.write("line\treason\tsource\ttarget\n")
+        for number, src, tgt, reason in _judged(examination):
+            report.read += 1
+            bar.advance()
+            if reason:
+                report.dropped[reason] += 1
+                columns = [text.replace("\t", " ").replace("\0", "\\0") for text in (src, tgt)]
+                table.write("\t".join([str(number), reason, *columns]) + "\n")
+                continue
+            texts = mended(src), mended(tgt)
+            assert not any("\n" in text for text in texts), "a line for each pair"
+            report.kept += 1
+            report.mended += texts != (src, tgt)
+            for side, text in zip(sides, texts, strict=True):
+                side.write(text.encode() + b"\n")
+
+
 def require_new(out: Path) -> None:
     """Raises DragomanError where a folder holds something already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -103,15 +113,12 @@ def require_new(out: Path) -> None:
 
 
 def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
-    """(line, source, target, why it is dropped or "") of each pair, put together again where they had shifted."""
+    """(line, source, target, reason for dropping it or "") of each pair, with shifted lines paired again."""
     repeated = _repeated(examination)
     seen: set[int] = set()
     pairs = _pairs(examination)
     while chunk := list(itertools.islice(pairs, CHUNK)):
-        reasons = [
-            "shifted" if one is None or other is None else _why_dropped(examination, one, other)
-            for _, one, other in chunk
-        ]
+        reasons = [_reason(examination, one, other) for _, one, other in chunk]
         foreign = _foreign(examination, [pair for pair, reason in zip(chunk, reasons, strict=True) if not reason])
         for (number, one, other), reason in zip(chunk, reasons, strict=True):
             src, tgt = one.text if one else "", other.text if other else ""
@@ -122,58 +129,57 @@ def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
             yield number, src, tgt, reason
 
 
-def _pairs(examination: Examination) -> Iterator[tuple[int, Line | None, Line | None]]:
-    src, tgt = sides_of(examination.source, examination.names, Diagnosis(*examination.names))
-    return paired(src, tgt, examination.found_shifts)
+def _pairs(examination: Examination) -> Iterator[NumberedPair]:
+    sides = sides_of(examination.source, examination.names, Diagnosis(*examination.names))
+    return paired(*sides, examination.shifts)
 
 
 def _repeated(examination: Examination) -> set[int]:
     """Hashes of the pairs that come more than once, so that the others need not be remembered."""
     hashes = array("q", (_hash(one.text, other.text) for _, one, other in _pairs(examination) if one and other))
-    values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
+    values, counts = np.unique(np.array(hashes), return_counts=True)
     return set(values[counts > 1].tolist())
 
 
 def _hash(src: str, tgt: str) -> int:
-    """Of a pair as it will be written."""
+    """A hash of a pair as it will be written."""
     return hash((mended(src).strip(), mended(tgt).strip()))
 
 
-def _foreign(examination: Examination, pairs: list[tuple[int, Line | None, Line | None]]) -> set[int]:
-    """The numbers of pairs of which a side is in another language than it should be, where that can be told."""
-    identify, wanted = examination.identify, (examination.src_lang, examination.tgt_lang)
-    found: set[int] = set()
-    for side, language in enumerate(wanted):
+def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
+    """The numbers of pairs that have a side in a wrong language, as far as the identifier can tell."""
+    foreign: set[int] = set()
+    for side, language in enumerate((examination.src_lang, examination.tgt_lang)):
         texts = {number: line.text for number, *lines in pairs if (line := lines[side]) and len(line.text) >= TELLING}
-        if identify is not None and language and texts:
-            said = identify(list(texts.values()))
-            found |= {number for number, code in zip(texts, said, strict=True) if code != language_of(language)}
-    return found
+        if examination.identify is not None and language and texts:
+            codes = examination.identify(list(texts.values()))
+            foreign |= {number for number, code in zip(texts, codes, strict=True) if code != language_of(language)}
+    return foreign
 
 
-def _why_dropped(examination: Examination, one: Line, other: Line) -> str:
+def _reason(examination: Examination, one: Line | None, other: Line | None) -> str:
+    """The reason for dropping a pair, "" for one that stays."""
+    if one is None or other is None:
+        return "shifted"
     src, tgt = mended(one.text).strip(), mended(other.text).strip()
     for kind in (*one.wrong, *other.wrong, *wrong_with(src), *wrong_with(tgt)):  # an entity may stand for anything
         if kind in BEYOND_MENDING:
             return kind
-    found = wrong_with_pair(src, tgt, examination.ratio, examination.expected)
-    if found:
-        return found[0][0]
+    if findings := wrong_with_pair(src, tgt, examination.ratio, examination.expected):
+        return findings[0][0]
     leak = examination.leak(src, tgt)
     return leak[0] if leak else ""
 
 
-def paired(
-    src: Iterator[Line], tgt: Iterator[Line], shifts: Sequence[Shift]
-) -> Iterator[tuple[int, Line | None, Line | None]]:
-    """(source line, source, target) with each source line's translation, None where there is none or it is not sure."""
+def paired(src: Iterator[Line], tgt: Iterator[Line], shifts: Sequence[Shift]) -> Iterator[NumberedPair]:
+    """Each source line with its translation, None where there is none or it is not sure."""
     if not shifts:
         for number, (one, other) in enumerate(itertools.zip_longest(src, tgt), start=1):
             yield number, one, other
         return
     behind = max([0, *(-shift.offset for shift in shifts if shift.offset is not None)])
     window: deque[Line] = deque()
-    first = 1  # the target line that window[0] is
+    first = 1  # number of the target line window[0]
     stretches = deque(_stretches(shifts))
     for number, one in enumerate(src, start=1):
         while len(stretches) > 1 and stretches[1][0] <= number:
@@ -192,27 +198,23 @@ def paired(
 
 
 def _stretches(shifts: Sequence[Shift]) -> list[tuple[int, int | None]]:
-    """(first source line, offset) of stretches, None where lines have no translation or it is not sure which.
+    """(first source line, offset) of stretches, offset None where lines have no certain translation.
 
     >>> _stretches([Shift(100, 1, 199)])
     [(1, 0), (95, None), (105, 1), (195, None), (205, 0)]
     """
-    plain: list[tuple[int, int | None]] = [(1, 0)]
+    changes: list[tuple[int, int | None]] = [(1, 0)]
     for shift in shifts:
-        if plain[-1][0] == shift.line:
-            plain.pop()
-        plain.append((shift.line, shift.offset))
+        if changes[-1][0] == shift.line:
+            changes.pop()
+        changes.append((shift.line, shift.offset))
         if shift.until is not None:
-            plain.append((shift.until + 1, 0))
-    found: list[tuple[int, int | None]] = []
-    for line, offset in plain:
-        if line > 1:
-            found.append((max(1, line - UNSURE), None))
-        found.append((line + UNSURE if line > 1 else 1, offset))
-    ends = [line for line, _ in found[1:]] + [None]
-    return [
-        (max(line, 1), offset) for (line, offset), end in zip(found, ends, strict=True) if end is None or end > line
-    ]
+            changes.append((shift.until + 1, 0))
+    stretches = changes[:1]
+    for line, offset in changes[1:]:
+        stretches += [(max(1, line - UNSURE), None), (line + UNSURE, offset)]
+    ends = [line for line, _ in stretches[1:]] + [None]
+    return [(line, offset) for (line, offset), end in zip(stretches, ends, strict=True) if end is None or end > line]
 
 
 def _opened(path: Path) -> BinaryIO:

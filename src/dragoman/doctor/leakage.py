@@ -1,20 +1,20 @@
-"""Which training pairs are in a test set: exactly, or but for case, punctuation and a word or two."""
+"""Training pairs that are in a test set: exactly, or but for case, punctuation and a word or two."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 GRAM = 3
-"""Words that are compared together."""
+"""Words of an n-gram."""
 NEAR = 0.7
-"""The share of these that two sentences of which one is nearly the other have in common."""
+"""Jaccard index of the n-grams of two sentences from which on one is nearly the other."""
 FEWEST = 5
-"""Grams below which a sentence is only compared as a whole: short ones resemble each other honestly."""
+"""A sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance."""
 
 
 def key(text: str) -> str:
-    """What is left of a sentence without case, punctuation and spaces.
+    """The words of a sentence without case, punctuation and spaces.
 
     >>> key("A man, walking. "), key("你好！")
     ('a man walking', '你 好')
@@ -23,40 +23,34 @@ def key(text: str) -> str:
 
 
 class Leakage:
-    """Sentences of one language of a test set, and the question whether another one is among them."""
+    """The sentences of one side of a test set, to be searched by `key`."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self.keys: set[str] = set()
-        self.grams: list[int] = []
-        """How many grams each longer sentence has."""
+        self.keys = {key(sentence) for sentence in sentences} - {""}
+        long = [grams for sentence in self.keys if len(grams := _grams(sentence)) >= FEWEST]
+        self.num_grams = [len(grams) for grams in long]
         self.having: defaultdict[int, list[int]] = defaultdict(list)
-        """Which of these have a gram."""
-        for found in {key(sentence) for sentence in sentences} - {""}:
-            self.keys.add(found)
-            grams = _grams(found.split())
-            if len(grams) >= FEWEST:
-                for gram in grams:
-                    self.having[gram].append(len(self.grams))
-                self.grams.append(len(grams))
+        """Numbers of the long sentences that have an n-gram."""
+        for number, grams in enumerate(long):
+            for gram in grams:
+                self.having[gram].append(number)
 
     def exactly(self, sentence_key: str) -> bool:
         return sentence_key in self.keys
 
     def nearly(self, sentence_key: str) -> bool:
-        """Whether a sentence shares most of its grams with one of the test set (Jaccard index of at least `NEAR`)."""
-        grams = _grams(sentence_key.split())
+        """True if a sentence's n-grams have a Jaccard index of at least `NEAR` with those of a sentence in the set."""
+        grams = _grams(sentence_key)
         if len(grams) < FEWEST:
             return False
-        shared: defaultdict[int, int] = defaultdict(int)
-        for gram in grams:
-            for number in self.having.get(gram, ()):
-                shared[number] += 1
+        shared = Counter(number for gram in grams for number in self.having.get(gram, ()))
         return any(
-            count >= NEAR * (len(grams) + self.grams[number] - count)
+            count >= NEAR * (len(grams) + self.num_grams[number] - count)
             for number, count in shared.items()
             if count > GRAM
         )
 
 
-def _grams(words: Sequence[str]) -> set[int]:
+def _grams(sentence_key: str) -> set[int]:
+    words = sentence_key.split()
     return {hash(tuple(words[start : start + GRAM])) for start in range(len(words) - GRAM + 1)}

@@ -1,16 +1,17 @@
-"""Where two sides of a corpus stop belonging together: a line too many or too few, a line cut in two, a lost block.
+"""Find where two sides of a corpus stop corresponding: a line too many or too few, a line cut in two, a lost block.
 
-Line i of the source belongs to line i + offset of the target. The offset is a hidden state that rarely changes, and
-what is seen of a pair of lines (their lengths, their last characters, words and numbers that look alike, words that
-translate each other) is more probable where they belong together. The most probable sequence of offsets (Viterbi 1967)
-then says where a shift begins. Nothing has to be known of the languages: how telling each kind of evidence is, and
-which words translate each other, is learnt from the pair itself, first along the path that lengths alone suggest.
+Line i of the source corresponds to line i + offset of the target. The offset is a hidden state that rarely changes, and
+the features of a pair of lines (their lengths, their last characters, words and numbers that look alike, words that
+translate each other) are more probable where they correspond. The most probable sequence of offsets (Viterbi 1967) then
+says where a shift begins. No language is known in advance: the weight of each feature and the lexicon are learnt from
+the corpus itself, first along the path that lengths alone suggest.
 
 Corpora of any size are read in one pass and in bounded memory.
 """
 
 import functools
 import itertools
+import operator
 import re
 import zlib
 from collections import Counter
@@ -23,59 +24,52 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 20_000
-"""Source lines that are looked at together."""
+"""Source lines whose offsets are found at a time."""
 HELD_BACK = 200
-"""Lines at the end of a chunk that are looked at again with the next: a change shows only some lines later."""
+"""Lines at the end of a chunk that are decided with the next: a change shows only some lines later."""
 VOCABULARY = 4000
-"""The most frequent words of a side, which are all that is looked at."""
+"""The most frequent words of a side; others are ignored."""
 LOOKS = 2048
-"""Hashes of what words look like; two of them may fall together, which then tells a little less."""
+"""Number of hashes of spellings; collisions only weaken the evidence a little."""
 TRANSLATIONS = 3
 """Most probable translations of a word that are kept."""
 ROUNDS = 3
-"""How often lexicon and path are made from each other."""
+"""Rounds of learning: in each, the path is found by the lexicon and the lexicon is counted along the path."""
 SWITCH = -25.0
-"""Log probability of another offset at the next line, in nats: a shift must be more probable than that."""
+"""Log probability of another offset at the next line, in nats."""
 LOST = -40.0
-"""The same of no offset at all."""
+"""Log probability that the next line has no translation nearby, in nats."""
 BINS = 12
 SHORTEST = 6
-"""A stretch of fewer lines is no shift but a few loose translations."""
+"""Lines of the shortest shift; fewer are a few loose translations."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """From source line `line` on (counted from 1), its translation stands `offset` lines further down in the target.
+    """Source lines whose translations stand `offset` lines further down in the target."""
 
-    `offset` is None where no line near by is its translation. `until` is the last source line of which this is true,
-    None where it goes on to the end.
-    """
-
-    line: int
-    offset: int | None
-    until: int | None
+    line: int  # the first of them, counted from 1
+    offset: int | None  # None: no line nearby is the translation
+    until: int | None  # the last of them, None: to the end
 
 
 @dataclass(eq=False)
 class Side:
-    """What is looked at in the lines of one side."""
+    """The features of the lines of one side."""
 
-    lengths: Array
-    """(lines) log of 1 + characters."""
-    ends: Array
-    """(lines) the place of the last character in `_ENDS`, 0 for all that are not there."""
-    words: list[list[int]]
-    """Numbers of the frequent words of each line."""
-    looks: list[list[int]]
-    """Hashes of numbers as they are and of the first letters of longer words: what may look alike in the other
-    language."""
+    lengths: Array  # (lines) log of 1 + characters
+    ends: Array  # (lines) the number of the last character in `_ENDS`, 0 for any other
+    words: list[list[int]]  # numbers of the frequent words of each line
+    looks: list[
+        list[int]
+    ]  # hashes of numbers and of the first letters of longer words, which may be alike on both sides
+    vocabulary: dict[str, int]
 
 
 class Shifts:
-    """Give it both sides, part by part; `finish` says what it found.
+    """Finds shifts in two sides that are added part by part; parts may have unequal numbers of lines.
 
-    `max_offset` is how many lines apart translations are looked for. Each part may have another number of lines on
-    either side.
+    Translations are searched up to `max_offset` lines away.
     """
 
     def __init__(self, max_offset: int = 8) -> None:
@@ -91,43 +85,44 @@ class Shifts:
         self.segments: list[tuple[int, int | None]] = []
         """(first source line counted from 0, offset), one after another."""
         self.belief = 0.0
-        """Evidence that lines belong together, in nats, summed over all source lines."""
+        """Evidence that lines correspond, in nats, summed over all source lines."""
 
     def add(self, src: Sequence[str], tgt: Sequence[str]) -> None:
         self.src += src
         self.tgt += tgt
         while min(len(self.src), len(self.tgt) + self.tgt_first - self.done) >= CHUNK + HELD_BACK + self.max_offset:
-            self._look(CHUNK, last=False)
+            self._settle(CHUNK, last=False)
         # Far beyond the end of the other side nothing has a translation, and there may be millions of such lines.
-        ahead = self.done + len(self.src) - self.tgt_first - len(self.tgt)
-        if ahead > CHUNK:
-            del self.src[CHUNK - ahead :]
-        elif -ahead > CHUNK:
-            del self.tgt[CHUNK + ahead :]
+        surplus = self.done + len(self.src) - self.tgt_first - len(self.tgt)
+        if surplus > CHUNK:
+            del self.src[CHUNK - surplus :]
+        elif -surplus > CHUNK:
+            del self.tgt[CHUNK + surplus :]
 
     def finish(self, *, complete: bool = True) -> list[Shift]:
-        """The shifts of everything that was added, first to last; `complete`: both files have come to their ends."""
+        """All shifts, first to last; `complete`: both files have been added to their ends."""
         if self.src:
-            self._look(len(self.src), last=True, complete=complete)
+            self._settle(len(self.src), last=True, complete=complete)
         merged = _without_blips(self.segments, self.done)
-        starts = [start for start, _ in merged[1:]] + [None]
-        return [
-            Shift(start + 1, offset, end) for (start, offset), end in zip(merged, starts, strict=True) if offset != 0
-        ]
+        ends = [start for start, _ in merged[1:]] + [None]
+        return [Shift(start + 1, offset, end) for (start, offset), end in zip(merged, ends, strict=True) if offset != 0]
 
-    def _look(self, count: int, *, last: bool, complete: bool = True) -> None:
+    def _settle(self, count: int, *, last: bool, complete: bool = True) -> None:
         """Settle the offsets of the next `count` source lines."""
-        looked = len(self.src) if last else count + HELD_BACK
-        src, tgt = self.src[:looked], self.tgt[: looked + 2 * self.max_offset + (self.done - self.tgt_first)]
+        num_lines = len(self.src) if last else count + HELD_BACK
+        src, tgt = self.src[:num_lines], self.tgt[: num_lines + 2 * self.max_offset + (self.done - self.tgt_first)]
         if self.learnt is None:
             self.learnt = _learn(src, tgt, self.max_offset)
-        evidence = self.learnt.evidence(src, tgt, self.done - self.tgt_first)
+        sides = _side(src, self.learnt.src_vocabulary), _side(tgt, self.learnt.tgt_vocabulary)
+        features = _Features(*sides, self.done - self.tgt_first, self.learnt.lexicon)
+        evidence = features.evidence(self.learnt.tables, self.max_offset)
         # At the very end both sides must end together: nothing else would explain all of their lines.
         end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last and complete else None
         path = _viterbi(evidence, self.state, end, self.max_offset)[:count]
-        self.belief += float(np.append(evidence, np.zeros((looked, 1)), axis=1)[np.arange(count), path].sum())
-        for place in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
-            self.segments.append((self.done + place, self._offset(int(path[place]))))
+        self.belief += float(np.append(evidence, np.zeros((num_lines, 1)), axis=1)[np.arange(count), path].sum())
+        for line in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
+            lost = path[line] == 2 * self.max_offset + 1
+            self.segments.append((self.done + line, None if lost else int(path[line]) - self.max_offset))
         self.state = int(path[-1])
         del self.src[:count]
         self.done += count
@@ -135,108 +130,116 @@ class Shifts:
         del self.tgt[:drop]
         self.tgt_first += drop
 
-    def _offset(self, state: int) -> int | None:
-        return None if state == 2 * self.max_offset + 1 else state - self.max_offset
 
-
-# -- what is seen ----------------------------------------------------------------------------------------------------
+# -- features --------------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(
     r"\d+(?:[.,:]\d+)*"
     r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts without spaces
     r"|[^\W\d_]+"
 )
+_ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
 
 
-def _tokens(line: str) -> list[str]:
-    return _TOKEN.findall(line.casefold())
-
-
-def _vocabulary(lines: list[list[str]]) -> dict[str, int]:
-    counts = Counter(word for words in lines for word in set(words))
-    frequent = [word for word, count in counts.most_common(VOCABULARY) if count >= 3]
-    return {word: number for number, word in enumerate(frequent)}
-
-
-def _side(lines: Sequence[str], tokens: list[list[str]], vocabulary: dict[str, int]) -> Side:
+def _side(lines: Sequence[str], vocabulary: dict[str, int] | None = None) -> Side:
+    """The features of lines; without a vocabulary, that of these lines is made."""
+    tokens = [_TOKEN.findall(line.casefold()) for line in lines]
+    if vocabulary is None:
+        counts = Counter(word for words in tokens for word in set(words))
+        frequent = [word for word, count in counts.most_common(VOCABULARY) if count >= 3]
+        vocabulary = {word: number for number, word in enumerate(frequent)}
     return Side(
         lengths=np.log1p(np.array([len(line) for line in lines], dtype=np.float64)),
         ends=np.array([_ENDS.get(line[-1:], 0) for line in map(str.rstrip, lines)], dtype=np.int64),
         words=[list({vocabulary[word] for word in words if word in vocabulary}) for words in tokens],
         looks=[list({look for look in map(_look, words) if look >= 0}) for words in tokens],
+        vocabulary=vocabulary,
     )
 
 
 @functools.lru_cache(maxsize=100_000)
 def _look(word: str) -> int:
-    """What a word looks like, -1 for short ones."""
+    """A hash of a word's spelling that its translation may share, -1 for short words."""
     if word[0].isdigit() or len(word) >= 4:
         return zlib.crc32((word if word[0].isdigit() else word[:5]).encode()) % LOOKS
     return -1
 
 
-_ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
+Lexicon = tuple[Array, Array]
+"""(source words, TRANSLATIONS) each: numbers of target words, -1 for none, and the evidence of each, in nats."""
+
+Table = Array
+"""(bins) log of how much more probable each bin of a feature is where lines correspond."""
+
+_SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)
+"""Bins of each feature."""
+_TRUST = 0.7
+"""Weight of the summed evidence: the features are not independent of each other."""
 
 
-# -- how telling it is -----------------------------------------------------------------------------------------------
+class _Features:
+    """The features of pairs of lines; source line i stands opposite target line i + `shift`."""
 
-
-@dataclass(eq=False)
-class _Learnt:
-    """What was learnt from the first chunk: the lexicon, and the weight of each kind of evidence."""
-
-    max_offset: int
-    src_vocabulary: dict[str, int]
-    tgt_vocabulary: dict[str, int]
-    lexicon: Array
-    """(source words, TRANSLATIONS) numbers of target words, -1 where there is none."""
-    telling: Array
-    """(source words, TRANSLATIONS) how much each tells, in nats."""
-    tables: list["_Table"]
-
-    def evidence(self, src: Sequence[str], tgt: Sequence[str], shift: int) -> Array:
-        """(lines, offsets) log of how much more probable each pair of lines is where they belong together."""
-        src_tokens, tgt_tokens = list(map(_tokens, src)), list(map(_tokens, tgt))
-        sides = (_side(src, src_tokens, self.src_vocabulary), _side(tgt, tgt_tokens, self.tgt_vocabulary))
-        seen = _Seen(*sides, shift, self.lexicon, self.telling, len(self.tgt_vocabulary))
-        offsets = range(-self.max_offset, self.max_offset + 1)
-        columns = [_weigh(self.tables, seen.features(offset)) for offset in offsets]
-        return np.stack(columns, axis=1)
-
-
-class _Seen:
-    """The features of pairs of lines of two sides."""
-
-    def __init__(self, src: Side, tgt: Side, shift: int, lexicon: Array, telling: Array, tgt_words: int) -> None:
-        self.src, self.shift, self.size = src, shift, len(tgt.words)
+    def __init__(self, src: Side, tgt: Side, shift: int, lexicon: Lexicon) -> None:
+        self.src, self.shift, self.tgt_lines = src, shift, len(tgt.words)
         self.lengths, self.ends = np.append(tgt.lengths, 0.0), np.append(tgt.ends, 0)
+        translations, weights = lexicon
         rows, words = _flat(src.words)
-        known = telling[words, 0] > 0
+        known = weights[words, 0] > 0
         self.rows, words = rows[known], words[known]
-        self.wanted, self.weights = lexicon[words], telling[words]  # (words of all lines, TRANSLATIONS)
+        self.translations, self.weights = translations[words], weights[words]  # (words of all lines, TRANSLATIONS)
         self.possible = np.bincount(self.rows, self.weights[:, 0], minlength=len(src.words))
-        self.has = _table(tgt.words, tgt_words + 1)  # whose last column stays False, for words without translations
+        # The last column of this table stays False, for words without translations.
+        self.tgt_has_word = _membership(tgt.words, len(tgt.vocabulary) + 1)
         self.look_rows, self.looks = _flat(src.looks)
-        self.looked = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
-        self.looks_like = _table(tgt.looks, LOOKS)
-        self.shown: Array = np.asarray(self.looks_like.any(axis=1))
+        self.src_has_looks = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
+        self.tgt_has_look = _membership(tgt.looks, LOOKS)
+        self.tgt_has_looks: Array = np.asarray(self.tgt_has_look.any(axis=1))
 
-    def features(self, offset: int) -> list[Array]:
-        """For each source line and the target line `offset` further: one bin number for each kind, -1: nothing seen."""
+    def bins(self, offset: int) -> list[Array]:
+        """(source lines) for each feature: its bin for the pair with the target line `offset` further, -1 for none."""
         count = len(self.src.words)
         places = np.arange(count) + offset + self.shift
-        there = (places >= 0) & (places < self.size)
-        places = np.where(there, places, self.size)
+        exists = (places >= 0) & (places < self.tgt_lines)
+        places = np.where(exists, places, self.tgt_lines)
         lengths = self.lengths[places] - self.src.lengths
-        found = np.where(self.has[places[self.rows][:, None], self.wanted], self.weights, 0.0).max(axis=1, initial=0.0)
-        explained = np.bincount(self.rows, found, minlength=count)
+        is_there = self.tgt_has_word[places[self.rows][:, None], self.translations]
+        explained = np.bincount(
+            self.rows, np.where(is_there, self.weights, 0.0).max(axis=1, initial=0.0), minlength=count
+        )
         share = explained / np.maximum(self.possible, 1e-9)
-        shared = np.bincount(self.look_rows, self.looks_like[places[self.look_rows], self.looks], minlength=count)
-        alike = np.where(self.looked & self.shown[places], np.minimum(shared, 3).astype(int), -1)
+        shared = np.bincount(self.look_rows, self.tgt_has_look[places[self.look_rows], self.looks], minlength=count)
+        comparable = self.src_has_looks & self.tgt_has_looks[places]
+        alike = np.where(comparable, np.minimum(shared, 3).astype(int), -1)
         translated = np.where(self.possible > 0, np.minimum(share * (BINS - 1), BINS - 1).astype(int), -1)
-        binned = np.clip(np.round(lengths * 6) + 12, 0, 24).astype(int)
-        both = self.src.ends * (len(_ENDS) + 1) + self.ends[places]
-        return [np.where(there, feature, -1) for feature in (binned, both, alike, translated)]
+        length_bins = np.clip(np.round(lengths * 6) + 12, 0, 24).astype(int)
+        end_pairs = self.src.ends * (len(_ENDS) + 1) + self.ends[places]
+        return [np.where(exists, bins, -1) for bins in (length_bins, end_pairs, alike, translated)]
+
+    def evidence(self, tables: list[Table], max_offset: int) -> Array:
+        """(lines, offsets) log of how much more probable the features of each pair are where lines correspond."""
+        columns = []
+        for offset in range(-max_offset, max_offset + 1):
+            evidence = np.zeros(len(self.src.words))
+            for table, bins in zip(tables, self.bins(offset), strict=True):
+                evidence += np.where(bins >= 0, table[bins], 0.0)
+            columns.append(_TRUST * evidence)
+        return np.stack(columns, axis=1)
+
+    def tables(self, path: Array, num_learnt: int) -> list[Table]:
+        """Tables of the first `num_learnt` features (0 for others), counted along the path and far from it."""
+        near = [np.ones(size) for size in _SIZES]
+        far = [np.ones(size) for size in _SIZES]
+        for offset in np.unique(path).tolist():
+            self._count(near, offset, path == offset)
+            for distance in (-31, -19, 17, 29):
+                self._count(far, offset + distance, path == offset)
+        tables = [np.log(yes / yes.sum()) - np.log(no / no.sum()) for yes, no in zip(near, far, strict=True)]
+        return [np.clip(table, -4.0, 4.0) if i < num_learnt else np.zeros_like(table) for i, table in enumerate(tables)]
+
+    def _count(self, totals: list[Array], offset: int, lines: Array) -> None:
+        for total, bins in zip(totals, self.bins(offset), strict=True):
+            total += np.bincount(bins[lines & (bins >= 0)], minlength=len(total))
 
 
 def _flat(lines: list[list[int]]) -> tuple[Array, Array]:
@@ -246,76 +249,43 @@ def _flat(lines: list[list[int]]) -> tuple[Array, Array]:
     return np.repeat(np.arange(len(lines)), counts), numbers
 
 
-def _table(lines: list[list[int]], width: int) -> Array:
-    """(lines + 1, width) whether a line has a number; the last row is that of lines that are not there."""
+def _membership(lines: list[list[int]], width: int) -> Array:
+    """(lines + 1, width) True where a line has a number; the last row stands for lines that do not exist."""
     table = np.zeros((len(lines) + 1, width), dtype=bool)
     table[_flat(lines)] = True
     return table
 
 
-_Table = Array
-"""(bins) log of how much more probable each bin is where lines belong together."""
-
-_SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)
-_TRUST = 0.7
-"""The kinds of evidence are not independent of each other, so each counts for less than it says."""
-
-
-def _weigh(tables: list[_Table], features: list[Array]) -> Array:
-    """The evidence of all kinds together."""
-    return _TRUST * sum(
-        (np.where(feature >= 0, table[feature], 0.0) for table, feature in zip(tables, features, strict=True)),
-        start=np.zeros(len(features[0])),
-    )
-
-
-def _tables(seen: _Seen, path: Array, kinds: int) -> list[_Table]:
-    """How often each bin is seen along the path, and how often at pairs of lines that are far from it."""
-    together = [np.ones(size) for size in _SIZES]
-    apart = [np.ones(size) for size in _SIZES]
-    for offset in np.unique(path).tolist():
-        _count(together, seen.features(offset), path == offset)
-        for far in (-31, -19, 17, 29):
-            _count(apart, seen.features(offset + far), path == offset)
-    tables = []
-    for kind, (yes, no) in enumerate(zip(together, apart, strict=True)):
-        table = np.log(yes / yes.sum()) - np.log(no / no.sum())
-        tables.append(np.clip(table, -4.0, 4.0) if kind < kinds else np.zeros_like(table))
-    return tables
-
-
-def _count(totals: list[Array], features: list[Array], where: Array) -> None:
-    for total, feature in zip(totals, features, strict=True):
-        chosen = feature[where & (feature >= 0)]
-        total += np.bincount(chosen, minlength=len(total))
-
-
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
+class _Learnt:
+    """The lexicon and the tables of the first chunk."""
+
+    src_vocabulary: dict[str, int]
+    tgt_vocabulary: dict[str, int]
+    lexicon: Lexicon
+    tables: list[Table]
+
+
 def _learn(src: Sequence[str], tgt: Sequence[str], max_offset: int) -> _Learnt:
-    """Lexicon and tables of a first chunk, from the path that each other's last version suggests."""
-    src_tokens, tgt_tokens = list(map(_tokens, src)), list(map(_tokens, tgt))
-    src_vocabulary, tgt_vocabulary = _vocabulary(src_tokens), _vocabulary(tgt_tokens)
-    sides = _side(src, src_tokens, src_vocabulary), _side(tgt, tgt_tokens, tgt_vocabulary)
+    """Learn lexicon and tables from a first chunk, in turns with the path."""
+    sides = _side(src), _side(tgt)
     path = _path_by_length(sides[0].lengths, sides[1].lengths, max_offset)
-    lexicon, telling = _no_lexicon(len(src_vocabulary))
-    tables: list[_Table] = []
-    offsets = range(-max_offset, max_offset + 1)
+    lexicon = _empty_lexicon(len(sides[0].vocabulary))
     for round in range(ROUNDS):
-        seen = _Seen(*sides, 0, lexicon, telling, len(tgt_vocabulary))
-        tables = _tables(seen, path, kinds=3 if round == 0 else 4)
-        evidence = np.stack([_weigh(tables, seen.features(offset)) for offset in offsets], axis=1)
-        states = _viterbi(evidence, None, len(tgt) - len(src), max_offset)
+        features = _Features(*sides, 0, lexicon)
+        tables = features.tables(path, num_learnt=3 if round == 0 else 4)
+        states = _viterbi(features.evidence(tables, max_offset), None, len(tgt) - len(src), max_offset)
         path = np.where(states == 2 * max_offset + 1, path, states - max_offset)
-        lexicon, telling = _lexicon(sides, path, len(src_vocabulary), len(tgt_vocabulary))
-    seen = _Seen(*sides, 0, lexicon, telling, len(tgt_vocabulary))
-    tables = _tables(seen, path, kinds=4)
-    return _Learnt(max_offset, src_vocabulary, tgt_vocabulary, lexicon, telling, tables)
+        lexicon = _lexicon(*sides, path)
+    tables = _Features(*sides, 0, lexicon).tables(path, num_learnt=4)
+    return _Learnt(sides[0].vocabulary, sides[1].vocabulary, lexicon, tables)
 
 
 def _path_by_length(src: Array, tgt: Array, max_offset: int, block: int = 250) -> Array:
-    """A first guess: in each block, the offset at which long lines meet long lines and short ones short ones."""
+    """A first guess: in each block, the offset at which the lengths of lines correlate most."""
     path = np.zeros(len(src), dtype=np.int64)
     for start in range(0, len(src), block):
         best = (-2.0, 0)
@@ -325,57 +295,55 @@ def _path_by_length(src: Array, tgt: Array, max_offset: int, block: int = 250) -
             if inside.sum() >= 20:
                 pair = src[places[inside] - offset], tgt[places[inside]]
                 if all(values.std() > 0 for values in pair):
-                    best = max(best, (float(np.corrcoef(*pair)[0, 1]), offset), key=lambda found: found[0])
+                    best = max(best, (float(np.corrcoef(*pair)[0, 1]), offset), key=operator.itemgetter(0))
         path[start : start + block] = best[1]
     return path
 
 
-def _no_lexicon(words: int) -> tuple[Array, Array]:
+def _empty_lexicon(words: int) -> Lexicon:
     return np.full((words, TRANSLATIONS), -1), np.zeros((words, TRANSLATIONS))
 
 
-def _lexicon(sides: tuple[Side, Side], path: Array, src_words: int, tgt_words: int) -> tuple[Array, Array]:
-    """The words of the other side that each word meets far more often than by chance, and how much they tell."""
-    src, tgt = sides
-    lexicon, telling = _no_lexicon(src_words)
-    keys: list[Array] = []
-    src_count, tgt_count, lines = np.zeros(src_words), np.zeros(tgt_words), 0
+def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
+    """The target words that each source word meets far more often than by chance."""
+    src_words, tgt_words = len(src.vocabulary), len(tgt.vocabulary)
+    translations, weights = _empty_lexicon(src_words)
+    pairs: list[Array] = []
+    src_count, tgt_count = np.zeros(src_words), np.zeros(tgt_words)
     for words, place in zip(src.words, (np.arange(len(path)) + path).tolist(), strict=True):
         if 0 <= place < len(tgt.words) and words and tgt.words[place]:
             mine, others = np.array(words), np.array(tgt.words[place])
             src_count[mine] += 1
             tgt_count[others] += 1
-            keys.append((mine[:, None] * tgt_words + others).ravel())
-            lines += 1
-    if not keys:
-        return lexicon, telling
-    pairs, together = np.unique(np.concatenate(keys), return_counts=True)
-    often = together >= 3
-    pairs, together = pairs[often], together[often]
-    mine, others = pairs // tgt_words, pairs % tgt_words
-    dice = 2 * together / (src_count[mine] + tgt_count[others])
+            pairs.append((mine[:, None] * tgt_words + others).ravel())
+    if not pairs:
+        return translations, weights
+    pair, meetings = np.unique(np.concatenate(pairs), return_counts=True)
+    often = meetings >= 3
+    pair, meetings = pair[often], meetings[often]
+    mine, others = pair // tgt_words, pair % tgt_words
+    dice = 2 * meetings / (src_count[mine] + tgt_count[others])
     # How much more often they meet than by chance; one meeting is left out, which may be that of the line in question.
-    tells = np.log(np.maximum(together - 1, 0.5) * lines / (src_count[mine] * tgt_count[others]))
-    good = tells > 0.5
+    weight = np.log(np.maximum(meetings - 1, 0.5) * len(pairs) / (src_count[mine] * tgt_count[others]))
+    good = weight > 0.5
     order = np.lexsort((-dice[good], mine[good]))
-    mine, others, tells = mine[good][order], others[good][order], tells[good][order]
-    first = np.searchsorted(mine, mine)
-    rank = np.arange(len(mine)) - first
+    mine, others, weight = mine[good][order], others[good][order], weight[good][order]
+    rank = np.arange(len(mine)) - np.searchsorted(mine, mine)
     kept = rank < TRANSLATIONS
-    lexicon[mine[kept], rank[kept]] = others[kept]
-    telling[mine[kept], rank[kept]] = tells[kept]
-    best = np.argsort(-telling, axis=1, kind="stable")
-    return np.take_along_axis(lexicon, best, axis=1), np.take_along_axis(telling, best, axis=1)
+    translations[mine[kept], rank[kept]] = others[kept]
+    weights[mine[kept], rank[kept]] = weight[kept]
+    best = np.argsort(-weights, axis=1, kind="stable")
+    return np.take_along_axis(translations, best, axis=1), np.take_along_axis(weights, best, axis=1)
 
 
 # -- the most probable path ------------------------------------------------------------------------------------------
 
 
 def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: int) -> Array:
-    """(lines) states: offset + max_offset, or 2 * max_offset + 1 where lines belong to none near by.
+    """(lines) the most probable states: offset + max_offset, or 2 * max_offset + 1 for lines without a translation.
 
-    `begin` is the state of the line before, None at the beginning of the corpus, which is at offset 0. `end` is the
-    offset at which both sides end together, where that is known.
+    `begin` is the state of the line before, None at the beginning of the corpus (offset 0). `end` is the offset at
+    which both sides end together, if it is known.
     """
     count, offsets = evidence.shape
     states = offsets + 1
@@ -404,7 +372,7 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
 
 
 def _without_blips(segments: list[tuple[int, int | None]], lines: int) -> list[tuple[int, int | None]]:
-    """(first line, offset) of stretches, without those that are too short to be believed, and none like the one before.
+    """(first line, offset) of stretches without those shorter than `SHORTEST`; equal neighbours become one.
 
     >>> _without_blips([(0, 0), (50, 1), (53, 0), (90, 2)], lines=200)
     [(0, 0), (90, 2)]
@@ -412,8 +380,7 @@ def _without_blips(segments: list[tuple[int, int | None]], lines: int) -> list[t
     merged: list[tuple[int, int | None]] = []
     ends = [start for start, _ in segments[1:]] + [lines]
     for (start, offset), end in zip(segments, ends, strict=True):
-        together = bool(merged) and merged[-1][1] == offset
-        if not together and (end - start >= SHORTEST or not merged):
+        if not merged or (offset != merged[-1][1] and end - start >= SHORTEST):
             merged.append((start, offset))
     if len(merged) > 1 and merged[1][0] < SHORTEST:  # the first lines of all
         merged = [(0, merged[1][1]), *merged[2:]]

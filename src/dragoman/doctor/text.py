@@ -1,4 +1,4 @@
-"""What can be wrong inside one line of text, and the line without it."""
+"""Damage inside a line of text, and its repair."""
 
 import contextlib
 import html
@@ -23,36 +23,36 @@ _PATTERNS = {
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>]{0,200}|/)?>|<!--.*?-->")  # <https://x.org> is none
 _TAGS = re.compile(f"(?:{_TAG.pattern})+")
 _INSIDE_WORDS = re.compile(r"(?:</?(?:b|big|em|font|i|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]{0,200})?>)+", re.I)
-"""Tags that may stand in the middle of a word; others part what is on their two sides."""
+"""Tags that may stand in the middle of a word; others separate words."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
 _SUSPECT = re.compile(
     f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
 )
-"""One search that most lines pass; a line that does not is looked at closely."""
+"""One fast search that most lines pass."""
 
 
 def wrong_with(text: str) -> list[str]:
-    """The kinds of findings (`findings.KINDS`) in a line, a character at a time or a few.
+    """The kinds of findings (`findings.KINDS`) in the characters of a line.
 
     >>> wrong_with("Tom &amp; Jerry"), wrong_with("schÃ¶n"), wrong_with("schön")
     (['HTML'], ['double-encoded'], [])
     """
     if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
         return []
-    found = []
+    kinds = []
     if _SUSPECT.search(text):
-        found = [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
+        kinds = [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
         if _TAG.search(text) or _unescaped(text) != text:
-            found.append("HTML")
+            kinds.append("HTML")
         if decoded_twice(text) != text:
-            found.append("double-encoded")
+            kinds.append("double-encoded")
     if not unicodedata.is_normalized("NFC", text):
-        found.append("not normalised")
-    return found
+        kinds.append("not normalised")
+    return kinds
 
 
 def mended(text: str) -> str:
-    """The line without what can be taken out of it safely; what cannot stays.
+    """The line with all damage repaired that can be repaired safely.
 
     >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n"), mended("one<br/>two &lt;i&gt;three&lt;/i&gt;")
     ('Tom & Jerry schön', 'one two three')
@@ -70,14 +70,14 @@ def _mended_once(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
-def _without_tags(found: re.Match[str]) -> str:
-    sides = found.string[: found.start()][-1:] + found.string[found.end() :][:1]
-    return " " if len(sides) == 2 and sides.isalnum() and not _INSIDE_WORDS.fullmatch(found[0]) else ""
+def _without_tags(tags: re.Match[str]) -> str:
+    neighbours = tags.string[: tags.start()][-1:] + tags.string[tags.end() :][:1]
+    return " " if len(neighbours) == 2 and neighbours.isalnum() and not _INSIDE_WORDS.fullmatch(tags[0]) else ""
 
 
 def _unescaped(text: str) -> str:
-    """Characters for entities; `&` alone, and names that are none, stay."""
-    return _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    """The text with characters for entities; a lone `&` and unknown names stay."""
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
 
 
 # -- UTF-8 that was read as another encoding and encoded again ---------------------------------------------------------
@@ -91,21 +91,21 @@ _SURE = re.compile("Ã[\x80-\xff‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•�
 
 
 def decoded_twice(text: str) -> str:
-    """The text with runs of characters that are UTF-8 in disguise put right.
+    """The text with runs of characters that are UTF-8 read as another encoding decoded.
 
-    One such pair may stand in honest text (`CAFÉ»`): it is believed if it begins with what most European letters turn
-    into, where two of them follow each other, or inside of a word.
+    One such pair may stand in undamaged text (`CAFÉ»`): a run is decoded only if it begins as most European letters do,
+    has two pairs or more, or stands inside of a word.
     """
     return _RUN.sub(_decoded_run, text)
 
 
-def _decoded_run(found: re.Match[str]) -> str:
-    run = found[0]
+def _decoded_run(match: re.Match[str]) -> str:
+    run = match[0]
     try:
         decoded = bytes(_BYTES[char] for char in run).decode("utf-8")
     except UnicodeDecodeError:
         return run
-    inside = found.string[found.end() : found.end() + 1].islower()
+    inside = match.string[match.end() : match.end() + 1].islower()
     return decoded if _SURE.search(run) or len(decoded) >= 2 or inside else run
 
 
@@ -142,7 +142,7 @@ _LANGUAGES = {
 
 
 def script_of(text: str) -> tuple[str, int]:
-    """(the script of most letters, how many letters it has); ("", 0) where there are none that are known.
+    """(the script of most letters, the number of its letters); ("", 0) without letters of a known script.
 
     >>> script_of("Привет, Tom"), script_of("42!")
     (('Cyrillic', 6), ('', 0))
@@ -159,5 +159,5 @@ def script_of(text: str) -> tuple[str, int]:
 
 
 def script_of_language(language: str) -> str | None:
-    """The script that a language is written in, None where it is not known here."""
+    """The script of a language, None for languages that are not listed here."""
     return next((script for script, languages in _LANGUAGES.items() if language in languages.split()), None)
