@@ -9,13 +9,22 @@
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.version import __version__
 
 __all__ = ["DragomanError", "__version__", "load"]
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """Load `__version__` on first use, so that one layer of a model comes with as few files as possible."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dragoman.version import __version__
+
+    return __version__
 
 
 def load(run: str, **options: Any) -> Any:
-    """What a run directory has learnt, ready for use: a `Translator`, or a `Generator` for a language model.
+    """Load a run directory for use: a `Translator`, a `Classifier`, or a `Generator` of a language model.
 
     `options` are those of its own `load`: `load(run, device="cpu", beam_size=1)`.
     """

@@ -17,7 +17,6 @@ import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dragoman.errors import DragomanError
-from dragoman.runs.atomic_io import read_text
 
 T = TypeVar("T")
 
@@ -61,6 +60,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
     Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
     """
+    from dragoman.runs.atomic_io import read_text  # whoever only declares settings reads no file
+
     try:
         text = read_text(Path(path), MAX_BYTES)
     except DragomanError:
