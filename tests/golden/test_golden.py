@@ -24,7 +24,10 @@ from dragoman.config import parse
 from dragoman.data.batch import Batch, collate
 from dragoman.models.families import TransformerConfig
 from dragoman.runs.log import RunLog
-from dragoman.training.loop import Trainer, TrainingConfig, Validation
+from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import Trainer
+from dragoman.training.step import TrainingStep
+from dragoman.training.task import Validation
 
 RECORDED = Path(__file__).with_name("losses.json")
 STEPS, VOCAB = 8, 37
@@ -76,18 +79,11 @@ def first_losses(variant: dict[str, Any], run_dir: Path) -> list[float]:
     sizes = {"d_model": 32, "num_heads": 4, "d_ff": 64, "num_encoder_layers": 2, "num_decoder_layers": 2}
     config = parse(TransformerConfig, {**sizes, "dropout": 0.1, **variant})
     schedule = {"type": "linear", "lr": 0.005, "warmup_steps": 2}
+    training = parse(TrainingConfig, {"max_steps": 20, "schedule": schedule, "averaging": {"type": "none"}})
     with RunLog(run_dir, tensorboard=False) as log:
-        trainer = Trainer(
-            parse(TrainingConfig, {"max_steps": 20, "schedule": schedule, "averaging": {"type": "none"}}),
-            config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0),
-            MadeUp(),
-            run_dir=run_dir,
-            log=log,
-            device=torch.device("cpu"),
-            precision="float32",
-            seed=5,
-            d_model=config.d_model,
-        )
+        model = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
+        step = TrainingStep(training, model, MadeUp(), device=torch.device("cpu"), precision="float32", seed=5)
+        trainer = Trainer(training, step, run_dir=run_dir, log=log, d_model=config.d_model)
         return [trainer.train_step(step)[0].item() for step in range(1, STEPS + 1)]
 
 

@@ -26,8 +26,11 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.vit import ViTConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog
-from dragoman.training.loop import Trainer, TrainingConfig, Validation
+from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import Trainer
 from dragoman.training.loss import textbook_loss, token_loss
+from dragoman.training.step import TrainingStep
+from dragoman.training.task import Validation
 
 VOCAB = 19
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 32, "dropout": 0.0}
@@ -101,10 +104,9 @@ class Shapes:
 
 def trainer(case: str, compiled: str, precision: str, log: RunLog, run_dir: Path) -> Trainer:
     settings = {"compile": compiled, "max_steps": 3, "validate_every": 3, "averaging": {"type": "none"}}
-    return Trainer(
-        parse(TrainingConfig, settings), built(case), Shapes(case), run_dir=run_dir, log=log,
-        device=torch.device("cpu"), precision=precision, seed=1, d_model=16,
-    )  # fmt: skip
+    config, cpu = parse(TrainingConfig, settings), torch.device("cpu")
+    step = TrainingStep(config, built(case), Shapes(case), device=cpu, precision=precision, seed=1)
+    return Trainer(config, step, run_dir=run_dir, log=log, d_model=16)
 
 
 def main(backend: str, case: str, precision: str, steps: int) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def main(backend: str, case: str, precision: str, steps: int) -> dict[str, Any]:
         for step in range(1, steps + 1):
             sums, whole = [], []
             for one in (plain, compiled):
-                sums.append(float(one.gradients(step)[0]))
+                sums.append(float(one.training_step.gradients(step)[0]))
                 found = [parameter.grad.flatten() for parameter in one.model.parameters()]
                 whole.append(torch.cat(found))
             losses.append(abs(sums[0] - sums[1]) / abs(sums[0]))
@@ -129,7 +131,7 @@ def main(backend: str, case: str, precision: str, steps: int) -> dict[str, Any]:
             one.train()
         equal = [map(torch.equal, plain.task.seen, compiled.task.seen)]  # type: ignore[attr-defined]
         return {
-            "compiled": compiled.compiled,
+            "compiled": compiled.training_step.compiled,
             "loss": max(losses),
             "gradient": max(gradients),
             "repeats": repeated[0] == repeated[1],

@@ -20,11 +20,11 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs import log as runlog
 from dragoman.text import corpus, lines
 from dragoman.training import ema as averaging
-from dragoman.training import loop, optim
+from dragoman.training import optim, step
 
 
 def unkeyed_random_numbers() -> None:
-    loop.seed_for = lambda *_: None
+    step.seed_for = lambda *_: None
 
 
 def optimizer_not_restored() -> None:
@@ -58,7 +58,7 @@ def no_lock() -> None:
 
 
 def losses_not_looked_at() -> None:
-    loop.not_finite = lambda *_: None
+    step.not_finite = lambda *_: None
 
 
 def zip_hides_a_missing_line() -> None:

@@ -28,7 +28,7 @@ if __name__ == "__main__":  # the processes that encode the corpus import this f
     from dragoman.tasks.translation.job import TranslationJob
     from dragoman.tasks.translation.task import TranslationTask
     from dragoman.training import ema as averaging
-    from dragoman.training import loop
+    from dragoman.training import loop, optim
 
 
 def kill() -> None:
@@ -115,8 +115,8 @@ def _optimizer_starts_anew(*_: Any) -> None:
 
 FAULTS = {
     "random numbers": lambda: setattr(loop, "seed_for", _random_numbers_go_on),
-    "optimizer": lambda: setattr(loop.optim, "load_state_tensors", _optimizer_starts_anew),
-    "average": lambda: setattr(loop.EmaConfig, "build", _forgetful_average),
+    "optimizer": lambda: setattr(optim, "load_state_tensors", _optimizer_starts_anew),
+    "average": lambda: setattr(averaging.EmaConfig, "build", _forgetful_average),
 }
 
 

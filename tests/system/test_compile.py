@@ -18,7 +18,7 @@ from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.models.families import TransformerConfig
 from dragoman.tasks import recipes
-from dragoman.training.loop import TrainingConfig
+from dragoman.training.config import TrainingConfig
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 ROOT = Path(__file__).parents[2]

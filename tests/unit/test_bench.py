@@ -122,7 +122,7 @@ def test_parts_add_up_to_the_whole_and_leave_no_trace(tiny: Path) -> None:
         assert set(watch.seconds) == set(PARTS)
         assert sum(watch.seconds.values()) == pytest.approx(whole, rel=0.05)
         assert all(watch.seconds[part] > 0 for part in PARTS)
-        for owner in (trainer, trainer.task, trainer.model):
+        for owner in (trainer, trainer.training_step, trainer.averager, trainer.task, trainer.model):
             assert not {"train_step", "gradients", "update", "batches", "loss", "forward"} & set(vars(owner))
         before = dict(watch.seconds)
         trainer.train_step(12)

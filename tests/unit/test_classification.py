@@ -77,7 +77,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
             assert ids.numel() <= 40
             assert batch.num_positions == int(mask.sum())
             assert batch.labels.tolist() == (batch.rows % 2).tolist()
-            assert task.where(step, number) == listed("example", batch.rows + 1)
+            assert task.describe_batch(step, number) == listed("example", batch.rows + 1)
             seen += batch.rows.tolist()
             drawn += sum(
                 text[real][:-1].tolist() != inputs.ids(row).tolist()
@@ -86,7 +86,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
     assert sorted(seen) == list(range(120))  # none twice, none lost
     assert cut > 0
     assert drawn > 60
-    assert task.largest(40).inputs[0].size(1) == inputs.lengths[plan.largest(40)].max() + 1
+    assert task.worst_case_batch(40).inputs[0].size(1) == inputs.lengths[plan.largest(40)].max() + 1
 
 
 def test_loss_and_validation_are_the_definitions() -> None:

@@ -272,7 +272,7 @@ def test_lines_of_a_mixture_are_told_as_its_pairs(recipe: dict[str, Any], tmp_pa
         one = job({**recipe, "run_dir": str(tmp_path / name), "corpus": corpus})
         one.prepare()
         with RunLog(tmp_path / name) as log:
-            told.append(one.trainer(log, fresh=True).task.where(1, 0))
+            told.append(one.trainer(one.training_step(), log).task.describe_batch(1, 0))
     assert re.fullmatch(r"lines? [\d, ]+ of \S+train.de and \S+train.en", told[0])
     assert re.match(r"pairs? [\d, ]+.* of the mixture of \S+train.de and", told[1])
 
@@ -285,10 +285,11 @@ def test_a_run_that_was_never_validated_has_no_best_score(
         why_done="max_steps",
         stop_asked=False,
         log=SimpleNamespace(forget=lambda kind: None),
-        resume=lambda path: None,
         end=lambda: Outcome("max_steps", 5, 0, None, 1.0),
     )
-    monkeypatch.setattr(TranslationJob, "trainer", lambda *_, **__: trainer)
+    monkeypatch.setattr(TranslationJob, "training_step", lambda *_, **__: None)
+    monkeypatch.setattr(TranslationJob, "trainer", lambda *_: trainer)
+    monkeypatch.setattr(MODULE.recovery, "resume", lambda *_: None)
     monkeypatch.setattr(TranslationJob, "_is_done", lambda *_: True)
     monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")

@@ -22,10 +22,13 @@ from dragoman.errors import DragomanError
 from dragoman.nn.dropout import Dropout
 from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog, best_validation, read_events
-from dragoman.training import optim
-from dragoman.training.loop import Trainer, TrainingConfig, Validation, seed_for
+from dragoman.training import optim, recovery
+from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
 from dragoman.training.preflight import preflight
+from dragoman.training.step import TrainingStep, seed_for
+from dragoman.training.task import Validation
 
 
 @dataclass
@@ -60,14 +63,14 @@ class Regression:
         loss = (model(batch.x) - batch.y).square().sum()
         return self.on_loss(loss), len(batch.x), 2 * len(batch.x)
 
-    def where(self, step: int, number: int) -> str:
+    def describe_batch(self, step: int, number: int) -> str:
         return f"rows of step {step}"
 
-    def largest(self, batch_tokens: int) -> Rows:
+    def worst_case_batch(self, batch_tokens: int) -> Rows:
         x = torch.ones(max(1, batch_tokens), 4)
         return Rows(x, x.sum(dim=1, keepdim=True))
 
-    def rehearse(self, model: nn.Module) -> float:
+    def dry_run_validation(self, model: nn.Module) -> float:
         return 0.5
 
     def validate(self, model: nn.Module) -> Validation:
@@ -91,18 +94,13 @@ def trainer() -> Iterator[Make]:
 
         def make(run_dir: Path, task: Regression, dropout: float = 0.5, ahead: bool = False, **changes: Any) -> Trainer:
             torch.manual_seed(1)
-            return Trainer(
-                parse(TrainingConfig, {**DEFAULTS, **changes}),
-                nn.Sequential(nn.Linear(4, 16), nn.ReLU(), Dropout(dropout), nn.Linear(16, 1)),
-                task,
-                run_dir=run_dir,
-                log=logs.enter_context(RunLog(run_dir, tensorboard=False)),
-                device=torch.device("cpu"),
-                precision="float32",
-                seed=3,
-                d_model=16,
-                batches_ahead=ahead,
+            config = parse(TrainingConfig, {**DEFAULTS, **changes})
+            model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), Dropout(dropout), nn.Linear(16, 1))
+            step = TrainingStep(
+                config, model, task, device=torch.device("cpu"), precision="float32", seed=3, prefetch=ahead
             )
+            log = logs.enter_context(RunLog(run_dir, tensorboard=False))
+            return Trainer(config, step, run_dir=run_dir, log=log, d_model=16)
 
         yield make
 
@@ -132,7 +130,7 @@ def test_the_preflight_finds_what_would_fail_later(
     trainer: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(Regression):
-        def rehearse(self, model: nn.Module) -> float:
+        def dry_run_validation(self, model: nn.Module) -> float:
             raise DragomanError("evaluation.tokenize ja-mecab: install it")
 
     with pytest.raises(DragomanError, match="ja-mecab"):
@@ -179,7 +177,7 @@ def test_what_filled_the_memory_is_gone_before_a_smaller_batch_is_tried(trainer:
 def everything(trained: Trainer) -> dict[str, Tensor]:
     """All numbers that training changes: weights, optimizer state, averages."""
     averages = trained.averager.average(trained.model, trained.step) or {}
-    state = optim.state_tensors(trained.optimizer, trained.model)
+    state = optim.state_tensors(trained.training_step.optimizer, trained.model)
     found = {**checkpoint.weights(trained.model), **state, **{f"avg {name}": t for name, t in averages.items()}}
     return {name: tensor.clone() for name, tensor in found.items()}
 
@@ -217,8 +215,8 @@ def resumed_equals_straight(trainer: Make, tmp_path: Path, settings: dict[str, A
     resumed = trainer(tmp_path / "stopped", Regression(scores=scores, validations=2), **settings)
     path = checkpoint.newest(tmp_path / "stopped")
     assert path is not None
-    resumed.precision = "bfloat16"  # what `auto` is on this machine must not matter
-    resumed.resume(path)
+    resumed.training_step.set_precision("bfloat16")  # what `auto` is on this machine must not matter
+    recovery.resume(resumed, path)
     assert (resumed.step, resumed.precision) == (10, "float32")
     torch.manual_seed(999)  # where the process's own generator stands must not matter
     outcome = resumed.train()
@@ -298,7 +296,7 @@ def test_frozen_weights_stay_as_they_are(
 ) -> None:
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: None)
     one = trainer(tmp_path, Regression(), optimizer={"type": "adamw", "weight_decay": 0.1})
-    one.compiled = compiled  # what is compiled is another matter
+    one.training_step.compiled = compiled  # what is compiled is another matter
     frozen, trained = one.model.get_parameter("0.weight"), one.model.get_parameter("3.weight")
     frozen.requires_grad_(False)
     before = frozen.clone(), trained.clone()
@@ -408,7 +406,7 @@ def test_a_signal_finishes_the_step_saves_and_can_be_resumed_exactly(
     assert path is not None
     assert (checkpoint.load_state(path)["step"], checkpoint.load_state(path)["score"]) == (7, None)
     resumed = trainer(tmp_path / "a", Regression())
-    resumed.resume(path)
+    recovery.resume(resumed, path)
     straight = trainer(tmp_path / "b", Regression())
     assert [one.train().reason for one in (resumed, straight)] == ["max_steps"] * 2
     assert differences(everything(resumed), everything(straight)) == []
@@ -472,7 +470,7 @@ def test_spoilt_steps_are_left_out_up_to_the_limit(trainer: Make, tmp_path: Path
     goes_on.validations = 1
     path = checkpoint.newest(tmp_path / "b")
     assert path is not None
-    resumed.resume(path)
+    recovery.resume(resumed, path)
     resumed.train()
     assert saved(tmp_path / "a") == saved(tmp_path / "b")
 
@@ -502,24 +500,24 @@ def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Mak
     path = checkpoint.newest(tmp_path)
     assert path is not None
     second = trainer(tmp_path, spoilt, **settings)
-    second.resume(path)
+    recovery.resume(second, path)
     stop_at(second, 12)
     assert [event["to"] for event in logged(tmp_path) if event["event"] == "rollback"] == [10]
     third = trainer(tmp_path, spoilt, **settings)
-    third.resume(tmp_path / "checkpoints/step-00000012")
+    recovery.resume(third, tmp_path / "checkpoints/step-00000012")
     assert [event["step"] for event in logged(tmp_path) if event["event"] == "rollback"] == [18], "it went back, still"
     assert list(map(checkpoint.step_of, checkpoint.steps(tmp_path))) == [10, 12]
 
 
 def stop_at(one: Trainer, step: int) -> None:
     """Train until this step is taken, as Ctrl-C stops it."""
-    update = one.update
+    update = one.training_step.update
 
     def stopping(number: int, *numbers: Any) -> tuple[Tensor, Tensor]:
         one.stop_asked = number == step
         return update(number, *numbers)
 
-    one.update = stopping  # type: ignore[method-assign]
+    one.training_step.update = stopping  # type: ignore[method-assign]
     assert one.train().reason == "interrupted"
     assert one.step == step
 
@@ -564,7 +562,7 @@ def test_an_error_in_a_batch_made_ahead_ends_the_training_at_its_step(trainer: M
     resumed = trainer(tmp_path, Regression(validations=1), ahead=True)
     path = checkpoint.newest(tmp_path)
     assert path is not None
-    resumed.resume(path)
+    recovery.resume(resumed, path)
     assert resumed.train().step == 20
     straight = trainer(tmp_path / "straight", Regression())
     straight.train()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dragoman.config import parse, to_dict
 from dragoman.models.families import MODELS
 from dragoman.models.text_classifier import TextClassifierConfig
-from dragoman.training.loop import TrainingConfig
+from dragoman.training.config import TrainingConfig
 from dragoman.training.muon import NEWTON_SCHULZ, orthogonalised
 from dragoman.training.optim import (
     AdamWConfig,

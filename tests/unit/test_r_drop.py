@@ -21,9 +21,9 @@ from dragoman.tasks.language_modelling.task import LanguageModellingTask
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.training import loss as textbook
 from dragoman.training.distillation import Teachers
-from dragoman.training.loop import seed_for
 from dragoman.training.loss import textbook_loss
 from dragoman.training.r_drop import r_drop_loss
+from dragoman.training.step import seed_for
 
 
 def case(rows: int = 3, length: int = 5, vocab: int = 11) -> tuple[Tensor, Tensor, Tensor, Tensor]:

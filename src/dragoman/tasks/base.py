@@ -30,9 +30,13 @@ from dragoman.runs.log import RunLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
 from dragoman.text.corpus import contents
 from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
-from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig
+from dragoman.training import recovery
+from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.schedules import NoamConfig
+from dragoman.training.step import TrainingStep
+from dragoman.training.task import Task
 from dragoman.version import __version__
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
@@ -207,20 +211,22 @@ class Job(ABC):
         if path is None and checkpoint.steps(self.run_dir):  # to begin anew would write over what may be mended
             raise DragomanError(checkpoint.none_verifies(self.run_dir))
         with RunLog(self.run_dir) as log:
-            trainer = self.trainer(log, fresh=path is None)
+            step = self.training_step(fresh=path is None)
+            trainer = self.trainer(step, log)
             if path and self._is_done(path):
                 outcome = self._end_again(trainer, path)
             else:
                 took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
                 if path:
-                    trainer.resume(path)
+                    recovery.resume(trainer, path)
                     log.forget("test")  # of a run that had been done
                     say(f"going on from step {trainer.step:,} ({path})")
                 else:
                     log.rewind(0)  # of a run that ended before its first checkpoint
                     log.forget("test")
                     if seconds_left is not None:
-                        self._fit(trainer, took, seconds_left - (time.monotonic() - started))
+                        self._fit(took, seconds_left - (time.monotonic() - started))
+                        trainer = self.trainer(step, log)
                 self._announce(trainer, log, took)
                 outcome = trainer.train()
             tests = {} if trainer.stop_asked else self.test(log, outcome)
@@ -239,7 +245,7 @@ class Job(ABC):
 
     def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
         """What a run that is done was kept from by whatever ended it: to drop, to log, to score its tests."""
-        trainer.resume(path)
+        recovery.resume(trainer, path)
         training = self.recipe.training
         checkpoint.prune(self.run_dir, training.keep_last, training.keep_best)
         trainer.log.forget("test")
@@ -302,8 +308,8 @@ class Job(ABC):
                 changed.setdefault(key, f"{key}: other content than the run was trained on")
         return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
 
-    def trainer(self, log: RunLog, *, fresh: bool = True) -> Trainer:
-        """After `prepare`: what trains the model on the task; with `fresh` from the weights of `init_from`, if any."""
+    def training_step(self, *, fresh: bool = True) -> TrainingStep:
+        """After `prepare`: the steps of the model on the task; with `fresh` from the weights of `init_from`, if any."""
         recipe = self.recipe
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
@@ -311,19 +317,15 @@ class Job(ABC):
         if recipe.init_from and fresh:
             for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
                 say(line)
-        return Trainer(
-            recipe.training,
-            model,
-            task,
-            run_dir=self.run_dir,
-            log=log,
-            device=device,
-            precision=pick_precision(recipe.training.precision, device, recipe.model.d_model),
-            seed=recipe.seed,
-            d_model=recipe.model.d_model,
-        )
+        precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
+        return TrainingStep(recipe.training, model, task, device=device, precision=precision, seed=recipe.seed)
 
-    def _fit(self, trainer: Trainer, took: Estimate, seconds: float) -> None:
+    def trainer(self, training_step: TrainingStep, log: RunLog) -> Trainer:
+        """The training of the recipe as it is now."""
+        recipe = self.recipe
+        return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, d_model=recipe.model.d_model)
+
+    def _fit(self, took: Estimate, seconds: float) -> None:
         """Choose the steps that take so long, so that the rate ends where its schedule wants it to end."""
         training = self.recipe.training
         seconds = ON_TIME * (seconds - self.seconds_of_tests(took))
@@ -334,8 +336,6 @@ class Job(ABC):
                 "further): give a longer --budget"
             )
         self._take_steps(steps)
-        trainer.config = self.recipe.training
-        trainer.schedule = trainer.config.schedule.build(steps, self.recipe.model.d_model)
         if training.schedule.type not in ANNEALED:
             say(
                 f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
@@ -384,7 +384,7 @@ class Job(ABC):
             threads=torch.get_num_threads(),
             device=str(trainer.device),
             precision=trainer.precision,
-            compiled=trainer.compiled,
+            compiled=trainer.training_step.compiled,
             elapsed_s=trainer.elapsed_before,
         )
         log.event(
@@ -449,7 +449,7 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
     max_steps = trainer.config.max_steps
     return (
         f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
-        f"{trainer.precision}{COMPILED[trainer.compiled]}; about {clock(left)} "
+        f"{trainer.precision}{COMPILED[trainer.training_step.compiled]}; about {clock(left)} "
         f"({1000 * took.seconds_per_step:,.0f} ms a step), {size_text(took.peak_bytes)} of memory, "
         f"{size_text(took.disk_bytes)} on disk"
     )

@@ -22,6 +22,7 @@ from dragoman.device import available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import size_text
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.training import recovery
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
 
@@ -79,10 +80,10 @@ def preflight(trainer: Trainer) -> Estimate:
     _fitting(trainer, _largest_batch)
     seconds_per_step = _fitting(trainer, _steps)
     with uncompiled():
-        seconds_per_validation = trainer.task.rehearse(trainer.model)
+        seconds_per_validation = trainer.task.dry_run_validation(trainer.model)
     size, seconds_per_checkpoint = _checkpoint(trainer)
     peak = peak_bytes(trainer.device)
-    trainer.optimizer.state.clear()
+    trainer.training_step.optimizer.state.clear()
     kept = trainer.config.keep_last + trainer.config.keep_best + 1
     _room(trainer.run_dir, kept * size, size)
     return Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
@@ -106,11 +107,11 @@ def _largest_batch(trainer: Trainer) -> None:
     budget = trainer.config.batch_tokens
     sizes, peaks = [], []
     for part in (8, 4):
-        batch = trainer.task.largest(budget // part)
+        batch = trainer.task.worst_case_batch(budget // part)
         _forward_backward(trainer, batch)
         sizes.append(_positions(batch))
         peaks.append(peak_bytes(trainer.device))
-    largest, available = trainer.task.largest(budget), available_bytes(trainer.device)
+    largest, available = trainer.task.worst_case_batch(budget), available_bytes(trainer.device)
     # What grows with the batch is what these two differ by; the optimizer will have two moments for each weight.
     each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
     moments = 2 * sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values())
@@ -136,10 +137,10 @@ def _largest_that_fits(trainer: Trainer) -> int:
     """By halving, on a device that says when its memory is full; 0 where nothing fits."""
     budget = trainer.config.batch_tokens
     while budget := budget // 2:
-        trainer.forget_gradients()
+        trainer.training_step.clear_gradients()
         torch.cuda.empty_cache()
         try:
-            _forward_backward(trainer, trainer.task.largest(budget))
+            _forward_backward(trainer, trainer.task.worst_case_batch(budget))
             return budget
         except torch.OutOfMemoryError:
             continue
@@ -156,27 +157,23 @@ def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
 
 def _forward_backward(trainer: Trainer, batch: Any) -> None:
     trainer.model.train()
-    trainer.backpropagate(0, 0, batch)
-    trainer.forget_gradients()
+    trainer.training_step.backward(0, 0, batch)
+    trainer.training_step.clear_gradients()
 
 
 def _steps(trainer: Trainer) -> float:
     """Seconds of a step, from a few whole ones at a rate of 0. On a GPU then the largest batch once more: only now are
     the optimizer's moments in its memory."""
     times = []
-    trainer.standing_still = True
-    try:
-        for step in range(1, TRIAL_STEPS + 1):
-            start = time.monotonic()
-            with contextlib.suppress(NotFinite):  # which the training itself will meet, and do something about
-                trainer.train_step(step)  # it looks at its loss, so a GPU is at most an update behind
-            times.append(time.monotonic() - start)
-    finally:
-        trainer.standing_still = False
+    for step in range(1, TRIAL_STEPS + 1):
+        start = time.monotonic()
+        with contextlib.suppress(NotFinite):  # which the training itself will meet, and do something about
+            trainer.training_step.take(step, 0.0)  # it looks at its loss, so a GPU is at most an update behind
+        times.append(time.monotonic() - start)
     if trainer.device.type != "cpu":
-        _forward_backward(trainer, trainer.task.largest(trainer.config.batch_tokens))
+        _forward_backward(trainer, trainer.task.worst_case_batch(trainer.config.batch_tokens))
     # A step in which a compiler meets a new kind of shape takes as long as hundreds; those come to an end.
-    typical = statistics.fmean if trainer.compiled == "none" else statistics.median
+    typical = statistics.fmean if trainer.training_step.compiled == "none" else statistics.median
     return typical(times[WARM_UP_STEPS:])
 
 
@@ -189,7 +186,7 @@ def _checkpoint(trainer: Trainer) -> tuple[int, float]:
     atomic_io.remove(folder)
     try:
         start = time.monotonic()
-        groups, state = trainer.groups(), trainer.state({})
+        groups, state = recovery.tensors(trainer), recovery.state(trainer, {})
         path = checkpoint.save(folder, trainer.step, groups, state)
         checkpoint.verify(path)
         seconds = time.monotonic() - start

@@ -45,7 +45,9 @@ from dragoman.text.tokenizers import (
     train_tokenizers,
 )
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.training.loop import Outcome, Task, Trainer, pick_losses
+from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.step import pick_losses
+from dragoman.training.task import Task
 
 
 @settings

@@ -14,14 +14,14 @@ from dragoman.evaluation.classification import score_labels
 from dragoman.evaluation.translation import spread
 from dragoman.inference.classifier import logits_of
 from dragoman.text.corpus import Pair
-from dragoman.training.loop import Validation
 from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
+from dragoman.training.task import Validation
 
 
 class ClassificationTask:
-    """A `training.loop.Task` over labelled inputs; what they are, texts or images, only they know."""
+    """A `training.task.Task` over labelled inputs; what they are, texts or images, only they know."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class ClassificationTask:
         loss = textbook_loss(model(*batch.inputs), batch.labels, label_smoothing)
         return loss, len(batch), batch.num_positions
 
-    def largest(self, batch_tokens: int) -> LabelledBatch:
+    def worst_case_batch(self, batch_tokens: int) -> LabelledBatch:
         [batch] = self._batches(self.plan.largest(batch_tokens), None)
         return batch
 
-    def where(self, step: int, number: int) -> str:
+    def describe_batch(self, step: int, number: int) -> str:
         return listed("example", self.examples[self.batches(step)[number].rows])
 
-    def rehearse(self, model: nn.Module) -> float:
+    def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()
         self.validate(model)
         return time.monotonic() - start

@@ -38,7 +38,10 @@ from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, load_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
-from dragoman.training.loop import Outcome, Task, Trainer, TrainingConfig, pick_losses
+from dragoman.training.config import TrainingConfig
+from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.step import pick_losses
+from dragoman.training.task import Task
 
 
 @settings

@@ -14,10 +14,10 @@ from dragoman.backends import chunked_loss
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.inference.generator import Generator
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
-from dragoman.training.loop import Validation
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
+from dragoman.training.task import Validation
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""
@@ -112,7 +112,7 @@ def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, s
 
 
 class LanguageModellingTask:
-    """A `training.loop.Task` over one training text and one validation text."""
+    """A `training.task.Task` over one training text and one validation text."""
 
     def __init__(
         self,
@@ -146,14 +146,14 @@ class LanguageModellingTask:
         loss = self.losses.token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_tokens
 
-    def largest(self, batch_tokens: int) -> Windows:
+    def worst_case_batch(self, batch_tokens: int) -> Windows:
         return cut(self.train, self.plan.largest(batch_tokens), self.plan.block_len)
 
-    def where(self, step: int, number: int) -> str:
+    def describe_batch(self, step: int, number: int) -> str:
         starts = self.plan.step(*self.position(step))[number]
         return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in starts])
 
-    def rehearse(self, model: nn.Module) -> float:
+    def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()
         self.validate(model)
         return time.monotonic() - start

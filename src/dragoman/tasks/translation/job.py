@@ -52,8 +52,10 @@ from dragoman.text.tokenizers import (
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.distillation import DistillationConfig, Teachers
-from dragoman.training.loop import Outcome, Task, Trainer, pick_losses
+from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.preflight import Estimate
+from dragoman.training.step import pick_losses
+from dragoman.training.task import Task
 
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""

@@ -20,17 +20,17 @@ from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers import TokenizerPair
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.training.distillation import Teachers
-from dragoman.training.loop import Validation
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
+from dragoman.training.task import Validation
 
-REHEARSED = 300
+DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
 
 
 class TranslationTask:
-    """A `training.loop.Task` over one training corpus and one validation corpus."""
+    """A `training.task.Task` over one training corpus and one validation corpus."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TranslationTask:
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
         self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
         self.origin, self.unit = origin, unit
-        """What `where` numbers, and where those are."""
+        """What `describe_batch` numbers, and where those are."""
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
@@ -85,11 +85,11 @@ class TranslationTask:
         )
         return loss, batch.num_tokens, processed
 
-    def largest(self, batch_tokens: int) -> Batch:
+    def worst_case_batch(self, batch_tokens: int) -> Batch:
         rows = self.plan.largest(batch_tokens)
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
-    def where(self, step: int, number: int) -> str:
+    def describe_batch(self, step: int, number: int) -> str:
         return f"{listed(self.unit, self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
 
     def validate(self, model: nn.Module) -> Validation:
@@ -103,11 +103,11 @@ class TranslationTask:
             samples=spread(self.valid_pairs, found.hypotheses, self.samples),
         )
 
-    def rehearse(self, model: nn.Module) -> float:
+    def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()
         self._validation_loss(model)
         loss_s = time.monotonic() - start
-        pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // REHEARSED)]
+        pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // DRY_RUN_PAIRS)]
         # A model that knows nothing does not stop; one that does makes translations about as long as their source.
         translator = self.translator.with_decoding(max_length_ratio=1.0, max_length_extra=2)
         found = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)

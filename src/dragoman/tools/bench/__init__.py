@@ -146,10 +146,10 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
     reset_peak(device)
     seconds, tokens, watch = _timed_steps(trainer, timed, waiting=False)
     peak_memory = _peak_bytes(device)
-    positions = sum(_positions(batch) for step in timed for batch in trainer.batches(step))
+    positions = sum(_positions(batch) for step in timed for batch in trainer.training_step.batches(step))
     with Counted() as counted:
         for step in timed:
-            trainer.gradients(step)
+            trainer.training_step.gradients(step)
     step_s, product_s, parts = [seconds], [_alone(counted.products, device)], Counter(watch.seconds)
     for _ in range(1, ROUNDS):
         seconds, _, watch = _timed_steps(trainer, timed, waiting=False)
@@ -175,7 +175,7 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
         dragoman=__version__,
         commit=commit(),
         precision=trainer.precision,
-        compiled=trainer.compiled,
+        compiled=trainer.training_step.compiled,
         model=recipe.model.type,
         parameters=count_parameters(trainer.model),
         batches=batches,

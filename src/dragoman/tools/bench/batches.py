@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,8 +21,9 @@ from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
-from dragoman.training.loop import Trainer, pick_losses
+from dragoman.training.loop import Trainer
 from dragoman.training.loss import Losses
+from dragoman.training.step import TrainingStep, pick_losses
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
@@ -61,7 +61,7 @@ def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
             if not synthetic:
                 job.check()
                 job.prepare()
-                yield Subject(job.trainer(log), "the recipe's own corpus")
+                yield Subject(job.trainer(job.training_step(), log), "the recipe's own corpus")
             elif isinstance(job, TranslationJob):
                 yield Subject(_on_random_ids(job, log), RANDOM)
             else:
@@ -79,30 +79,30 @@ def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
     recipe, training = job.recipe, job.recipe.training
     torch.manual_seed(recipe.seed)
     device, model = pick_device(recipe.device), job.build_untrained()
-    return Trainer(
+    pairs = RandomPairs(
+        model.src_vocab_size,  # type: ignore[arg-type]
+        model.tgt_vocab_size,  # type: ignore[arg-type]
+        max_tokens=min(recipe.corpus.max_tokens, training.batch_tokens - 1),
+        batch_tokens=training.batch_tokens,
+        micro_batches=training.micro_batches,
+        r_drop=training.r_drop,
+        losses=pick_losses(training.backend),
+        seed=recipe.seed,
+    )
+    precision = pick_precision(training.precision, device, recipe.model.d_model)
+    step = TrainingStep(
         training,
         model,
-        RandomPairs(
-            model.src_vocab_size,  # type: ignore[arg-type]
-            model.tgt_vocab_size,  # type: ignore[arg-type]
-            max_tokens=min(recipe.corpus.max_tokens, training.batch_tokens - 1),
-            batch_tokens=training.batch_tokens,
-            micro_batches=training.micro_batches,
-            r_drop=training.r_drop,
-            losses=pick_losses(training.backend),
-            seed=recipe.seed,
-        ),
-        run_dir=Path(job.run_dir),
-        log=log,
+        pairs,  # type: ignore[arg-type]
         device=device,
-        precision=pick_precision(training.precision, device, recipe.model.d_model),
+        precision=precision,
         seed=recipe.seed,
-        d_model=recipe.model.d_model,
     )
+    return job.trainer(step, log)
 
 
 class RandomPairs:
-    """As much of a `training.loop.Task` as steps need, over ids drawn at random."""
+    """As much of a `training.task.Task` as steps need, over ids drawn at random."""
 
     def __init__(
         self,
@@ -142,5 +142,5 @@ class RandomPairs:
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         return TranslationTask.loss(self, model, batch, label_smoothing)  # type: ignore[arg-type]
 
-    def where(self, step: int, number: int) -> str:
+    def describe_batch(self, step: int, number: int) -> str:
         return "random ids"

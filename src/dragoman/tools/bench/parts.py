@@ -31,7 +31,7 @@ class Stopwatch:
     """Seconds by part, of a part without those that run inside it.
 
     `data`: making batches, or waiting for those made ahead. `forward`: the model. `loss`: what follows on it until
-    there is a number. `backward`: the rest of `Trainer.gradients` (its clearing of old gradients and its seeds are
+    there is a number. `backward`: the rest of `TrainingStep.gradients` (its clearing of old gradients and its seeds are
     a few microseconds). `optimizer`: norm, clipping, update, average.
     """
 
@@ -46,9 +46,10 @@ class Stopwatch:
         self._undo: list[Callable[[], None]] = []
         for owner, method, part in (
             (trainer, "train_step", "other"),
-            (trainer, "gradients", "backward"),
-            (trainer, "update", "optimizer"),
-            (trainer, "batches", "data"),
+            (trainer.training_step, "gradients", "backward"),
+            (trainer.training_step, "update", "optimizer"),
+            (trainer.averager, "update", "optimizer"),
+            (trainer.training_step, "batches", "data"),
             (trainer.task, "loss", "loss"),
             (trainer.model, "forward", "forward"),
         ):
@@ -101,7 +102,7 @@ ITSELF = {
     ),
 }
 GROUPS = ("matrix products", *INSIDE, "copies and casts", "elementwise", "other")
-"""Operations by what they are. `optimizer`: all of `Trainer.update`; `other`: Python and autograd between them.
+"""Operations by what they are. `optimizer`: norm, clipping, update, average; `other`: Python and autograd between them.
 
 Kernels of compiled layers are told by the names that torch.compile gives them on a GPU, after what is fused in them;
 the first group that fits takes all. On a CPU they have none that the profiler sees and are in `other`.
@@ -121,6 +122,14 @@ def group_of(event: FunctionEvent) -> str:
     return next((group for group, names in ITSELF.items() if names.search(event.name)), "elementwise")
 
 
+def _recorded(update: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(*args: Any) -> Any:
+        with record_function("update"):
+            return update(*args)
+
+    return recorded
+
+
 def time_by_group(trainer: Trainer, steps: range) -> dict[str, float] | None:
     """The share of each of `GROUPS` in the time of some steps, as `torch.profiler` sees it; the shares add up to 1.
 
@@ -129,13 +138,9 @@ def time_by_group(trainer: Trainer, steps: range) -> dict[str, float] | None:
     if trainer.device.type == "mps":
         return None
     on_gpu = trainer.device.type == "cuda"
-    update: Any = trainer.update
-
-    def named(*args: Any) -> Any:
-        with record_function("update"):
-            return update(*args)
-
-    setattr(trainer, "update", named)  # noqa: B010
+    owners: list[Any] = [trainer.training_step, trainer.averager]
+    for owner in owners:
+        owner.update = _recorded(owner.update)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     try:
         with profile(activities=activities) as profiled:
@@ -144,7 +149,8 @@ def time_by_group(trainer: Trainer, steps: range) -> dict[str, float] | None:
                     trainer.train_step(step)
             synchronize(trainer.device)
     finally:
-        delattr(trainer, "update")
+        for owner in owners:
+            del owner.update
     found: Counter[str] = Counter()
     for event in profiled.events():
         took = event.self_device_time_total if on_gpu else event.self_cpu_time_total

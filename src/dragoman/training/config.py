@@ -1,0 +1,60 @@
+"""The settings of a training."""
+
+from typing import Literal
+
+from dragoman.backends.compile import CompileName
+from dragoman.config import Field, settings
+from dragoman.device import PrecisionName
+from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig
+from dragoman.training.nonfinite import AbortConfig, GuardConfig
+from dragoman.training.optim import AdamWConfig, OptimizerConfig
+from dragoman.training.schedules import LinearConfig, ScheduleConfig
+
+
+@settings
+class TrainingConfig:
+    """The settings of a training. Steps are optimizer steps."""
+
+    max_steps: int = Field(default=5000, ge=1)  #: Length of the training. [steps]
+    batch_tokens: int = Field(default=2048, ge=1)
+    """Limit of rows times the longer side of a micro-batch, padding included. [positions]"""
+    micro_batches: int = Field(default=1, ge=1)
+    """Micro-batches whose gradients are summed before each step (gradient accumulation)."""
+    optimizer: OptimizerConfig = Field(default_factory=AdamWConfig)  #: The optimizer.
+    schedule: ScheduleConfig = Field(default_factory=LinearConfig)
+    """The learning rate of each step; it has the rate itself too (`lr`)."""
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    """Share of the target's probability that is spread over the vocabulary."""
+    r_drop: float = Field(default=0.0, ge=0)
+    """Weight of the divergence between two passes with other dropout, the alpha of Liang et al. 2021; 0: one pass. Two
+    take twice the time and memory: halve `batch_tokens` where that is too much."""
+    clip_norm: float = Field(default=1.0, ge=0)  #: Largest norm of the whole gradient; 0: no limit.
+    averaging: AveragingConfig = Field(default_factory=EmaConfig)
+    """Weight averaging: which weights are validated and translated with."""
+    precision: PrecisionName = "auto"
+    """Number format of forward and backward passes; weights stay float32. `auto`: the device's best."""
+    compile: CompileName = "auto"
+    """`layers`: each kind of layer is compiled for all shapes by torch.compile; `graphs`: and recorded as CUDA graphs,
+    one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
+    NVIDIA GPU. Recurrent models are left as they are."""
+    backend: Literal["auto", "textbook"] = "auto"
+    """`auto`: fast twins of layers and losses, those for this processor among them; `textbook`: all as it is written in
+    `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
+    not_finite: GuardConfig = Field(default_factory=AbortConfig)  #: Reaction to a loss or gradient that is not finite.
+    validate_every: int = Field(default=500, ge=1)
+    """Interval between validations; a checkpoint is written after each. [steps]"""
+    validation_beam_size: int = Field(default=1, ge=1)  #: Beam of validation decoding; 1: greedy. [hypotheses]
+    patience: int | None = Field(default=None, ge=1)
+    """Validations in a row without a new best before training stops; null: never. [validations]"""
+    keep_last: int = Field(default=2, ge=1)  #: Newest checkpoints that are kept.
+    keep_best: int = Field(default=1, ge=1)  #: Best checkpoints that are kept, beside the newest.
+    log_every: int = Field(default=50, ge=1)  #: Interval between lines of the log. [steps]
+    samples: int = Field(default=4, ge=0)
+    """Validation sentences whose translations are shown during training. [sentences]"""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.averaging, LastConfig) and self.keep_last < self.averaging.checkpoints - 1:
+            raise ValueError(
+                f"averaging the last {self.averaging.checkpoints} checkpoints needs keep_last of at least "
+                f"{self.averaging.checkpoints - 1}, it is {self.keep_last}"
+            )

@@ -1,0 +1,54 @@
+"""The contract between the training loop and the things that it trains: what a batch, a loss and a score are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The result of a validation. The best checkpoint and patience go by `score`, higher is better, and of equal scores
+    by the lower `metrics["loss"]`."""
+
+    score: float
+    metrics: dict[str, float]
+    samples: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def ranked_by(self) -> dict[str, float]:
+        """The figures that `rank` compares, as a checkpoint's state keeps them."""
+        return {"score": self.score, "loss": self.metrics["loss"]}
+
+
+class Task(Protocol):
+    """Batches, loss and validation of one kind of model."""
+
+    def position(self, step: int) -> tuple[int, int]:
+        """(epoch, step within it), both from 0, of optimizer step `step`, counted from 1."""
+        ...
+
+    def batches(self, step: int) -> Sequence[Any]:
+        """The micro-batches of an optimizer step: a pure function of the seed and the step, and safe to be called from
+        several threads (`training/prefetch.py`). They are `data.movable.Movable`."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Any, label_smoothing: float) -> tuple[Tensor, int, int]:
+        """(loss summed over the tokens that count, their number, all real tokens processed)."""
+        ...
+
+    def worst_case_batch(self, batch_tokens: int) -> Any:
+        """The micro-batch that takes the most memory under such a budget, as `batches` would make it."""
+        ...
+
+    def describe_batch(self, step: int, number: int) -> str:
+        """The lines of the training corpus that micro-batch `number` of a step is made of, for a person to look up."""
+        ...
+
+    def validate(self, model: nn.Module) -> Validation: ...
+
+    def dry_run_validation(self, model: nn.Module) -> float:
+        """Do all that a validation does, if on fewer examples, with a model that may know nothing yet; the seconds that
+        a whole one will take."""
+        ...
