@@ -28,7 +28,7 @@ if __name__ == "__main__":  # the processes that encode the corpus import this f
     from dragoman.tasks.translation.job import TranslationJob
     from dragoman.tasks.translation.task import TranslationTask
     from dragoman.training import ema as averaging
-    from dragoman.training import loop, optim
+    from dragoman.training import loop, optim, step
 
 
 def kill() -> None:
@@ -102,7 +102,7 @@ def arm(moment: dict[str, Any]) -> None:
         case "fill":
             wrap(checkpoint, "save", lambda *_: fill(moment["file"]) if reached() else None)
         case "step":
-            wrap(loop, "seed_for", lambda *_: kill() if reached() else None)
+            wrap(step, "seed_for", lambda *_: kill() if reached() else None)
 
 
 def _random_numbers_go_on(seed: int, step: int, micro_batch: int) -> None:
@@ -114,7 +114,7 @@ def _optimizer_starts_anew(*_: Any) -> None:
 
 
 FAULTS = {
-    "random numbers": lambda: setattr(loop, "seed_for", _random_numbers_go_on),
+    "random numbers": lambda: setattr(step, "seed_for", _random_numbers_go_on),
     "optimizer": lambda: setattr(optim, "load_state_tensors", _optimizer_starts_anew),
     "average": lambda: setattr(averaging.EmaConfig, "build", _forgetful_average),
 }

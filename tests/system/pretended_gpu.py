@@ -155,7 +155,7 @@ def record(owner: Any, name: str, found: list[dict[str, Any]]) -> None:
 
 
 def main(recipe: str, run: str, changes: list[str]) -> None:
-    """Train as `recipe` says and print, as JSON, what was waited for in every step of the training (`train_step`), of
+    """Train as `recipe` says and print, as JSON, what was waited for in every step of the training (`take`), of
     a search (`close`, at its end) and in every translation (`n_best`), in their order."""
     set_up()
     from dragoman import device
@@ -168,11 +168,11 @@ def main(recipe: str, run: str, changes: list[str]) -> None:
     from dragoman.inference.translator import Translator
     from dragoman.tasks import recipes
     from dragoman.training import preflight
-    from dragoman.training.loop import Trainer
+    from dragoman.training.step import TrainingStep
 
     preflight.TRIAL_STEPS = 4
     found: list[dict[str, Any]] = []
-    record(Trainer, "train_step", found)
+    record(TrainingStep, "take", found)
     record(Slots, "close", found)
     record(Translator, "n_best", found)
     with PretendedGpu():

@@ -51,10 +51,10 @@ def on_pretended_gpu(recipe: str, changes: list[str], folder: Path) -> list[dict
 )
 def test_a_step_waits_for_a_gpu_once_and_is_on_no_other_device(recipe: str, changes: list[str], tmp_path: Path) -> None:
     found = on_pretended_gpu(recipe, [*changes, *SHORT], tmp_path)
-    trained = [event for event in found if event["what"] == "train_step"]
+    trained = [event for event in found if event["what"] == "take"]
     assert len(trained) == 8  # four of the trial before
     for step in trained:
-        assert [line.split(":")[0] for line in step["waits"]] == ["training/loop.py"]
+        assert [line.split(":")[0] for line in step["waits"]] == ["training/step.py"]
         assert sum(step["waits"].values()) == 1
         assert step["slow copies"] == {}
 
