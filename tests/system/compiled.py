@@ -123,7 +123,7 @@ def main(backend: str, case: str, precision: str, steps: int) -> dict[str, Any]:
                 whole.append(torch.cat(found))
             losses.append(abs(sums[0] - sums[1]) / abs(sums[0]))
             gradients.append(float((whole[0] - whole[1]).norm() / whole[0].norm()))
-        repeated = [float(compiled.gradients(2)[0]) for _ in range(2)]
+        repeated = [float(compiled.training_step.gradients(2)[0]) for _ in range(2)]
         compilations = counters["stats"]["unique_graphs"]
         breaks = sum(counters["graph_break"].values())
         for one in (plain, compiled):
