@@ -227,4 +227,4 @@ def test_runs_of_other_tasks_are_refused(command: list[str]) -> None:
     Path("other/config.yaml").write_text(f"run_dir: other\n{recipe}", encoding="utf-8")
     for name in "st":
         Path(name).write_text("x\n", encoding="utf-8")
-    assert "language_modelling" in refused(*command)
+    assert "language modelling" in refused(*command)

@@ -120,7 +120,6 @@ UNCLEAR_TODAY: set[str] = {
     "backends/cpu_bf16/layers.py",
     "backends/cpu_bf16/projection.py",
     "backends/cpu_bf16/short_attention.py",
-    "cli/inspect.py",
     "cli/options.py",
     "cli/translate.py",
     "config.py",

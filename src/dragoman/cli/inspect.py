@@ -1,15 +1,17 @@
-"""`dragoman inspect`: looking inside. A command computes with one function of `analysis` and draws with another.
+"""`dragoman inspect`: each command computes with a function of `analysis` and draws with another.
 
-Paths of the pictures written, and tables, go to stdout.
+Tables and the paths of pictures go to stdout.
 """
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.options import BeamSize, Device, Run, Which, given
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
 
@@ -24,12 +26,9 @@ that draws several adds to the name given what each of them shows.
 """,
 )
 
-Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 RunOrRecipe = Annotated[Path, typer.Argument(help="Run directory, or recipe (YAML).", show_default=False)]
 Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences, each in quotes.", show_default=False)]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture. [default: the command's name .png]")]
-Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 
 EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
 """Two pairs of unequal lengths, so that there is padding to see."""
@@ -50,7 +49,7 @@ def positions(
     which: Which = "best",
     output: Output = None,
 ) -> None:
-    """How a model is told the order of its tokens: four answers, a picture each.
+    """Position schemes, four ways to tell a model the order of its tokens: a picture each.
 
     Attention sees a set; a position must be put into it. *Sinusoidal* adds a vector of waves, from fast (left) to slow
     (right). Look at the lower right: only where each sine has its cosine does the likeness of two positions depend on
@@ -72,14 +71,14 @@ def positions(
     for name, value in (("--d-model", d_model), ("--d-head", d_head)):
         if value % 2:
             raise DragomanError(f"{name} {value}: must be even, as a sine has its cosine")
-    tables = schemes.learned_tables(_load(run, which).model) if "learned" in wanted and run else {}
+    tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in wanted and run else {}
     draw = {
         "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model),
         "rotary": lambda: schemes.rotary_figure(length, d_head),
         "alibi": lambda: schemes.alibi_figure(length, num_heads),
         "learned": lambda: schemes.learned_figure(tables, length),
     }
-    _write({name: draw[name]() for name in wanted}, output, "positions")
+    _write(output, "positions", **{name: draw[name]() for name in wanted})
 
 
 @inspect_app.command()
@@ -106,7 +105,7 @@ def masks(
 
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
-    _write({"": masks_figure(sentence_masks(lines, tokenizers.tgt))}, output, "masks")
+    _write(output, "masks", masks_figure(sentence_masks(lines, tokenizers.tgt)))
 
 
 @inspect_app.command()
@@ -133,12 +132,9 @@ def schedules(
         raise DragomanError(f"--lr {lr:g}: a rate above 0")
     warmups = warmup or [4000, 8000]
     shared = min(warmups[0], max_steps // 10)
+    noam = noam_curves(d_model or [512, 256], warmups, max_steps)
     others = other_curves(lr, shared, max_steps) | {"plateau": plateau_curve(lr, shared, max_steps)}
-    _write(
-        {"": schedules_figure(noam_curves(d_model or [512, 256], warmups, max_steps), others, shared)},
-        output,
-        "schedules",
-    )
+    _write(output, "schedules", schedules_figure(noam, others, shared))
 
 
 @inspect_app.command()
@@ -162,7 +158,7 @@ def smoothing(
     for value in epsilons:
         if not 0 <= value < 1:
             raise DragomanError(f"--epsilon {value:g}: must be at least 0 and below 1")
-    _write({"": smoothing_figure(epsilons, loss_vocab_size=vocab_size)}, output, "smoothing")
+    _write(output, "smoothing", smoothing_figure(epsilons, loss_vocab_size=vocab_size))
 
 
 @inspect_app.command()
@@ -179,7 +175,7 @@ def norms(sentences: Sentences = None, output: Output = None) -> None:
     from dragoman.analysis.norms import normed_batch, norms_figure
 
     lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
-    _write({"": norms_figure(normed_batch(lines))}, output, "norms")
+    _write(output, "norms", norms_figure(normed_batch(lines)))
 
 
 @inspect_app.command()
@@ -214,8 +210,9 @@ def attention(
     import numpy as np
 
     from dragoman.analysis.attention import attention_arrays, attention_figure, attention_of, check_choice
+    from dragoman.inference.translator import Translator
 
-    kinds = attention_of(_translator(run, which, device), sentence, target)
+    kinds = attention_of(Translator.load(run, which=which, device=device), sentence, target)
     kind = kind.replace("-", ".") if kind is not None else None  # `decoder-cross` is an earlier name
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
@@ -227,7 +224,7 @@ def attention(
         typer.echo(output)
         return
     shown = {name: maps for name, maps in kinds.items() if layer is None or layer < len(maps.layers)}
-    _write({name: attention_figure(maps, layer, head) for name, maps in shown.items()}, output, "attention")
+    _write(output, "attention", **{name: attention_figure(maps, layer, head) for name, maps in shown.items()})
 
 
 @inspect_app.command()
@@ -250,7 +247,7 @@ def parameters(
     counts = parameter_counts(_model(run_or_recipe, overrides or []), depth)
     typer.echo(parameter_table(counts))
     if output:
-        _write({"": parameters_figure(counts)}, output, "parameters")
+        _write(output, "parameters", parameters_figure(counts))
 
 
 @inspect_app.command()
@@ -276,18 +273,32 @@ def trace(
 
     Example: dragoman inspect trace runs/mine "Ein Hund schläft." "A dog is asleep."
     """
-    from dataclasses import asdict
+    from dragoman.analysis import trace as analysis
+    from dragoman.analysis.examples import words_of
+    from dragoman.tasks import recipes
+    from dragoman.text.normalize import NORMALIZERS
 
-    from dragoman.analysis.trace import trace_table
-
-    given = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
-    if len(given) % 2:
-        raise DragomanError(f"{len(given)} sentences: give a translation with each sentence")
-    rows = _trace(run_or_recipe, list(zip(given[::2], given[1::2], strict=True)), which, every_call)
+    texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
+    if len(texts) % 2:
+        raise DragomanError(f"{len(texts)} sentences: give a translation with each sentence")
+    is_run = run_or_recipe.is_dir()
+    recipe: Any = recipes.of_run(run_or_recipe) if is_run else recipes.load(run_or_recipe)
+    if recipe.task != "translation":
+        raise DragomanError(f"{run_or_recipe}: a trace follows models of translation; this is one of {recipe.task}")
+    texts = [NORMALIZERS[recipe.corpus.normalize](text) for text in texts]
+    if is_run:
+        translator = _as_trained(run_or_recipe, which)
+        model, tokenizers = translator.model, translator.tokenizers
+    else:
+        model = _model(run_or_recipe, [])
+        tokenizers = words_of(texts, min(model.src_vocab_size, model.tgt_vocab_size))
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    smoothing = recipe.training.label_smoothing
+    rows = analysis.trace(model, tokenizers, pairs, label_smoothing=smoothing, every_call=every_call)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
     else:
-        typer.echo(trace_table(rows))
+        typer.echo(analysis.trace_table(rows))
 
 
 @inspect_app.command()
@@ -298,9 +309,7 @@ def lengths(
     edge: Annotated[
         list[int] | None, typer.Option(help="Longest source of a bucket, in words; repeat. [default: 5, 10, 15 ...]")
     ] = None,
-    beam_size: Annotated[
-        int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")
-    ] = None,
+    beam_size: BeamSize = None,
     device: Device = "auto",
     output: Output = None,
 ) -> None:
@@ -312,48 +321,41 @@ def lengths(
 
     Example: dragoman inspect lengths runs/lstm runs/transformer --src test.en --ref test.de -o lengths.svg
     """
+    from dragoman.analysis import lengths as analysis
     from dragoman.analysis.figure import check_suffix
-    from dragoman.analysis.lengths import (
-        EDGES,
-        bleu_by_length,
-        check_edges,
-        lengths_figure,
-        lengths_table,
-        translated,
-    )
+    from dragoman.inference.translator import Translator
     from dragoman.tasks import recipes
     from dragoman.text.corpus import FilesSource, read_pairs
 
-    # What cannot be asked for is said before a test set is translated.
+    # Mistakes are reported before a test set is translated.
     if output is not None:
         check_suffix(output)
-    edges = sorted(edge) if edge else EDGES
-    check_edges(edges)
+    edges = sorted(edge) if edge else analysis.EDGES
+    analysis.check_edges(edges)
     pairs = list(read_pairs(FilesSource(src=str(src), tgt=str(ref))))
-    search: dict[str, Any] = {} if beam_size is None else {"beam_size": beam_size}
     runs = list(dict.fromkeys(runs))
     names = [run.resolve().name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
-    translators = [_translator(run, device=device, **search) for run in runs]
-    results = {name: translated(translator, pairs) for name, translator in zip(names, translators, strict=True)}
-    buckets = bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
-    typer.echo(lengths_table(buckets))
-    _write({"": lengths_figure(buckets)}, output, "lengths")
+    translators = [Translator.load(run, device=device, **given(beam_size=beam_size)) for run in runs]
+    results = {name: analysis.translated(model, pairs) for name, model in zip(names, translators, strict=True)}
+    buckets = analysis.bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
+    typer.echo(analysis.lengths_table(buckets))
+    _write(output, "lengths", analysis.lengths_figure(buckets))
 
 
-# --- what the commands share -----------------------------------------------------------------------------------------
+# --- shared by the commands ------------------------------------------------------------------------------------------
 
 
-def _write(figures: dict[str, Any], output: Path | None, name: str) -> None:
-    """Save the figures and print their paths; where there are several, each key becomes part of its file's name."""
+def _write(output: Path | None, command: str, figure: Any = None, **figures: Any) -> None:
+    """Save one or several figures and print their paths; of several, each name becomes part of its file's name."""
     from dragoman.analysis.figure import check_suffix, save
 
-    path = output or Path(f"{name}.png")
+    path = output or Path(f"{command}.png")
     check_suffix(path)
-    for key, figure in figures.items():
-        typer.echo(save(figure, path.with_stem(f"{path.stem}-{key}") if len(figures) > 1 else path))
+    for name, drawn in (figures or {"": figure}).items():
+        typer.echo(save(drawn, path.with_stem(f"{path.stem}-{name}") if len(figures) > 1 else path))
 
 
 def _not_blank(sentences: list[str]) -> list[str]:
@@ -362,30 +364,13 @@ def _not_blank(sentences: list[str]) -> list[str]:
     return sentences
 
 
-def _load(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
-    """What `dragoman.load` makes of a run."""
-    import dragoman
-    from dragoman.runs.directory import check_run_dir
-
-    return dragoman.load(str(check_run_dir(run)), which=which, device=device, **options)
-
-
 def _as_trained(run: Path, which: str = "best") -> Any:
-    """The same with the layers that a model is trained with, not with their fast twins for inference."""
+    """The `dragoman.load` of a run with the layers that are trained, not their fast twins for inference."""
+    import dragoman
     from dragoman.tasks import recipes
 
     options: dict[str, Any] = {"packed": False} if recipes.of_run(run).task == "translation" else {}
-    return _load(run, which, **options)
-
-
-def _translator(run: Path, which: str = "best", device: str = "cpu", **options: Any) -> Any:
-    """The translator of a run. Raises DragomanError for a run of another task."""
-    from dragoman.tasks import recipes
-
-    task = recipes.of_run(run).task
-    if task != "translation":
-        raise DragomanError(f"{run}: this looks into models of translation; the run is one of {task}")
-    return _load(run, which, device, **options)
+    return dragoman.load(str(run), which=which, device="cpu", **options)
 
 
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
@@ -397,25 +382,3 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     if overrides:
         raise DragomanError(f"{run_or_recipe}: a run is what it is; changes ({overrides[0]}) go with a recipe")
     return _as_trained(run_or_recipe).model
-
-
-def _trace(run_or_recipe: Path, pairs: list[tuple[str, str]], which: str, every_call: bool) -> Any:
-    from dragoman.analysis.examples import words_of
-    from dragoman.analysis.trace import trace as follow
-    from dragoman.tasks import recipes
-    from dragoman.text.normalize import NORMALIZERS
-
-    run = run_or_recipe if run_or_recipe.is_dir() else None
-    recipe: Any = recipes.of_run(run) if run else recipes.load(run_or_recipe)
-    if recipe.task != "translation":
-        raise DragomanError(f"{run_or_recipe}: a trace follows models of translation; this is one of {recipe.task}")
-    normalize = NORMALIZERS[recipe.corpus.normalize]
-    pairs = [(normalize(src), normalize(tgt)) for src, tgt in pairs]
-    if run:
-        translator = _as_trained(run, which)
-        model, tokenizers = translator.model, translator.tokenizers
-    else:
-        model = _model(run_or_recipe, [])
-        vocab_size = min(model.src_vocab_size, model.tgt_vocab_size)
-        tokenizers = words_of([text for pair in pairs for text in pair], vocab_size)
-    return follow(model, tokenizers, pairs, label_smoothing=recipe.training.label_smoothing, every_call=every_call)
