@@ -15,6 +15,7 @@ from typing import Any, TypeVar, dataclass_transform
 import pydantic
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from dragoman.errors import DragomanError
 
@@ -22,6 +23,17 @@ T = TypeVar("T")
 
 by_type = Field(discriminator="type")
 """Marks a union of settings classes that are told apart by their `type:` key."""
+
+
+class OneOf:
+    """Marks a setting that takes one of the names of a table: `Annotated[str, OneOf(NORMS)]`."""
+
+    def __init__(self, *tables: Iterable[str]) -> None:
+        self.names = [name for table in tables for name in table]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.literal_schema(self.names)
+
 
 MAX_BYTES = 2**20
 MAX_NODES = 100_000

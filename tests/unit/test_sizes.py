@@ -161,7 +161,6 @@ UNCLEAR_TODAY: set[str] = {
     "inference/translator.py",
     "inference/warnings.py",
     "models/blocks.py",
-    "models/families.py",
     "models/language_model.py",
     "models/recurrent.py",
     "models/transformer.py",

@@ -7,13 +7,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.config import Field, by_type, settings
+from dragoman.config import Field, OneOf, by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past, Projected
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.positions import (
+    LAYOUTS,
     AlibiPositions,
     AttentionPositions,
     LearnedPositions,
@@ -48,7 +49,7 @@ class SinusoidalConfig(PositionScheme):
     """The fixed sine and cosine table; no limit on length."""
 
     type: Literal["sinusoidal"] = "sinusoidal"
-    layout: Literal["interleaved", "half_split"] = "interleaved"
+    layout: Annotated[str, OneOf(LAYOUTS)] = "interleaved"
     """Sine and cosine in turn (the paper), or all sines first (tensor2tensor, Marian)."""
 
     def build(self, d_model: int) -> nn.Module:
@@ -89,6 +90,7 @@ class AlibiConfig(PositionScheme):
 
 
 PositionConfig = Annotated[SinusoidalConfig | LearnedConfig | RotaryConfig | AlibiConfig | NoPositionConfig, by_type]
+Activation = Annotated[str, OneOf(FEED_FORWARDS)]
 
 
 @settings
@@ -106,10 +108,10 @@ class BlockConfig:
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)  #: Dropout of attention weights.
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout inside the feed-forward network, after the activation."""
-    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"  #: Activation of the feed-forward network.
-    norm: Literal["layer", "rms"] = "layer"  #: LayerNorm or RMSNorm.
+    activation: Activation = "relu"  #: Activation of the feed-forward network.
+    norm: Annotated[str, OneOf(NORMS)] = "layer"  #: LayerNorm or RMSNorm.
     norm_eps: float = Field(default=1e-5, gt=0)  #: Added to the variance (or mean square) before the root.
-    norm_placement: Literal["post", "pre", "output"] = "pre"
+    norm_placement: Annotated[str, OneOf(NORM_PLACEMENTS)] = "pre"
     """`post`: norm(x + f(x)); `pre`: x + f(norm(x)); `output`: x + norm(f(x))."""
     embedding_norm: bool = False  #: Norm of the embeddings, after positions are added and before dropout.
     position: PositionConfig = Field(default_factory=SinusoidalConfig)  #: Position scheme.

@@ -1,21 +1,20 @@
-"""The model families. A family is its file and one row here; the contract tests run over every row."""
+"""The model families. A family is its file and one entry of a union here; the contract tests run over every entry."""
 
 from typing import Annotated
 
-from dragoman.config import by_type
+from dragoman.config import by_type, settings_classes, tag
 from dragoman.models.base import DecoderState, Seq2SeqModel
 from dragoman.models.recurrent import RecurrentConfig
 from dragoman.models.text_classifier import TextClassifierConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.vit import ViTConfig
 
-MODELS = {"recurrent": RecurrentConfig, "transformer": TransformerConfig}
-
 ModelConfig = Annotated[RecurrentConfig | TransformerConfig, by_type]
-"""What `model:` in a recipe may hold."""
+"""Settings `model:` of a recipe for translation."""
 
-CLASSIFIERS = {"text_classifier": TextClassifierConfig, "vit": ViTConfig}
-"""What `model:` in a recipe for classification may be of, for texts and for images."""
+MODELS = {str(tag(cls)): cls for cls in settings_classes(ModelConfig)}
+CLASSIFIERS = {str(tag(cls)): cls for cls in (TextClassifierConfig, ViTConfig)}
+"""Settings `model:` of a recipe for classification, of texts and of images, by `type`."""
 
 __all__ = [
     "CLASSIFIERS",

@@ -1,13 +1,13 @@
 """Recurrent models: the plain one (Sutskever, Vinyals and Le 2014) and those with attention (Bahdanau et al. 2015)."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import Annotated, Literal, final
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.config import Field, settings
+from dragoman.config import Field, OneOf, settings
 from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.nn.dropout import Dropout
@@ -21,7 +21,7 @@ class RecurrentConfig:
     """Sizes and variants of the recurrent models. The defaults suit tens of thousands of sentence pairs."""
 
     type: Literal["recurrent"] = "recurrent"
-    cell: Literal["lstm", "gru"] = "lstm"  #: Recurrent cell.
+    cell: Annotated[str, OneOf(CELLS)] = "lstm"  #: Recurrent cell.
     d_embedding: int = Field(default=256, ge=1, le=2**16)
     """Size of embeddings, and of what the output matrix reads. [features]"""
     d_model: int = Field(default=256, ge=1, le=2**16)
@@ -29,7 +29,7 @@ class RecurrentConfig:
     num_encoder_layers: int = Field(default=1, ge=1, le=1000)  #: Encoder layers.
     num_decoder_layers: int = Field(default=1, ge=1, le=1000)  #: Decoder layers.
     bidirectional: bool = True  #: Read the source in both directions.
-    attention: Literal["none", "dot", "scaled_dot", "general", "additive"] = "additive"
+    attention: Annotated[str, OneOf(["none"], SCORES)] = "additive"
     """`none`: all that the decoder knows of the source is the encoder's last state."""
     input_feeding: bool = False
     """Whether the decoder reads its last readout beside the next token (Luong et al. 2015, section 3.3)."""

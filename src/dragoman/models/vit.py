@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
-from dragoman.models.blocks import BlockConfig, LearnedConfig, PositionConfig, init_linear
+from dragoman.models.blocks import Activation, BlockConfig, LearnedConfig, PositionConfig, init_linear
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.patches import PatchEmbedding
@@ -25,7 +25,7 @@ class ViTConfig(BlockConfig):
     num_layers: int = Field(default=4, ge=1, le=1000)  #: Encoder layers.
     pooling: Pooling = "class_token"  #: How positions become one vector.
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "gelu"
+    activation: Activation = "gelu"
     position: PositionConfig = Field(default_factory=LearnedConfig)
     """Learned positions are as many as there are patches, whatever their `max_len`."""
 

@@ -130,6 +130,9 @@ def _default(field: Any) -> str:
 
 def _type(annotation: Any, metadata: Any = ()) -> str:
     """A type in words: `integer ≥ 1`, `a | b`, `settings of type x | y`."""
+    for item in metadata:
+        if isinstance(item, config.OneOf):
+            return " | ".join(item.names)
     bounds = [
         f"{sign} {_number(getattr(item, name))}"
         for item in metadata
