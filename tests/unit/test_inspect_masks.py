@@ -9,23 +9,23 @@ LINES = ["ich möchte ein bier", "guten tag"]
 
 
 def test_masks_by_hand() -> None:
-    long, short = sentence_masks(LINES, words_of(LINES).src)
-    assert long.tokens == ["<s>", "ich", "möchte", "ein", "bier"]
-    assert short.tokens == ["<s>", "guten", "tag", "<pad>", "<pad>"]
-    assert long.padding.all()
-    assert short.padding.astype(int).tolist() == [[1, 1, 1, 0, 0]] * 5
+    (long_tokens, long), (short_tokens, short) = sentence_masks(LINES, words_of(LINES).src)
+    assert long_tokens == ["<s>", "ich", "möchte", "ein", "bier"]
+    assert short_tokens == ["<s>", "guten", "tag", "<pad>", "<pad>"]
+    assert long["padding"].all()
+    assert short["padding"].astype(int).tolist() == [[1, 1, 1, 0, 0]] * 5
     triangle = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
-    assert long.causal.astype(int).tolist() == triangle
-    assert short.combined.astype(int).tolist() == [*triangle[:3], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
+    assert long["causal"].astype(int).tolist() == triangle
+    assert short["padding & causal"].astype(int).tolist() == [*triangle[:3], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]]
 
 
 def test_the_figure_shows_tokens_and_every_cell() -> None:
     masks = sentence_masks(LINES, words_of(LINES).src)
     figure = masks_figure(masks)
     assert len(figure.axes) == 6
-    for axes, mask in zip(figure.axes[3:], (masks[1].padding, masks[1].causal, masks[1].combined), strict=True):
-        assert [tick.get_text() for tick in axes.get_xticklabels()] == masks[1].tokens
-        assert [tick.get_text() for tick in axes.get_yticklabels()] == masks[1].tokens
+    for axes, mask in zip(figure.axes[3:], masks[1][1].values(), strict=True):
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == masks[1][0]
+        assert [tick.get_text() for tick in axes.get_yticklabels()] == masks[1][0]
         written = np.array([text.get_text() for text in axes.texts]).reshape(5, 5)
         assert (written == np.where(mask, "1", "0")).all()
         assert (axes.images[0].get_array() == mask).all()

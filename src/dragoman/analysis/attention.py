@@ -15,15 +15,19 @@ from dragoman.decoding.search import search
 from dragoman.errors import DragomanError
 from dragoman.inference.translator import Translator
 
+LABELS = {
+    "encoder.self": ("Encoder self-attention", "source token", "looks at source token"),
+    "decoder.self": ("Decoder self-attention", "decoder input", "looks at decoder input"),
+    "decoder.cross": ("Cross-attention", "token to be said next", "looks at source token"),
+}
+"""Title, label of the queries and label of the keys of each kind of attention."""
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionKind:
-    """All maps of one kind: `layers[i]` is (num_heads, query_len, key_len)."""
+    """All maps of one kind, a key of `LABELS`; `layers[i]` is (num_heads, query_len, key_len)."""
 
     name: str
-    title: str
-    query_label: str
-    key_label: str
     queries: list[str]
     keys: list[str]
     layers: list[np.ndarray]
@@ -68,18 +72,12 @@ def attention_kinds(
     maps: Mapping[str, Tensor], src: list[str], tgt_in: list[str], tgt_out: list[str]
 ) -> dict[str, AttentionKind]:
     """The maps of a batch of one, sorted by kind and layer, with the tokens of their sides."""
+    tokens = {"encoder.self": (src, src), "decoder.self": (tgt_in, tgt_in), "decoder.cross": (tgt_out, src)}
     kinds: dict[str, AttentionKind] = {}
     for name, weights in maps.items():
         side, *_, relation = name.split(".")
         kind = f"{side}.{relation}"
-        if kind not in kinds:
-            title, query_label, key_label, queries, keys = {
-                "encoder.self": ("Encoder self-attention", "source token", "looks at source token", src, src),
-                "decoder.self": ("Decoder self-attention", "decoder input", "looks at decoder input", tgt_in, tgt_in),
-                "decoder.cross": ("Cross-attention", "token to be said next", "looks at source token", tgt_out, src),
-            }[kind]
-            kinds[kind] = AttentionKind(kind, title, query_label, key_label, queries, keys, [])
-        kinds[kind].layers.append(weights[0].float().cpu().numpy())
+        kinds.setdefault(kind, AttentionKind(kind, *tokens[kind], [])).layers.append(weights[0].float().cpu().numpy())
     return kinds
 
 
@@ -112,6 +110,7 @@ def attention_arrays(
 @styled
 def attention_figure(kind: AttentionKind, layer: int | None = None, head: int | None = None) -> Figure:
     """A row for each layer, a column for each head; one layer and head alone is drawn large, with its weights."""
+    title, query_label, key_label = LABELS[kind.name]
     rows = list(range(len(kind.layers))) if layer is None else [layer]
     columns = list(range(len(kind.layers[0]))) if head is None else [head]
     large = len(rows) == len(columns) == 1
@@ -121,7 +120,7 @@ def attention_figure(kind: AttentionKind, layer: int | None = None, head: int | 
     figure = new_figure(
         max(4.5, 1.3 + query_inches + len(columns) * (width + 0.25)),
         1.0 + key_inches + len(rows) * (height + 0.45),
-        kind.title + (f", layer {rows[0]}, head {columns[0]}" if large else ""),
+        title + (f", layer {rows[0]}, head {columns[0]}" if large else ""),
     )
     panels = figure.subplots(len(rows), len(columns), squeeze=False)
     for (row, layer), (column, head) in itertools.product(enumerate(rows), enumerate(columns)):
@@ -134,8 +133,8 @@ def attention_figure(kind: AttentionKind, layer: int | None = None, head: int | 
             _write_percentages(axes, weights)
         else:
             axes.set_title(f"layer {layer}, head {head}", fontsize=8, pad=4)
-    figure.supxlabel(kind.key_label, fontsize=9)
-    figure.supylabel(kind.query_label, fontsize=9)
+    figure.supxlabel(key_label, fontsize=9)
+    figure.supylabel(query_label, fontsize=9)
     unit = "attention weight (in cells: %)" if large else "attention weight"
     shrink = min(0.8, 1.6 / len(rows) + 0.2)
     bar_inches = 0.2

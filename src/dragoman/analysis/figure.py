@@ -37,32 +37,22 @@ STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": [fonts.FAMILY],  # comes with matplotlib: the same widths on every machine
     "text.parse_math": False,  # a "$" is a dollar sign
-    "font.size": 9,
-    "text.color": INK,
     "axes.titlesize": 10,
-    "axes.titlecolor": INK,
     "axes.titlelocation": "left",
     "axes.titlepad": 10,
-    "axes.labelsize": 9,
-    "axes.labelcolor": MUTED,
-    "axes.edgecolor": GRID,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
-    "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "ytick.left": False,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
     "svg.fonttype": "none",  # text stays text: selectable, searchable, and drawn in a font that has the glyph
     "svg.hashsalt": "dragoman",
+    **dict.fromkeys(("font.size", "axes.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8.5),
+    **dict.fromkeys(("text.color", "axes.titlecolor"), INK),
+    **dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color"), MUTED),
+    **dict.fromkeys(("axes.edgecolor", "grid.color"), GRID),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.spines.left", "ytick.left"), False),
 }
 
 

@@ -34,20 +34,14 @@ def installed() -> tuple[str, ...]:
     from matplotlib import font_manager
 
     known = font_manager.fontManager.ttflist
-    path = _packaged()
-    if path and not any(font.fname == path for font in known):
-        font_manager.fontManager.addfont(path)
+    # The package mplfonts has Noto Sans CJK. It is not imported, as that changes matplotlib's settings.
+    package = importlib.util.find_spec("mplfonts")
+    for folder in (package.submodule_search_locations if package else None) or ():
+        path = Path(folder) / "fonts" / "NotoSansCJKsc-Regular.otf"
+        if path.is_file() and not any(font.fname == str(path) for font in known):
+            font_manager.fontManager.addfont(path)
     names = {font.name for font in known}
     return tuple(family for family in FALLBACKS if family in names)
-
-
-@functools.cache
-def _packaged() -> str | None:
-    """The Noto Sans CJK of the package mplfonts (only looked up: importing it changes matplotlib's settings)."""
-    package = importlib.util.find_spec("mplfonts")
-    folders = package.submodule_search_locations if package else None
-    fonts = [Path(folder) / "fonts" / "NotoSansCJKsc-Regular.otf" for folder in folders or []]
-    return next((str(font) for font in fonts if font.is_file()), None)
 
 
 @functools.cache

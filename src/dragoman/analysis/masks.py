@@ -5,7 +5,6 @@ the triangle hides them from every real position, and what pads themselves see i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,49 +26,34 @@ from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.text.tokenizers.base import Tokenizer
 
 
-@dataclass(frozen=True, eq=False)
-class SentenceMasks:
-    """The tokens of one row of a batch and its masks, (query, key) each; True = may be attended to."""
-
-    tokens: list[str]
-    padding: np.ndarray
-    causal: np.ndarray
-    combined: np.ndarray
-
-
-def sentence_masks(sentences: Sequence[str], tokenizer: Tokenizer) -> list[SentenceMasks]:
-    """The masks of sentences that stand in one batch as targets."""
+def sentence_masks(sentences: Sequence[str], tokenizer: Tokenizer) -> list[tuple[list[str], dict[str, np.ndarray]]]:
+    """(tokens, masks by name) of target sentences in one batch; (query, key) each, True = may be attended to."""
     ids = [tokenizer.encode(sentence) for sentence in sentences]
     batch = collate(list(zip(ids, ids, strict=True)))
     causal = causal_mask(batch.tgt_in.size(1))  # (1, 1, query_len, key_len)
     padding = padding_mask(batch.tgt_mask)  # (batch, 1, 1, key_len)
-    combined = padding & causal  # (batch, 1, query_len, key_len)
+    masks = {"padding": padding, "causal": causal, "padding & causal": padding & causal}
+    expanded = {name: mask.expand(len(batch), 1, *causal.shape[2:])[:, 0].numpy() for name, mask in masks.items()}
     return [
-        SentenceMasks(
-            labels(tokenizer, row_ids.tolist()),
-            row_padding[0].expand_as(causal[0, 0]).numpy(),
-            causal[0, 0].numpy(),
-            row_combined[0].numpy(),
-        )
-        for row_ids, row_padding, row_combined in zip(batch.tgt_in, padding, combined, strict=True)
+        (labels(tokenizer, row_ids.tolist()), {name: mask[row] for name, mask in expanded.items()})
+        for row, row_ids in enumerate(batch.tgt_in)
     ]
 
 
 @styled
-def masks_figure(masks: Sequence[SentenceMasks]) -> Figure:
+def masks_figure(masks: Sequence[tuple[list[str], dict[str, np.ndarray]]]) -> Figure:
     """A row of three grids for each sentence."""
     from matplotlib.patches import Patch
 
-    side = max(1.8, 0.24 * len(masks[0].tokens))
-    token_len = max(len(token) for row in masks for token in row.tokens)
+    side = max(1.8, 0.24 * len(masks[0][0]))
+    token_len = max(len(token) for tokens, _ in masks for token in tokens)
     height = 1.3 + len(masks) * (side + 0.45 + 0.07 * token_len)
     figure = new_figure(3 * side + 1.6 + 0.08 * token_len, height, "Masks of one batch")
     panels = figure.subplots(len(masks), 3, squeeze=False)
-    for (left, middle, right), row in zip(panels, masks, strict=True):
-        _draw(left, row.padding, row.tokens, "padding")
-        _draw(middle, row.causal, row.tokens, "causal")
-        _draw(right, row.combined, row.tokens, "padding & causal")
-        left.set_ylabel("query (looks)")
+    for row, (tokens, by_name) in zip(panels, masks, strict=True):
+        for axes, (name, mask) in zip(row, by_name.items(), strict=True):
+            _draw(axes, mask, tokens, name)
+        row[0].set_ylabel("query (looks)")
     for axes in panels[-1]:
         axes.set_xlabel("key (is looked at)")
     true = Patch(facecolor=TRAIN, edgecolor=INK, linewidth=0.5, label="1 = True: may be attended to")

@@ -1,7 +1,9 @@
 """Where a model's parameters are: a nested table and a picture, each parameter counted once."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -64,16 +66,12 @@ def _walk(
 
 def _groups(module: nn.Module) -> list[list[str]]:
     """Names of the children; neighbours in a list that are built alike form one group."""
-    groups: list[list[str]] = []
-    last: object = None
-    for name, child in module.named_children():
-        built = (str(child), [parameter.shape for parameter in child.parameters()])
-        if groups and name.isdecimal() and built == last:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-        last = built
-    return groups
+
+    def construction(child: tuple[str, nn.Module]) -> tuple[Any, ...]:
+        name, part = child
+        return name.isdecimal() or name, str(part), [parameter.shape for parameter in part.parameters()]
+
+    return [[name for name, _ in group] for _, group in itertools.groupby(module.named_children(), construction)]
 
 
 def parameter_table(counts: Sequence[ModuleCount]) -> str:

@@ -154,15 +154,10 @@ def _draw_hands(axes: Axes, angles: Tensor) -> None:
 # --- ALiBi -----------------------------------------------------------------------------------------------------------
 
 
-def alibi_biases(length: int, num_heads: int) -> Float[Tensor, "num_heads length length"]:
-    """The biases that are added to the scores of each head: row = query, column = key."""
-    return AlibiPositions(num_heads).bias(0, length, length)[0]
-
-
 @styled
 def alibi_figure(length: int, num_heads: int) -> Figure:
     """The bias against the distance for each head, how far a head looks, and the biases of some heads as matrices."""
-    biases = alibi_biases(length, num_heads)
+    biases = AlibiPositions(num_heads).bias(0, length, length)[0]  # (num_heads, queries, keys)
     figure = new_figure(12, 7.4, f"ALiBi, {num_heads} heads")
     upper, lower = figure.subfigures(2, 1, squeeze=False)[:, 0]
     lines, weights = upper.subplots(1, 2)
@@ -203,12 +198,6 @@ def learned_tables(model: nn.Module) -> dict[str, Float[Tensor, "max_len d_model
     return tables
 
 
-def cosine_similarities(table: Float[Tensor, "length d_model"]) -> Float[Tensor, "length length"]:
-    """The cosine of the angle between each two positions."""
-    unit = nn.functional.normalize(table, dim=-1)
-    return unit @ unit.T
-
-
 @styled
 def learned_figure(tables: Mapping[str, Tensor], length: int) -> Figure:
     """A row for each table: its values, how alike its positions are, and their size (where training never came)."""
@@ -220,7 +209,8 @@ def learned_figure(tables: Mapping[str, Tensor], length: int) -> Figure:
         image = draw_matrix(values, table, low=-limit, high=limit, cmap=poles())
         values.set(title=name, xlabel="dimension", ylabel="position")
         figure.colorbar(image, ax=values, label="value", extend="both")
-        image = draw_matrix(alike, cosine_similarities(table), low=-1, high=1, cmap=poles(), aspect="equal")
+        unit = nn.functional.normalize(table, dim=-1)
+        image = draw_matrix(alike, unit @ unit.T, low=-1, high=1, cmap=poles(), aspect="equal")
         alike.set(title="how alike two positions are", xlabel="position", ylabel="position")
         figure.colorbar(image, ax=alike, label="cosine similarity")
         norms.plot(range(len(table)), table.norm(dim=-1), color=INK)

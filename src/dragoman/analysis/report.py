@@ -5,6 +5,8 @@ report is written.
 """
 
 import difflib
+import itertools
+import operator
 import re
 import statistics
 import string
@@ -187,7 +189,7 @@ def write_report(run_dir: str | Path) -> Path:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": _number, "text": _text, "moment": _moment}
+    environment.filters |= {"number": _number, "text": _text}
     template = files("dragoman.analysis").joinpath("report.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(template).render(
         **_view(events, config),
@@ -241,12 +243,14 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
 def _only_in_training(config: Mapping[str, Any]) -> str:
     """Reasons why the losses of training and of validation differ, as far as the settings say."""
     model = _setting(config, "model") or {}
-    dropout = any(value for name, value in model.items() if name.endswith("dropout"))
-    averaged = _setting(config, "training.averaging.type") not in (None, "none")
-    reasons = ["smoothed labels"] if _setting(config, "training.label_smoothing") else []
-    reasons += ["dropout"] if dropout else []
-    reasons += ["the weights of the moment instead of their average"] if averaged else []
-    return " and ".join([", ".join(reasons[:-1]), reasons[-1]] if len(reasons) > 1 else reasons)
+    averaging = _setting(config, "training.averaging.type")
+    settings = {
+        "smoothed labels": _setting(config, "training.label_smoothing"),
+        "dropout": any(value for name, value in model.items() if name.endswith("dropout")),
+        "the weights of the moment instead of their average": averaging not in (None, "none"),
+    }
+    reasons = [reason for reason, is_set in settings.items() if is_set]
+    return " and ".join(filter(None, [", ".join(reasons[:-1]), *reasons[-1:]]))
 
 
 def _headlines(
@@ -363,12 +367,10 @@ def _samples(events: list[Event], best: Event | None = None, words: Words = WORD
     for wanted in events[-1]["samples"]:
         src, ref = wanted.get("src", ""), wanted.get("ref", "")
         attempts = []
+        limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit
         for event in events:
-            hyp = next(
-                (s.get("hyp") or "" for s in event["samples"] if (s.get("src"), s.get("ref")) == (src, ref)), None
-            )
-            if hyp is not None:
-                limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit
+            hyps = [s.get("hyp") or "" for s in event["samples"] if (s.get("src"), s.get("ref")) == (src, ref)]
+            for hyp in hyps[:1]:
                 shown, left_out = hyp[:limit], max(0, len(hyp) - limit)
                 same = [(shown, True)] if shown else []
                 runs = _compare(shown, ref) if words.marks_differences else same
@@ -392,17 +394,14 @@ def _compare(hyp: str, ref: str) -> list[tuple[str, bool]]:
     places = [place for place, word in enumerate(words) if not word.isspace()]
     matcher = difflib.SequenceMatcher(None, [words[place] for place in places], wanted, autojunk=False)
     same = {places[i] for block in matcher.get_matching_blocks() for i in range(block.a, block.a + block.size)}
-    runs: list[tuple[str, bool]] = []
+    flags: list[bool] = []
     for place, word in enumerate(words):
         if word.isspace():  # between two different words it belongs to them, else to the text around
-            is_same = not (runs and not runs[-1][1] and place + 1 < len(words) and place + 1 not in same)
+            flags.append(not (flags and not flags[-1] and place + 1 < len(words) and place + 1 not in same))
         else:
-            is_same = place in same
-        if runs and runs[-1][1] == is_same:
-            runs[-1] = (runs[-1][0] + word, is_same)
-        else:
-            runs.append((word, is_same))
-    return runs
+            flags.append(place in same)
+    runs = itertools.groupby(zip(words, flags, strict=True), key=operator.itemgetter(1))
+    return [("".join(word for word, _ in run), is_same) for is_same, run in runs]
 
 
 def _last(events: list[Event], kind: str) -> Event:
@@ -433,15 +432,6 @@ def _number(value: Any, digits: int = 0) -> str:
 
 def _score(value: float) -> str:
     return _number(value, 2 if value < 10 else 1)
-
-
-def _moment(time: str) -> str:
-    """A logged time, to the minute.
-
-    >>> _moment("2026-01-31T09:30:05+00:00")
-    '2026-01-31 09:30 UTC'
-    """
-    return time[:16].replace("T", " ") + " UTC"
 
 
 def _text(value: Any) -> str:

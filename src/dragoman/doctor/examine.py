@@ -221,12 +221,10 @@ class Examination:
         if not self.leakage or not src or not tgt:
             return None
         src, tgt = key(src), key(tgt)
-        for name, sources, targets in self.leakage:
-            if sources.exactly(src) or targets.exactly(tgt):
-                return "in the test set", name
-        for name, sources, targets in self.leakage:
-            if sources.nearly(src) or targets.nearly(tgt):
-                return "nearly in the test set", name
+        for kind, matches in (("in the test set", Leakage.exactly), ("nearly in the test set", Leakage.nearly)):
+            for name, sources, targets in self.leakage:
+                if matches(sources, src) or matches(targets, tgt):
+                    return kind, name
         return None
 
     def _identify(self, pairs: Pairs, identify: Identify) -> None:

@@ -58,7 +58,7 @@ class Finding:
 
     kind: str
     count: int
-    lines: int  # examined
+    looked_at: int  # lines
     file: str = ""
     line: int | None = None  # from 1; None for the whole file
     example: str = ""
@@ -68,7 +68,7 @@ class Finding:
         kind = KINDS[self.kind]
         if kind.broken:
             return "broken"
-        return "warning" if self.count > kind.tolerated * self.lines else "note"
+        return "warning" if self.count > kind.tolerated * self.looked_at else "note"
 
     @property
     def advice(self) -> str:
@@ -83,16 +83,8 @@ class Finding:
         return f"{self.place}: {self.kind}" + (f" ({self.example})" if self.example else "")
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "count": self.count,
-            "looked_at": self.lines,
-            "file": self.file,
-            "line": self.line,
-            "example": self.example,
-            "advice": self.advice,
-        }
+        names = ("kind", "severity", "count", "looked_at", "file", "line", "example", "advice")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass
@@ -123,7 +115,7 @@ class Diagnosis:
         """All findings, the worst first."""
         order = {"broken": 0, "warning": 1, "note": 2}
         for finding in self.by_place.values():
-            finding.lines = self.sampled.get((finding.kind, finding.file), max(self.src_lines, self.tgt_lines))
+            finding.looked_at = self.sampled.get((finding.kind, finding.file), max(self.src_lines, self.tgt_lines))
         return sorted(self.by_place.values(), key=lambda finding: (order[finding.severity], -finding.count))
 
     @property
@@ -132,14 +124,8 @@ class Diagnosis:
         return "broken" if "broken" in severities else "warnings" if "warning" in severities else "clean"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "src": self.src,
-            "tgt": self.tgt,
-            "src_lines": self.src_lines,
-            "tgt_lines": self.tgt_lines,
-            "verdict": self.verdict,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
+        names = ("src", "tgt", "src_lines", "tgt_lines", "verdict")
+        return {name: getattr(self, name) for name in names} | {"findings": [f.to_dict() for f in self.findings]}
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -322,7 +322,7 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
         raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
     for finding in diagnosis.findings:
         if finding.severity != "note":
-            say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.lines:,} pairs")
+            say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.looked_at:,} pairs")
 
 
 def _prepared_line(split: str, report: PrepareReport) -> str:
