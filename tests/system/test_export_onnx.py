@@ -24,7 +24,7 @@ from dragoman.inference.translator import Translator, build_model
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS, Seq2SeqModel
-from dragoman.nn.attention import KeysValues
+from dragoman.nn.attention import KVCache
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.recurrent import CELLS
 from dragoman.nn.recurrent_attention import SCORES
@@ -169,7 +169,7 @@ def test_positions_go_on_beyond_the_tables_that_a_model_begins_with(exported: An
     model, other = original.model, load(folder, original).model
     one, two = (which.start(which.encode(*sentences(600))) for which in (model, other))
     past = {name: torch.randn(1, 2, 509, 8) for name in two.renewed}
-    keys_values = [KeysValues(past[f"past.{layer}.key"], past[f"past.{layer}.value"]) for layer in range(2)]
+    keys_values = [KVCache(past[f"past.{layer}.key"], past[f"past.{layer}.value"]) for layer in range(2)]
     one, two = replace(one, past=tuple(keys_values)), replace(two, renewed=past)
     for step in range(6):
         (first, one), (second, two) = (

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from dragoman.backends.fused_attention import FusedAttention, fused_attention
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, textbook_attention
+from dragoman.nn.attention import KVCache, MultiHeadAttention, scaled_dot_product_attention
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
 
@@ -22,7 +22,7 @@ def test_textbook_equals_fused(masked: bool, biased: bool, num_kv_heads: int) ->
     query = torch.randn(3, 4, 7, 8, requires_grad=True)
     key, value = (torch.randn(3, num_kv_heads, 7, 8, requires_grad=True) for _ in range(2))
     mask, bias = MASK if masked else None, AlibiPositions(4).bias(0, 7, 7) if biased else None
-    textbook, weights = textbook_attention(query, key, value, mask, bias=bias)
+    textbook, weights = scaled_dot_product_attention(query, key, value, mask, bias=bias)
     fused = fused_attention(query, key, value, mask, bias=bias)
     torch.testing.assert_close(textbook, fused, **CLOSE)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 4, 7))
@@ -82,7 +82,7 @@ def test_grouped_queries_are_repeated_keys_and_values() -> None:
     plain.load_state_dict(state)
     x, memory = torch.randn(3, 5, 16), torch.randn(3, 7, 16)
     torch.testing.assert_close(grouped(x, memory, None), plain(x, memory, None), **CLOSE)
-    assert grouped.project_keys_values(memory).key.shape == (3, 2, 7, 4)
+    assert grouped.project_kv(memory).key.shape == (3, 2, 7, 4)
 
 
 def test_as_many_heads_of_keys_is_plain_attention() -> None:
@@ -105,8 +105,8 @@ def test_keys_projected_in_two_parts_are_those_projected_at_once(scheme: type) -
     """The cache: keys of later positions join those of earlier ones, and a late query knows where it stands."""
     torch.manual_seed(0)
     attention, x = MultiHeadAttention(16, 4, positions=scheme()), torch.randn(3, 7, 16)
-    first, rest = attention.project_keys_values(x[:, :5]), attention.project_keys_values(x[:, 5:], start=5)
-    cache = first.followed_by(rest)
+    first, rest = attention.project_kv(x[:, :5]), attention.project_kv(x[:, 5:], start=5)
+    cache = first.appended(rest)
     assert cache.length == 7
     at_once = attention(x, x, causal_mask(7))
     in_parts = attention.attend(x[:, 5:], cache, causal_mask(7)[:, :, 5:], start=5)
@@ -115,6 +115,6 @@ def test_keys_projected_in_two_parts_are_those_projected_at_once(scheme: type) -
 
 def test_rows_of_a_cache_are_selected() -> None:
     key = torch.arange(24.0).view(3, 1, 4, 2)
-    cache = KeysValues(key, -key).select(torch.tensor([2, 0, 2, 1]))
+    cache = KVCache(key, -key).select(torch.tensor([2, 0, 2, 1]))
     assert torch.equal(cache.key, key[[2, 0, 2, 1]])
     assert torch.equal(cache.value, -cache.key)

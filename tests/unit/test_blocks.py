@@ -116,7 +116,7 @@ def test_several_new_positions_at_once(cross_attention: bool, position: dict[str
     wide = (memory[of_sentences], mask[of_sentences]) if cross_attention else ()
     memories = [(layer.project_memory(memory), mask)] if cross_attention else []
     at_once = layer(x, causal, *wide)
-    nothing = layer.self_attention.project_keys_values(x[:, :0])
+    nothing = layer.self_attention.project_kv(x[:, :0])
     first, pasts = layer.decode_step(x[:, :4], [nothing], causal[:, :, :4, :4], memories)
     rest, [past] = layer.decode_step(x[:, 4:], pasts, causal[:, :, 4:], memories)
     assert past.key.shape == (4, 2, 6, 4)

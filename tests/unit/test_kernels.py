@@ -16,7 +16,7 @@ from dragoman.backends.cpu_bf16 import layers as sublayers
 from dragoman.backends.cpu_bf16.projection import to_logits
 from dragoman.backends.cpu_bf16.rotary import rotary_phase
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
-from dragoman.nn.attention import textbook_attention
+from dragoman.nn.attention import scaled_dot_product_attention
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import RotaryPositions
 from dragoman.training.loss import textbook_loss
@@ -207,7 +207,7 @@ def test_attention_and_its_way_back(lengths: tuple[int, int], d_head: int, maske
     q, k, v = apart(heads.query, lengths[0]), apart(heads.key, lengths[1]), apart(heads.value, lengths[1])
     positions = RotaryPositions(d_head)
     turned = (positions.rotate(q, 0), positions.rotate(k, 0)) if rotary else (q, k)
-    plain, plain_weights = textbook_attention(*turned, v, heads.mask)
+    plain, plain_weights = scaled_dot_product_attention(*turned, v, heads.mask)
     context, weights = kernels.attention_forward(heads)
     real = context[: 3 * lengths[0]].float().view(3, lengths[0], 2, d_head).transpose(1, 2)
     torch.testing.assert_close(real, plain, **ROUNDED)

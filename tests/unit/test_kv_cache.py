@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.attention import KeysValues
-from dragoman.nn.kv_cache import BLOCK, MAX_SHARING, SharedPast
+from dragoman.nn.attention import KVCache
+from dragoman.nn.kv_cache import BLOCK, MAX_SHARING, SharedKVCache
 
 VOCAB = 23
 SMALL = {"d_model": 16, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
@@ -80,5 +80,5 @@ def test_a_wide_search_copies() -> None:
     model = build(VARIANTS[0])
     memory = model.encode(torch.tensor([[4, 5, 6]]), torch.ones(1, 3, dtype=torch.bool))
     narrow, wide = (model.start_search(memory, rows) for rows in (MAX_SHARING, MAX_SHARING + 1))
-    assert all(isinstance(layer, SharedPast) for layer in narrow.past)
-    assert all(isinstance(layer, KeysValues) for layer in wide.past)
+    assert all(isinstance(layer, SharedKVCache) for layer in narrow.past)
+    assert all(isinstance(layer, KVCache) for layer in wide.past)

@@ -13,7 +13,7 @@ from dragoman.backends.cpu_bf16.short_attention import Sizes, short_attention
 from dragoman.backends.cpu_bf16.twins import Bfloat16Attention
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
-from dragoman.nn.attention import textbook_attention
+from dragoman.nn.attention import scaled_dot_product_attention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import AlibiPositions, AttentionPositions, RotaryPositions
@@ -152,7 +152,7 @@ def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bia
     queries, memory = (rows_of(q, k, v), None) if alone else (rows_of(q), rows_of(k, v))
     fast = short_attention(queries, memory, sizes, mask, bias, rotary_phase(positions, 0, length))
     turned = positions.rotate(q, 0), positions.rotate(k, 0)
-    plain = textbook_attention(*turned, v, mask, None, bias)[0].transpose(1, 2).flatten(2)
+    plain = scaled_dot_product_attention(*turned, v, mask, None, bias)[0].transpose(1, 2).flatten(2)
     assert len(fast) == ROWS
     assert not fast[3 * length :].any()
     fast = from_rows(fast, (3, length))
@@ -171,7 +171,7 @@ def test_short_attention_in_bfloat16_is_within_its_rounding() -> None:
         fast = short_attention(rows_of(*heads), None, Sizes(2, 5, 5, 2), None)
     assert fast.dtype == torch.bfloat16
     fast = from_rows(fast, (2, 5))
-    exact = textbook_attention(*(part.float() for part in heads), None)[0].transpose(1, 2).flatten(2)
+    exact = scaled_dot_product_attention(*(part.float() for part in heads), None)[0].transpose(1, 2).flatten(2)
     torch.testing.assert_close(fast.float(), exact, **ROUNDED)
     pairs = zip(*(torch.autograd.grad(out.float().square().sum(), heads) for out in (fast, exact)), strict=True)
     for mine, other in pairs:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, for_each_head
+from dragoman.nn.attention import KVCache, MultiHeadAttention, repeat_kv
 
 LONG = 1024
 """Keys from which on training in bfloat16 on a CPU takes the fused attention."""
@@ -21,12 +21,12 @@ def fused_attention(
     dropout_rate: float = 0.0,
     bias: Float[Tensor, "#batch num_heads query_len key_len"] | None = None,
 ) -> Float[Tensor, "batch num_heads query_len d_head"]:
-    """`textbook_attention` in one kernel."""
+    """`scaled_dot_product_attention` in one kernel."""
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     # PyTorch's own way with fewer heads of keys (`enable_gqa`) has, under a mask, no kernel on a GPU but one that holds
     # the weights.
-    key, value = for_each_head(query, key), for_each_head(query, value)
+    key, value = repeat_kv(query, key), repeat_kv(query, value)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
 
 
@@ -36,7 +36,7 @@ class FusedAttention(MultiHeadAttention):
     def attend_heads(
         self,
         query: Float[Tensor, "batch num_heads query_len d_head"],
-        memory: KeysValues,
+        memory: KVCache,
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
         bias: Float[Tensor, "1 num_heads query_len key_len"] | None,
         maps: list[Tensor] | None,

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, OneOf, by_type, settings
 from dragoman.errors import DragomanError
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, Past, Projected
+from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.nn.feedforward import FEED_FORWARDS
+from dragoman.nn.kv_cache import DecodingCache
 from dragoman.nn.positions import (
     LAYOUTS,
     AlibiPositions,
@@ -26,20 +27,20 @@ from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
 
 
 class PositionScheme:
-    """What a scheme of positions gives to the two places that can take one; by default nothing to either."""
+    """A position scheme's part in each of the two places that can take one; by default nothing in either."""
 
     def build(self, d_model: int) -> nn.Module:
-        """What is added to the embeddings."""
+        """Vectors to add to the embeddings."""
         return NoPositions(d_model)
 
     def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
-        """What one self-attention is told."""
+        """Positions inside one self-attention."""
         return AttentionPositions()
 
 
 @settings
 class NoPositionConfig(PositionScheme):
-    """None at all: an encoder sees a set of words, and a decoder knows order by its causal mask alone."""
+    """No positions: an encoder sees a set of words, and a decoder knows order by its causal mask alone."""
 
     type: Literal["none"] = "none"
 
@@ -69,11 +70,11 @@ class LearnedConfig(PositionScheme):
 
 @settings
 class RotaryConfig(PositionScheme):
-    """Queries and keys of self-attention turned by their position (RoFormer); no limit on length."""
+    """Queries and keys of self-attention rotated by their position (RoFormer); no limit on length."""
 
     type: Literal["rotary"] = "rotary"
     base: float = Field(default=10_000.0, gt=1)
-    """Base of the wavelengths; a larger one turns the last dimensions more slowly."""
+    """Base of the wavelengths; a larger one rotates the last dimensions more slowly."""
 
     def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
         return RotaryPositions(d_head, self.base)
@@ -95,7 +96,7 @@ Activation = Annotated[str, OneOf(FEED_FORWARDS)]
 
 @settings
 class BlockConfig:
-    """What the Transformer, the encoder-only and the decoder-only models set in common."""
+    """Settings that the Transformer, the encoder-only and the decoder-only models share."""
 
     d_model: int = Field(default=128, ge=2, le=2**16)  #: Features of a position, between all layers. [features]
     num_heads: int = Field(default=4, ge=1, le=2**12)  #: Attention heads; `d_model` is split among them.
@@ -135,7 +136,7 @@ class BlockConfig:
         return self._attention(self.position.for_attention(self.num_heads, self.d_model // self.num_heads))
 
     def cross_attention(self) -> MultiHeadAttention:
-        """Positions of two different sequences have no distance, so it is told none."""
+        """Without positions: those of two different sequences have no distance."""
         return self._attention(None)
 
     def _attention(self, positions: AttentionPositions | None) -> MultiHeadAttention:
@@ -157,7 +158,7 @@ class BlockConfig:
         return NORM_PLACEMENTS[self.norm_placement](self.new_norm(), self.dropout)
 
     def final_norm(self) -> nn.Module:
-        """What a stack ends in: its output has been normalised already, or it has not."""
+        """Norm at the end of a stack, unless its output is normalised already."""
         return nn.Identity() if NORM_PLACEMENTS[self.norm_placement].normalises_output else self.new_norm()
 
 
@@ -170,7 +171,7 @@ class PositionedEmbedding(nn.Module):
 
     @property
     def max_len(self) -> int | None:
-        """How many positions there are; None: no limit."""
+        """Number of positions; None: no limit."""
         return self.positions.max_len if isinstance(self.positions, LearnedPositions) else None
 
     def forward(self, ids: Int[Tensor, "batch len"], start: int = 0) -> Float[Tensor, "batch len d_model"]:
@@ -178,8 +179,8 @@ class PositionedEmbedding(nn.Module):
         return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))
 
 
-ProjectedMemory = tuple[KeysValues, Bool[Tensor, "_sentences 1 1 _src_len"]]
-"""What a decoder layer's steps attend to: the memory's keys and values, and which of its positions are real."""
+MemoryCache = tuple[KVCache, Bool[Tensor, "_sentences 1 1 _src_len"]]
+"""Keys and values of the memory (`project_memory`) and its padding mask."""
 
 
 class EncoderLayer(nn.Module):
@@ -196,13 +197,13 @@ class EncoderLayer(nn.Module):
         padding_mask: Bool[Tensor, "batch 1 1 src_len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch src_len d_model"]:
-        """`maps`, when given, gets the layer's attention map appended (`MultiHeadAttention.attend`)."""
+        """`maps`, if given, gets the layer's attention map appended (`MultiHeadAttention.forward`)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, padding_mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's memory, feed-forward, each in its residual connection.
+    """Causal self-attention, attention to the encoder's memory, feed-forward, each in its residual connection.
 
     Without `cross_attention` it is the block of a language model (Radford et al. 2018), and `memory` is None.
     """
@@ -224,66 +225,66 @@ class DecoderLayer(nn.Module):
         memory_mask: Bool[Tensor, "batch 1 1 src_len"] | None = None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch tgt_len d_model"]:
-        """`maps`, when given, gets the layer's attention maps appended, self before cross."""
+        """`maps`, if given, gets the layer's attention maps appended, self before cross."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal_mask, maps))
         if self.cross_attention is not None:
             cross = self.cross_attention
             x = self.cross_attention_residual(x, lambda y: cross(y, memory, memory_mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
-    def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KeysValues:
-        """What every `decode_step` attends to, projected once."""
+    def project_memory(self, memory: Float[Tensor, "sentences src_len d_model"]) -> KVCache:
+        """Keys and values of the memory, for every `decode_step`."""
         assert self.cross_attention is not None
-        return self.cross_attention.project_keys_values(memory)
+        return self.cross_attention.project_kv(memory)
 
     def decode_step(
         self,
         x: Float[Tensor, "rows new d_model"],
-        pasts: Sequence[Past],
+        caches: Sequence[DecodingCache],
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
-        memories: Sequence[ProjectedMemory] = (),
-    ) -> tuple[Float[Tensor, "rows new d_model"], list[Past]]:
-        """`forward` for new positions after those of `pasts`: (their output, the pasts that they have joined).
+        memories: Sequence[MemoryCache] = (),
+    ) -> tuple[Float[Tensor, "rows new d_model"], list[DecodingCache]]:
+        """`forward` for new positions after those of `caches`: (their output, the caches with them).
 
-        The rows of each past stand together, in the order of `pasts`. Each group of rows attends to its own past, as
-        long as that is, and to its own memory (`project_memory`); everything else is computed for all rows at once.
-        One new position sees everything and needs no `causal_mask`.
+        The rows of each cache are neighbours, in the order of `caches`. Each group of rows attends to its own past, of
+        any length, and to its own memory; everything else is computed for all rows at once. A single new position sees
+        everything and needs no `causal_mask`.
         """
-        groups = [past.num_rows for past in pasts]
-        grown: list[Past] = []
+        groups = [cache.num_rows for cache in caches]
+        new_caches: list[DecodingCache] = []
 
-        def attend_to_pasts(y: Tensor) -> Tensor:
-            parts = zip(*(apart(part, groups) for part in self.self_attention.projected(y)), strict=True)
+        def attend_to_past(y: Tensor) -> Tensor:
+            parts = zip(*(split_groups(part, groups) for part in self.self_attention.project_qkv(y)), strict=True)
             contexts = []
-            for past, part in zip(pasts, parts, strict=True):
-                context, joined = past.attended(self.self_attention, Projected(*part), causal_mask)
+            for cache, part in zip(caches, parts, strict=True):
+                context, new_cache = cache.attend(self.self_attention, QKV(*part), causal_mask)
                 contexts.append(context)
-                grown.append(joined)
-            return self.self_attention.output_proj(together(contexts))
+                new_caches.append(new_cache)
+            return self.self_attention.output_proj(join_groups(contexts))
 
-        x = self.self_attention_residual(x, attend_to_pasts)
+        x = self.self_attention_residual(x, attend_to_past)
         if self.cross_attention is not None:
             cross = self.cross_attention
 
-            def attend_to_memories(y: Tensor) -> Tensor:
+            def attend_to_memory(y: Tensor) -> Tensor:
                 contexts = []
-                for query, (memory, mask) in zip(apart(cross.query_proj(y), groups), memories, strict=True):
-                    # Rows of one sentence stand together, so its hypotheses become query positions of one attention
-                    # over memory keys that are stored once per sentence.
+                for query, (memory, mask) in zip(split_groups(cross.query_proj(y), groups), memories, strict=True):
+                    # The hypotheses of a sentence become query positions of one attention, so that the keys of the
+                    # memory are stored once for each sentence.
                     grouped = query.view(memory.key.size(0), -1, query.size(-1))  # (sentences, rows each, d_model)
                     contexts.append(cross.context(grouped, memory, mask).view_as(query))
-                return cross.output_proj(together(contexts))
+                return cross.output_proj(join_groups(contexts))
 
-            x = self.cross_attention_residual(x, attend_to_memories)
-        return self.feed_forward_residual(x, self.feed_forward), grown
+            x = self.cross_attention_residual(x, attend_to_memory)
+        return self.feed_forward_residual(x, self.feed_forward), new_caches
 
 
-def apart(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
-    """The rows of each group, which stand together."""
+def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
+    """The rows of each group, which are neighbours."""
     return [x] if len(groups) == 1 else x.split(groups)
 
 
-def together(parts: list[Tensor]) -> Tensor:
+def join_groups(parts: list[Tensor]) -> Tensor:
     """The rows of all groups."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -1,4 +1,4 @@
-"""The encoder that ends in one vector, which every classifier stands on."""
+"""The encoder of every classifier, which ends in one vector."""
 
 from typing import Literal, cast
 
@@ -13,11 +13,10 @@ Pooling = Literal["class_token", "mean", "max"]
 
 
 class PooledEncoder(nn.Module):
-    """A stack of encoder layers, and what one vector is made of its output.
+    """A stack of encoder layers whose output is pooled to one vector.
 
-    `class_token`: a trained vector goes before the input and through all layers, and comes out as the answer (Devlin et
-    al. 2019). It gets no position added, which would be a second trained vector on top of the first. `mean`: the mean
-    over real positions.
+    `class_token`: a trained vector goes before the input and through all layers, and its output is the answer (Devlin
+    et al. 2019). It has no position, which would only be a second trained vector. `mean`, `max`: over real positions.
     """
 
     def __init__(self, config: BlockConfig, num_layers: int, pooling: Pooling) -> None:
@@ -35,7 +34,7 @@ class PooledEncoder(nn.Module):
         real: Bool[Tensor, "batch len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch d_model"]:
-        """`maps`, when given, gets each layer's attention map appended; the class token is row and column 0."""
+        """`maps`, if given, gets each layer's attention map appended; the class token is row and column 0."""
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)
             real = None if real is None else torch.cat([real.new_ones(len(real), 1), real], dim=1)
@@ -51,13 +50,13 @@ class PooledEncoder(nn.Module):
 
     def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
         """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""
-        return {f"encoder.{number}.self": found for number, found in enumerate(maps)}
+        return {f"encoder.{number}.self": weights for number, weights in enumerate(maps)}
 
 
 def mean_over_real(
     x: Float[Tensor, "batch len d_model"], real: Bool[Tensor, "batch len"] | None
 ) -> Float[Tensor, "batch d_model"]:
-    """The mean of a sequence's vectors, padding left out, whatever stands there.
+    """Mean of a sequence's vectors without its padding, whatever values that has.
 
     >>> mean_over_real(torch.tensor([[[1.0], [3.0], [float("nan")]]]), torch.tensor([[True, True, False]]))
     tensor([[2.]])

@@ -1,4 +1,4 @@
-"""Several models as one: what they say is averaged token by token, so every search works with them as with one."""
+"""Ensembles: the probabilities of several models, averaged token by token, behind the interface of one model."""
 
 import math
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class EnsembleState:
 
 
 class Ensemble(Seq2SeqModel):
-    """The models may be of any families, as long as they read and write the same vocabularies.
+    """Models of any families with the same vocabularies.
 
-    Its logits are log probabilities already: the logarithm of the mean of the models' probabilities, in float32.
+    The logits are log probabilities: the logarithm of the mean of the models' probabilities, in float32.
     """
 
     def __init__(self, models: Sequence[Seq2SeqModel]) -> None:
@@ -50,23 +50,22 @@ class Ensemble(Seq2SeqModel):
         return EnsembleState(tuple(model.start(part) for model, part in zip(self._each(), memory, strict=True)))
 
     def start_search(self, memory: tuple[Any, ...], rows_per_sentence: int) -> EnsembleState:
-        begun = (model.start_search(part, rows_per_sentence) for model, part in zip(self._each(), memory, strict=True))
-        return EnsembleState(tuple(begun))
+        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self._each(), memory, strict=True))
+        return EnsembleState(tuple(states))
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: EnsembleState
     ) -> tuple[Float[Tensor, "rows vocab"], EnsembleState]:
-        [found] = self.decode_steps([prev], [state])
-        return found
+        return self.decode_steps([prev], [state])[0]
 
     def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[EnsembleState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], EnsembleState]]:
         of_models = zip(*(state.states for state in states), strict=True)
-        found = [model.decode_steps(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
+        steps = [model.decode_steps(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
         return [
             (_mean([logits for logits, _ in of_state]), EnsembleState(tuple(part for _, part in of_state)))
-            for of_state in zip(*found, strict=True)
+            for of_state in zip(*steps, strict=True)
         ]
 
     def attention_maps(
@@ -75,10 +74,10 @@ class Ensemble(Seq2SeqModel):
         src_mask: Bool[Tensor, "batch src_len"],
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch 1 tgt_len src_len"]]:
-        """One map: where in the source the models look (`cross_map`), the mean of those that have attention."""
-        found = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self._each()]
-        looking = [weights.float() for weights in found if weights is not None]
-        return {"decoder.cross": torch.stack(looking).mean(dim=0)[:, None]} if looking else {}
+        """One map: the mean of the models' alignments with the source (`cross_map`), of those with attention."""
+        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self._each()]
+        weights = [one.float() for one in maps if one is not None]
+        return {"decoder.cross": torch.stack(weights).mean(dim=0)[:, None]} if weights else {}
 
     def _each(self) -> list[Seq2SeqModel]:
         return [model for model in self.models if isinstance(model, Seq2SeqModel)]

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from dragoman.config import Field, settings
 from dragoman.models.blocks import BlockConfig, DecoderLayer, PositionedEmbedding, init_linear, shrink_residuals
 from dragoman.nn import masks
-from dragoman.nn.attention import Past
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
+from dragoman.nn.kv_cache import DecodingCache
 
 
 @settings
@@ -24,7 +24,7 @@ class LanguageModelConfig(BlockConfig):
     tie_embeddings: bool = True  #: Use the embedding as the output matrix too.
     scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
     shrink_residuals: bool = True
-    """What every layer adds at the start of training is scaled by (2 num_layers)^-0.5, as in GPT-2."""
+    """Scale what every layer adds at the start of training by (2 num_layers)^-0.5, as in GPT-2."""
 
     def build(self, *, vocab_size: int, pad_id: int) -> "LanguageModel":
         """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
@@ -46,7 +46,7 @@ class LanguageModelConfig(BlockConfig):
 class LanguageModelState:
     """The caches, one for each layer."""
 
-    past: tuple[Past, ...]
+    past: tuple[DecodingCache, ...]
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "LanguageModelState":
         """Row i of the result is row `rows[i]` of this state."""
@@ -57,7 +57,7 @@ class LanguageModelState:
 class LanguageModel(nn.Module):
     """A stack of causal blocks that gives logits of each next token. `LanguageModelConfig.build` assembles one.
 
-    What it reads may begin anywhere in a text (`data/windows.py`): there is no `<s>`, and nothing is padded.
+    Its input may begin anywhere in a text (`data/windows.py`): there is no `<s>`, and nothing is padded.
     `start`, `decode_step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
     """
 
@@ -93,26 +93,26 @@ class LanguageModel(nn.Module):
     def start(self, rows: int) -> LanguageModelState:
         """The state of `rows` sequences before their first token."""
         nothing = self.embedding(torch.empty(rows, 0, dtype=torch.long, device=self.output.weight.device))
-        return LanguageModelState(tuple(layer.self_attention.project_keys_values(nothing) for layer in self._layers()))
+        return LanguageModelState(tuple(layer.self_attention.project_kv(nothing) for layer in self._layers()))
 
     def prefill(
         self, ids: Int[Tensor, "rows new"], state: LanguageModelState
     ) -> tuple[Float[Tensor, "rows new vocab"], LanguageModelState]:
-        """Several tokens on at once, a prompt for example: `decode_step` for each column of `ids`, in one pass."""
+        """`decode_step` for each column of `ids`, for example of a prompt, in one pass."""
         start = state.past[0].length
         x, new = self.embedding(ids, start=start), ids.size(1)
-        # A single new position sees all that there is.
+        # A single new position may see everything.
         causal_mask = masks.causal_mask(start + new, ids.device)[:, :, start:] if new > 1 else None
-        grown = []
-        for layer, past in zip(self._layers(), state.past, strict=True):
-            x, joined = layer.decode_step(x, [past], causal_mask)
-            grown += joined
-        return self.output(self.norm(x)), LanguageModelState(tuple(grown))
+        caches = []
+        for layer, cache in zip(self._layers(), state.past, strict=True):
+            x, new_caches = layer.decode_step(x, [cache], causal_mask)
+            caches += new_caches
+        return self.output(self.norm(x)), LanguageModelState(tuple(caches))
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: LanguageModelState
     ) -> tuple[Float[Tensor, "rows vocab"], LanguageModelState]:
-        """One token on: logits after `prev`, and the state that has seen it. `state` itself is not changed."""
+        """Logits of the token after `prev`, and the state that includes `prev`. `state` itself is not changed."""
         logits, state = self.prefill(prev[:, None], state)
         return logits[:, 0], state
 

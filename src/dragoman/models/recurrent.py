@@ -1,4 +1,4 @@
-"""Recurrent models: the plain one (Sutskever, Vinyals and Le 2014) and those with attention (Bahdanau et al. 2015)."""
+"""Recurrent models: without attention (Sutskever, Vinyals and Le 2014) and with it (Bahdanau et al. 2015)."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, final
@@ -23,16 +23,16 @@ class RecurrentConfig:
     type: Literal["recurrent"] = "recurrent"
     cell: Annotated[str, OneOf(CELLS)] = "lstm"  #: Recurrent cell.
     d_embedding: int = Field(default=256, ge=1, le=2**16)
-    """Size of embeddings, and of what the output matrix reads. [features]"""
+    """Size of embeddings and of the decoder's readout, the output matrix's input. [features]"""
     d_model: int = Field(default=256, ge=1, le=2**16)
-    """Size of the decoder's state and the encoder's memory (both directions together). [features]"""
+    """Size of the decoder's state and the encoder's memory (both directions joined). [features]"""
     num_encoder_layers: int = Field(default=1, ge=1, le=1000)  #: Encoder layers.
     num_decoder_layers: int = Field(default=1, ge=1, le=1000)  #: Decoder layers.
     bidirectional: bool = True  #: Read the source in both directions.
     attention: Annotated[str, OneOf(["none"], SCORES)] = "additive"
-    """`none`: all that the decoder knows of the source is the encoder's last state."""
+    """`none`: the decoder knows the source by the encoder's last state alone."""
     input_feeding: bool = False
-    """Whether the decoder reads its last readout beside the next token (Luong et al. 2015, section 3.3)."""
+    """Feed the decoder its last readout with the next token (Luong et al. 2015, section 3.3)."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
     """After embeddings, between layers and before the output projection."""
     tie_embeddings: Literal["none", "output", "all"] = "all"
@@ -96,7 +96,7 @@ class RecurrentConfig:
 
 @dataclass(frozen=True)
 class RecurrentMemory:
-    """What the encoder says of a batch: the top layer's state at every position, every layer's state at the last."""
+    """The encoder's output for a batch: the top layer's state at every position, every layer's state at the last."""
 
     hidden: Float[Tensor, "batch src_len d_model"]
     mask: Bool[Tensor, "batch src_len"]
@@ -105,7 +105,7 @@ class RecurrentMemory:
 
 @dataclass(frozen=True)
 class Attended:
-    """What a decoder attends to, once for each sentence however many rows it has."""
+    """Keys and values of a decoder's attention, once for each sentence whatever its number of rows."""
 
     keys: Float[Tensor, "sentences src_len d_key"]
     hidden: Float[Tensor, "sentences src_len d_model"]
@@ -121,11 +121,11 @@ class Attended:
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """Where the decoder stands. Rows of one sentence stand together, equally many for each."""
+    """The decoder's state. Rows of one sentence are neighbours, equally many for each sentence."""
 
     layers: StackState
     readout: Float[Tensor, "rows d_embedding"] | None = None
-    """The last one, where it is fed back."""
+    """The last readout, with input feeding."""
     attended: Attended | None = None
     """None without attention."""
 
@@ -139,8 +139,10 @@ class RecurrentState:
 
 
 class Bridge(nn.Module):
-    """From the encoder's last states to the decoder's first: layer by layer as they are, or where the numbers of
-    layers differ, all layers through one linear map, and a tanh where it makes hidden states."""
+    """The decoder's first states from the encoder's last: unchanged if both have as many layers.
+
+    Otherwise one linear map takes all layers to all layers, followed by tanh for hidden states.
+    """
 
     def __init__(self, cell: str, d_model: int, num_encoder_layers: int, num_decoder_layers: int) -> None:
         super().__init__()
@@ -159,9 +161,9 @@ class Bridge(nn.Module):
 
 
 class PlainDecoder(nn.Module):
-    """Knows of the source what its first state says, no more.
+    """A decoder that knows the source by its first state alone.
 
-    A position's readout, which the output projection takes, is tanh(W [h; e]) of its state and its embedding (Pascanu
+    The readout of a position, the output projection's input, is tanh(W [h; e]) of its state and its embedding (Pascanu
     et al. 2014).
     """
 
@@ -188,8 +190,11 @@ class PlainDecoder(nn.Module):
 
 
 class AttentionalDecoder(nn.Module):
-    """Looks at the whole source before each step: attends from its last state, reads the context found beside the
-    embedding (Bahdanau et al. 2015), and joins it once more for the readout, tanh(W [h; context; e])."""
+    """A decoder that attends to the source before each token (Bahdanau et al. 2015).
+
+    The query is its last state. The cell reads the context with the embedding, and the readout is
+    tanh(W [h; context; e]).
+    """
 
     def __init__(
         self,
@@ -202,7 +207,7 @@ class AttentionalDecoder(nn.Module):
     ) -> None:
         super().__init__()
         self.layers, self.attention, self.input_feeding = layers, attention, input_feeding
-        # W [e; context] = W_e e + W_c context. Two matrices, because only the second has to wait for the step before.
+        # W [e; context] = W_e e + W_c context. Two matrices, because only the second depends on the state before.
         d_fed = d_model + (d_embedding if input_feeding else 0)
         self.context_proj = nn.Linear(d_fed, layers.num_gates * d_model, bias=False)
         self.readout = nn.Linear(d_model + d_model + d_embedding, d_embedding)
@@ -238,10 +243,10 @@ class AttentionalDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "rows d_embedding"], Float[Tensor, "rows src_len"], RecurrentState]:
         attended, query = state.attended, state.layers[-1][0]  # the top layer's h
         assert attended is not None
-        # Rows of one sentence stand together: they become queries to its one memory.
+        # Rows of one sentence are neighbours: they become queries to its one memory.
         grouped = query.view(attended.mask.size(0), -1, query.size(-1))  # (sentences, rows per sentence, d_model)
-        found, weights = self.attention.attend(grouped, attended.keys, attended.hidden, attended.mask)
-        context = found.flatten(0, 1)  # (rows, d_model)
+        contexts, weights = self.attention.attend(grouped, attended.keys, attended.hidden, attended.mask)
+        context = contexts.flatten(0, 1)  # (rows, d_model)
         fed = context if state.readout is None else torch.cat([context, state.readout], dim=-1)
         hidden, layers = self.layers.next_state(projected + self.context_proj(fed), state.layers)
         readout = self.readout(torch.cat([hidden, context, embedded], dim=-1)).tanh()
@@ -305,7 +310,7 @@ class Recurrent(Seq2SeqModel):
         src_mask: Bool[Tensor, "batch src_len"],
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch num_heads tgt_len src_len"]]:
-        """Where each target position looks for the token after it; nothing from a plain model."""
+        """Attention weights of each target position, for the token after it; none without attention."""
         _, weights = self._unroll(tgt_in, self.encode(src, src_mask))
         return {} if weights is None else {"decoder.cross": weights[:, None]}
 

@@ -22,7 +22,7 @@ class TextClassifierConfig(BlockConfig):
     num_layers: int = Field(default=2, ge=1, le=1000)  #: Encoder layers.
     pooling: Pooling = "class_token"  #: How positions become one vector.
     word_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the tokens that training replaces by <unk>, so that no single word is relied on (after Iyyer et al.
+    """Fraction of the tokens that training replaces by <unk>, so that no single word is relied on (after Iyyer et al.
     2015, who leave them out)."""
     convolution: int | None = Field(default=None, ge=3, le=1001)
     """Width, an odd number of tokens, of a convolution over neighbours before the first layer; null: none."""
@@ -72,7 +72,7 @@ class TextClassifier(nn.Module):
     ) -> Float[Tensor, "batch num_labels"]:
         if self.training and self.word_dropout:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, self.unk_id)
-        # Zeros at pads, so that not even a NaN there gets into a sum with weight 0.
+        # Zeros at pads: even with weight 0, a NaN there would spoil a sum.
         x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
         if self.convolution is not None:
             x = self.convolution(x).masked_fill(~padding_mask[..., None], 0.0)

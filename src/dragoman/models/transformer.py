@@ -15,14 +15,14 @@ from dragoman.models.blocks import (
     DecoderLayer,
     EncoderLayer,
     PositionedEmbedding,
-    apart,
     init_linear,
-    together,
+    join_groups,
+    split_groups,
 )
 from dragoman.nn import masks
-from dragoman.nn.attention import KeysValues, Past
+from dragoman.nn.attention import KVCache
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
-from dragoman.nn.kv_cache import MAX_SHARING, SharedPast
+from dragoman.nn.kv_cache import MAX_SHARING, DecodingCache, SharedKVCache
 
 
 @settings
@@ -70,7 +70,7 @@ class TransformerConfig(BlockConfig):
 
 @dataclass(frozen=True)
 class TransformerMemory:
-    """What the encoder says of a batch."""
+    """The encoder's output for a batch."""
 
     hidden: Float[Tensor, "batch src_len d_model"]
     mask: Bool[Tensor, "batch src_len"]
@@ -78,10 +78,10 @@ class TransformerMemory:
 
 @dataclass(frozen=True)
 class TransformerState:
-    """The decoder's caches, one for each layer. Rows of one sentence stand together, equally many for each."""
+    """The decoder's caches, one for each layer. Rows of one sentence are neighbours, equally many for each sentence."""
 
-    past: tuple[Past, ...]
-    memory: tuple[KeysValues, ...]
+    past: tuple[DecodingCache, ...]
+    memory: tuple[KVCache, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "TransformerState":
@@ -132,7 +132,7 @@ class Transformer(Seq2SeqModel):
         maps: list[Tensor] | None = None,
     ) -> TransformerMemory:
         """`maps`, when given, gets every layer's attention map appended, as in `decode`."""
-        # Attention gives pads a weight of zero, but zero times NaN is NaN: what stands there is taken away first.
+        # Attention gives pads a weight of zero, but zero times NaN is NaN: so the vectors there become zeros first.
         x, padding_mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), masks.padding_mask(src_mask)
         for layer in self.encoder_layers:
             x = layer(x, padding_mask, maps)
@@ -152,7 +152,7 @@ class Transformer(Seq2SeqModel):
         nothing = memory.hidden[:, :0]
         layers = list(self._decoder_layers())
         return TransformerState(
-            past=tuple(layer.self_attention.project_keys_values(nothing) for layer in layers),
+            past=tuple(layer.self_attention.project_kv(nothing) for layer in layers),
             memory=tuple(layer.project_memory(memory.hidden) for layer in layers),
             memory_mask=masks.padding_mask(memory.mask),
         )
@@ -162,33 +162,32 @@ class Transformer(Seq2SeqModel):
         if rows_per_sentence > MAX_SHARING:
             return state
         return replace(
-            state, past=tuple(SharedPast.empty(layer) for layer in state.past if isinstance(layer, KeysValues))
+            state, past=tuple(SharedKVCache.empty(layer) for layer in state.past if isinstance(layer, KVCache))
         )
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: TransformerState
     ) -> tuple[Float[Tensor, "rows vocab"], TransformerState]:
-        [found] = self.decode_steps([prev], [state])
-        return found
+        return self.decode_steps([prev], [state])[0]
 
     def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[TransformerState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], TransformerState]]:
-        """Each state attends to its own past and memory; all other layers see the rows of all at once."""
+        """Each state attends to its own past and memory; all other layers compute the rows of all states at once."""
         embedded = [
             self.tgt_embedding(prev[:, None], start=state.past[0].length)
             for prev, state in zip(prevs, states, strict=True)
         ]
-        x = together(embedded)
-        grown = []
+        x = join_groups(embedded)
+        caches = []
         for i, layer in enumerate(self._decoder_layers()):
             memories = [(state.memory[i], state.memory_mask) for state in states]
-            x, joined = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
-            grown.append(joined)
-        logits = apart(self.output(self.decoder_norm(x))[:, 0], [len(prev) for prev in prevs])
+            x, new_caches = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
+            caches.append(new_caches)
+        logits = split_groups(self.output(self.decoder_norm(x))[:, 0], [len(prev) for prev in prevs])
         after = [
             TransformerState(past, state.memory, state.memory_mask)
-            for past, state in zip(zip(*grown, strict=True), states, strict=True)
+            for past, state in zip(zip(*caches, strict=True), states, strict=True)
         ]
         return list(zip(logits, after, strict=True))
 

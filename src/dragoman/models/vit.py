@@ -27,7 +27,7 @@ class ViTConfig(BlockConfig):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     activation: Activation = "gelu"
     position: PositionConfig = Field(default_factory=LearnedConfig)
-    """Learned positions are as many as there are patches, whatever their `max_len`."""
+    """Learned positions are as many as the patches, whatever their `max_len`."""
 
     @property
     def num_patches(self) -> int:

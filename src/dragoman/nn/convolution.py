@@ -1,4 +1,4 @@
-"""A convolution over neighbouring tokens: n-gram detectors before attention, which has none of its own."""
+"""A convolution over neighbouring tokens: n-gram detectors in front of attention."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,10 +8,10 @@ from dragoman.nn.dropout import Dropout
 
 
 class TokenConvolution(nn.Module):
-    """x + dropout(gelu(convolution of x)): each position learns of those beside it (the filters of Kim 2014).
+    """x + dropout(gelu(convolution of x)): each position sees its neighbours (the filters of Kim 2014).
 
-    Attention compares pairs of tokens wherever they stand; that neighbours belong together it has to learn from data.
-    What stands at padding must be zero, as what lies beyond the ends is.
+    Attention has to learn from data that neighbours belong together. Vectors at padding must be zero, as those beyond
+    the ends are.
     """
 
     def __init__(self, d_model: int, width: int, dropout: float) -> None:

@@ -13,11 +13,11 @@ from dragoman.errors import DragomanError
 
 
 class TokenEmbedding(nn.Module):
-    """Ids to vectors, multiplied by sqrt(d_model) when `scaled` (Vaswani et al. 2017, section 3.4).
+    """Ids to vectors, multiplied by sqrt(d_model) if `scaled` (Vaswani et al. 2017, section 3.4).
 
-    Scaling lets one small matrix serve twice: as logits weights it wants a standard deviation of d_model^-0.5, as
-    input it should not drown in positions of size 1. The vector of `pad_id` begins as zero and stays so, but where an
-    output is tied to the matrix: its loss moves that row as well.
+    Scaling lets one matrix serve twice: as output matrix it needs a standard deviation of d_model^-0.5, and as input a
+    size that compares with positions of size 1. The vector of `pad_id` is zero at first and stays zero unless an output
+    is tied to the matrix, whose loss trains that row too.
     """
 
     def __init__(self, vocab_size: int, d_model: int, pad_id: int, scaled: bool) -> None:
@@ -33,14 +33,13 @@ class TokenEmbedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, rows: Mapping[int, np.ndarray | Tensor]) -> None:
-        """Put pretrained word vectors (id to vector) in the place of those drawn at random; other ids keep theirs.
+        """Initialise some rows with pretrained word vectors (id to vector); other ids keep their random ones.
 
-        Published vectors come in their own sizes (components of about 0.1 to 0.5), so all of them are multiplied by one
-        common factor that makes the root mean square of their components d_model^-0.5: that of the rows drawn at
-        random. When `scaled`, components of about 1 come out of the embedding, as many as positions have. Angles and
-        the proportions of lengths stay as they were. The vector of padding stays zero. They are trained on like any.
+        Published vectors have components of about 0.1 to 0.5, so all of them are multiplied by one factor that makes
+        the root mean square of their components d_model^-0.5, that of the random rows. Angles and proportions of
+        lengths stay. The vector of padding stays zero. Training goes on with all of them.
 
-        Raises DragomanError when a vector has not d_model numbers, or one that is not finite, or when all are zero.
+        Raises DragomanError if a vector does not have d_model numbers, or one of them is not finite, or all are zero.
         """
         vectors = {row: torch.as_tensor(vector) for row, vector in rows.items() if row != self.pad_id}
         if not vectors:
@@ -64,7 +63,7 @@ class TokenEmbedding(nn.Module):
 
 
 class OutputProjection(nn.Module):
-    """Hidden states to logits over the vocabulary. Tied: the very matrix of `tied_to` (Press and Wolf 2017)."""
+    """Hidden states to logits over the vocabulary. Tied: the matrix is that of `tied_to` (Press and Wolf 2017)."""
 
     def __init__(self, vocab_size: int, d_model: int, tied_to: TokenEmbedding | None) -> None:
         super().__init__()

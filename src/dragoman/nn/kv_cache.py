@@ -1,27 +1,57 @@
-"""The decoding cache of a search: what the hypotheses of a sentence have written, kept once and never moved.
+"""The KV cache of a search: the hypotheses of a sentence share one table that is written once and never moved.
 
-`KeysValues` is the cache that a reader should see first: a row for each hypothesis, copied when hypotheses change
-places and again when it grows. Here all hypotheses of a sentence write into one table, each step into its next slots,
-and a mask says for each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention
-looks at more keys (those of the other hypotheses, masked): up to MAX_SHARING of them that costs less than the copies in
+`attention.KVCache` is the simple one: a row for each hypothesis, copied when hypotheses change places and again when it
+grows. Here all hypotheses of a sentence write into one table, each decode step into the next slots, and a mask tells
+each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention computes scores for
+more keys (those of the other hypotheses, masked): with up to MAX_SHARING of them that costs less than the copies in
 bfloat16 and as much in float32 (docs/log.md).
 """
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.nn.attention import KeysValues, MultiHeadAttention, Projected
+from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
 
 MAX_SHARING = 8
-"""Hypotheses of a sentence. With more of them it is cheaper to copy."""
+"""Hypotheses of a sentence. With more of them copying is cheaper."""
 
 BLOCK = 8
-"""Steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
+"""Decode steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
+
+
+@runtime_checkable
+class DecodingCache(Protocol):
+    """Keys and values of the tokens so far, for the self-attention of one decoder layer: `KVCache`, `SharedKVCache`."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def length(self) -> int:
+        """Positions of each row."""
+        ...
+
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "DecodingCache":
+        """Row i of the result is row `rows[i]`. `kept`: the sentences that stay (`models.base.kept_sentences`)."""
+        ...
+
+    def attend(
+        self,
+        attention: MultiHeadAttention,
+        new: QKV,
+        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
+    ) -> tuple[Float[Tensor, "rows new d_model"], "DecodingCache"]:
+        """Attend from new positions to these and to themselves: (their context, the cache with them).
+
+        A single new position sees everything and needs no `causal_mask`.
+        """
+        ...
 
 
 @dataclass
@@ -31,16 +61,16 @@ class Table:
     key: Float[Tensor, "sentences num_kv_heads slots d_head"]
     value: Float[Tensor, "sentences num_kv_heads slots d_head"]
     positions: Int[Tensor, " slots"]
-    """The position that each slot's token has in its hypothesis."""
+    """Position of each slot's token in its hypothesis."""
     written: int = 0
-    """Slots that hold something. A state that knows of fewer than this shares the table with one that went on."""
+    """Slots in use. A state that uses fewer shares the table with a later one."""
 
     def select(self, sentences: Int[Tensor, " new_sentences"]) -> "Table":
         key, value = self.key.index_select(0, sentences), self.value.index_select(0, sentences)
         return Table(key, value, self.positions.clone(), self.written)
 
-    def with_room(self, used: int, new: int, block: int) -> "Table":
-        """This table, or a copy of its first `used` slots that has room for `new` more and is nobody else's."""
+    def with_capacity(self, used: int, new: int, block: int) -> "Table":
+        """This table, or a copy of its first `used` slots that holds `new` more and is shared with no other state."""
         slots = self.key.size(2)
         if used == self.written and used + new <= slots:
             return self
@@ -50,17 +80,17 @@ class Table:
 
 
 @dataclass(frozen=True)
-class SharedPast:
-    """The past of a self-attention: what `KeysValues` is for one row, for rows that share a table by sentence.
+class SharedKVCache:
+    """A `KVCache` whose rows share a table by sentence.
 
-    Rows of one sentence stand together, equally many for each. All rows are of the same length.
+    Rows of one sentence are neighbours, equally many for each sentence. All rows have the same length.
     """
 
     table: Table
     seen: Bool[Tensor, "sentences rows_per_sentence slots"]
     """True where a slot holds a token of the row's own hypothesis."""
     used: int
-    """Slots of the table that this state knows of; others may have been written by states that came of it."""
+    """Slots of the table that this state uses; later states may have written others."""
     length: int
     """Positions of each row."""
 
@@ -69,46 +99,45 @@ class SharedPast:
         return self.seen.size(0) * self.seen.size(1)
 
     @classmethod
-    def empty(cls, nothing: KeysValues) -> "SharedPast":
-        """That of rows that have written nothing yet, one for each sentence; `nothing` tells sizes and device."""
+    def empty(cls, nothing: KVCache) -> "SharedKVCache":
+        """The cache before the first token, one row for each sentence. `nothing` gives sizes and device."""
         positions = torch.zeros(0, dtype=torch.long, device=nothing.key.device)
         seen = torch.zeros(nothing.key.size(0), 1, 0, dtype=torch.bool, device=nothing.key.device)
         return cls(Table(nothing.key, nothing.value, positions), seen, used=0, length=0)
 
-    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "SharedPast":
-        """Row i of the result is row `rows[i]`. `kept`: the sentences that it has (`kept_sentences`), None for all."""
+    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "SharedKVCache":
         sentences = self.seen.size(0) if kept is None else kept.numel()
         seen = self.seen.flatten(0, 1).index_select(0, rows).unflatten(0, (sentences, -1))
         table = self.table if kept is None else self.table.select(kept)
-        return SharedPast(table, seen, self.used, self.length)
+        return SharedKVCache(table, seen, self.used, self.length)
 
-    def attended(
+    def attend(
         self,
         attention: MultiHeadAttention,
-        new: Projected,
+        new: QKV,
         causal_mask: Bool[Tensor, "1 1 1 past_and_new"] | None = None,
-    ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedPast"]:
-        """As `KeysValues.attended`, for one new position a row, which sees all of its past."""
-        assert new.query.size(1) == 1, "a search goes on token by token"
-        grown = self._followed_by(attention.keys_values(new.key, new.value, self.length))
-        table, (sentences, beam, slots) = grown.table, grown.seen.shape
+    ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedKVCache"]:
+        """As `KVCache.attend`, for one new position of each row."""
+        assert new.query.size(1) == 1, "a search decodes token by token"
+        cache = self._appended(attention.kv_cache(new.key, new.value, self.length))
+        table, (sentences, beam, slots) = cache.table, cache.seen.shape
         query = attention.positions.rotate(attention.split_heads(new.query), self.length)
         # Heads that share keys become queries of one head, beside the hypotheses, which share them too.
         heads, groups = table.key.size(1), query.size(1) // table.key.size(1)
         query = query.view(sentences, beam, heads, groups, -1).permute(0, 2, 3, 1, 4)
         query = query.reshape(sentences, heads, groups * beam, -1) / math.sqrt(attention.d_head)
         scores = (query @ table.key.transpose(-2, -1)).view(sentences, heads, groups, beam, slots)
-        bias = attention.positions.bias(self.length, 1, grown.length)
+        bias = attention.positions.bias(self.length, 1, cache.length)
         if bias is not None:
             scores = scores + bias[0, :, 0, table.positions].to(scores.dtype).view(heads, groups, 1, slots)
-        scores = scores.masked_fill(~grown.seen[:, None, None], -math.inf)
+        scores = scores.masked_fill(~cache.seen[:, None, None], -math.inf)
         context = scores.softmax(dim=-1).view(sentences, heads, groups * beam, slots) @ table.value
         context = context.view(sentences, heads, groups, beam, -1).permute(0, 3, 1, 2, 4)
-        return context.reshape(new.query.shape), grown
+        return context.reshape(new.query.shape), cache
 
-    def _followed_by(self, new: KeysValues) -> "SharedPast":
+    def _appended(self, new: KVCache) -> "SharedKVCache":
         sentences, beam = self.seen.shape[:2]
-        table = self.table.with_room(self.used, beam, BLOCK * beam)
+        table = self.table.with_capacity(self.used, beam, BLOCK * beam)
         ours = slice(self.used, self.used + beam)
         for kept, added in ((table.key, new.key), (table.value, new.value)):
             kept[:, :, ours] = added.view(sentences, beam, added.size(1), -1).transpose(1, 2)
@@ -116,4 +145,4 @@ class SharedPast:
         table.written = self.used + beam
         seen = F.pad(self.seen, (0, table.key.size(2) - self.seen.size(2)))
         seen[:, :, ours] = torch.eye(beam, dtype=torch.bool, device=seen.device)
-        return SharedPast(table, seen, table.written, self.length + 1)
+        return SharedKVCache(table, seen, table.written, self.length + 1)

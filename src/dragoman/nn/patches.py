@@ -1,11 +1,11 @@
-"""Images as sequences: what an embedding is to words, this is to pictures."""
+"""Images as sequences: patches are to an image as tokens are to a text."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 
 class PatchEmbedding(nn.Module):
-    """Cuts images into squares and projects each to a vector (Dosovitskiy et al. 2021, equation 1).
+    """Cut images into squares and project each to a vector (Dosovitskiy et al. 2021, equation 1).
 
     A convolution whose stride is its own width does both at once: it is a linear map of every patch's pixels. Patches
     come row by row, from the top left.

@@ -1,9 +1,9 @@
-"""Positions: what tells attention, which sees a set, that a sentence is a sequence.
+"""Position schemes. Attention sees a set; positions make it a sequence.
 
-There are two places to say it. *Vectors* are added to the embeddings: `positions(start, length)` answers with those of
-positions start .. start + length - 1. *Attention positions* work inside every self-attention instead, on queries and
-keys (`rotate`) or on the scores (`bias`). A scheme is one or the other; `NoPositions` and `AttentionPositions`
-themselves say nothing and stand in the place that a scheme leaves free.
+A scheme works in one of two places. *Vectors* are added to the embeddings: `positions(start, length)` returns those of
+positions start .. start + length - 1. *Attention positions* work inside every self-attention, on queries and keys
+(`rotate`) or on the scores (`bias`). `NoPositions` and `AttentionPositions` do nothing, in the place that a scheme
+leaves free.
 """
 
 import math
@@ -39,7 +39,7 @@ def sinusoidal_table(
 
 
 class SinusoidalPositions(nn.Module):
-    """The fixed table of the paper. It grows when a longer sentence comes, so it is no limit on length."""
+    """The fixed table of the paper. It grows for longer sentences: no limit on length."""
 
     def __init__(self, d_model: int, length: int = 512, *, base: float = 10_000.0, layout: str = "interleaved") -> None:
         super().__init__()
@@ -50,11 +50,10 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         table = self.table
         if start + length > len(table):
-            # A table that grows during a search must serve the training after it, so it may not be marked as made
-            # in inference mode.
+            # Training also uses a table that grew during a search, so it must not be an inference tensor.
             with torch.inference_mode(False):
                 table = self._rows(max(start + length, 2 * len(table))).to(table)
-            self.table = table  # searches on other threads may put theirs there: each reads its own
+            self.table = table  # threads may overwrite each other's; each reads its own
         return table[start : start + length]
 
     def _rows(self, length: int) -> Tensor:
@@ -62,9 +61,9 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector for each position up to `max_len`, beyond which there is nothing to look up.
+    """One trained vector for each position below `max_len`.
 
-    Raises DragomanError for a longer sequence, in training and in decoding alike.
+    Raises DragomanError for a longer sequence, in training and in decoding.
     """
 
     def __init__(self, d_model: int, max_len: int) -> None:
@@ -95,41 +94,41 @@ class NoPositions(nn.Module):
 
 
 class AttentionPositions(nn.Module):
-    """What a self-attention is told of positions; this one tells nothing.
+    """Positions inside a self-attention; this base class has none.
 
-    Queries and keys are those of consecutive positions. Keys are rotated once, when they are projected, so a decoder's
-    cache holds them rotated; keys that a bias is about always begin at position 0.
+    Queries and keys are those of consecutive positions. Keys are rotated once, when they are projected, so a KV cache
+    holds them rotated. For `bias`, the first key is that of position 0.
     """
 
     has_bias = False
-    """Whether `bias` ever says anything."""
+    """False if `bias` is always None."""
 
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
     ) -> Float[Tensor, "batch num_heads len d_head"]:
-        """Queries or keys of the positions start, start + 1, ... as the scores shall see them."""
+        """Queries or keys of the positions start, start + 1, ..., rotated by their positions."""
         return heads
 
     def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
-        """What is added to the scores of queries start, start + 1, ... with keys 0, 1, ...; None for nothing."""
+        """Values to add to the scores of queries start, start + 1, ... with keys 0, 1, ...; None: nothing."""
         return None
 
 
 class RotaryPositions(AttentionPositions):
-    """Turns each pair of neighbouring dimensions by an angle proportional to the position (Su et al. 2021, RoFormer).
+    """Rotate each pair of neighbouring dimensions by an angle proportional to the position (Su et al. 2021, RoFormer).
 
     Dimensions (2i, 2i+1) of position m, read as a complex number, are multiplied by exp(j m base^(-2i/d_head))
-    (equations 14 and 15), so a query's score with a key depends on the two positions by their distance only. The angles
-    are those of the sinusoidal table, which grows: there is no limit on length.
+    (equations 14 and 15), so the score of a query with a key depends on the distance of their positions alone. The
+    angles are those of the sinusoidal table, which grows: no limit on length.
 
-    Raises DragomanError when d_head is odd and one dimension has no neighbour.
+    Raises DragomanError if d_head is odd: one dimension would have no neighbour.
     """
 
     def __init__(self, d_head: int, base: float = 10_000.0) -> None:
         super().__init__()
         if d_head % 2:
             raise DragomanError(
-                f"rotary positions turn pairs of dimensions, but model.d_model / model.num_heads is {d_head}, an odd "
+                f"rotary positions rotate pairs of dimensions, but model.d_model / model.num_heads is {d_head}, an odd "
                 "number: choose another num_heads"
             )
         self.waves = SinusoidalPositions(d_head, base=base, layout="half_split")
@@ -144,10 +143,10 @@ class RotaryPositions(AttentionPositions):
 
 
 class AlibiPositions(AttentionPositions):
-    """Lowers the score of a query and a key by their distance times the head's slope (Press et al. 2022, ALiBi).
+    """Subtract from the score of query i and key j their distance times the head's slope m (Press et al. 2022, ALiBi).
 
-    The paper's m * (j - i) for a key j at or before its query i, in a decoder; an encoder sees both sides and takes the
-    symmetric -m * |i - j|, of which the former is the part that the causal mask leaves. No limit on length.
+    The paper has m * (j - i) for a decoder, where j <= i. An encoder sees both sides: -m * |i - j|, which the causal
+    mask cuts to the former. No limit on length.
     """
 
     has_bias = True
@@ -165,19 +164,19 @@ class AlibiPositions(AttentionPositions):
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, " num_heads"]:
-    """One slope a head: the geometric series that begins at 2^(-8/n) and goes on by that ratio (section 3).
+    """One slope for each head: the geometric series that starts at 2^(-8/n), with that ratio (section 3).
 
     >>> alibi_slopes(4)
     tensor([0.2500, 0.0625, 0.0156, 0.0039])
 
-    For n that is no power of two, the authors' code takes the slopes of the power of two below it, and the rest from
-    every other slope of the power of two above it.
+    If n is no power of two, the authors' code takes the slopes of the next lower power of two, and the rest from every
+    other slope of the next higher one.
     """
     power = 2 ** math.floor(math.log2(num_heads))
-    below = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-    above = [2 ** (-4 * (i + 1) / power) for i in range(2 * power)]
-    return torch.tensor(below + above[::2][: num_heads - power])
+    lower = [2 ** (-8 * (i + 1) / power) for i in range(power)]
+    higher = [2 ** (-4 * (i + 1) / power) for i in range(2 * power)]
+    return torch.tensor(lower + higher[::2][: num_heads - power])
 
 
 LAYOUTS = {"interleaved": -1, "half_split": 1}
-"""Where a table's sines and cosines are put together: value by value, or one block after the other."""
+"""Dimension along which sines and cosines are stacked: value by value, or one block after the other."""

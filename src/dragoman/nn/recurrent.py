@@ -22,7 +22,7 @@ StackState = tuple[State, ...]
 class RecurrentLayer(nn.Module, ABC):
     """One layer in one direction. Abstract; `LSTMLayer` and `GRULayer` are final.
 
-    `fast` holds the weights: those of all gates below each other, W_ih for the input and W_hh for the hidden state.
+    `fast` holds the weights of all gates, one below the other: W_ih for the input and W_hh for the hidden state.
     """
 
     num_gates: int
@@ -40,10 +40,10 @@ class RecurrentLayer(nn.Module, ABC):
 
     @abstractmethod
     def next_state(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
-        """The state after one more input, of which `project_input` has made `projected`."""
+        """The state after one more input, given as `project_input` of it."""
 
     def project_input(self, x: Float[Tensor, "*shape d_input"]) -> Float[Tensor, "*shape gates"]:
-        """W_ih x + b_ih: the part of every gate that does not wait for the state before."""
+        """W_ih x + b_ih: the part of every gate that does not depend on the state before."""
         weight, _, bias, _ = self._weights()
         return F.linear(x, weight, bias)
 
@@ -55,15 +55,15 @@ class RecurrentLayer(nn.Module, ABC):
     def read(
         self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"], *, reverse: bool = False
     ) -> tuple[Float[Tensor, "batch len d_state"], State]:
-        """(hidden state at every position, last state) of sentences of unlike lengths, from a state of zeros.
+        """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros.
 
-        Padding leaves the state as it is: so the last state is the one after the last real token, or with `reverse`,
-        from right to left, after the first.
+        Padding leaves the state unchanged: the last state is that after the last real token, or after the first with
+        `reverse`, from right to left.
         """
-        # Not packed sequences: those give later steps fewer rows, and a CPU's matrix products may round a row
-        # differently then; a translation would depend on what is translated beside it.
+        # Not packed sequences: those give later positions fewer rows, a CPU's matrix products may then round a row
+        # differently, and a translation would depend on its batch.
         real = padding_mask[:, :, None]
-        x = x.masked_fill(~real, 0.0)  # before all else: a NaN at a pad would come back in gradients
+        x = x.masked_fill(~real, 0.0)  # first of all: a NaN at a pad would come back in gradients
         inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
         state: State = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
         outputs = []
@@ -76,9 +76,9 @@ class RecurrentLayer(nn.Module, ABC):
     def forward(
         self, x: Float[Tensor, "batch len d_input"], state: State
     ) -> tuple[Float[Tensor, "batch len d_state"], State]:
-        """Steps over the whole of `x`, which has no padding before its end, in PyTorch's fast layer.
+        """All positions of `x`, padded at the end only, in PyTorch's fast layer.
 
-        In the precision of the weights whatever the autocast: PyTorch's LSTM would keep its cell state in bfloat16, and
+        In the precision of the weights even under autocast: PyTorch's LSTM would keep its cell state in bfloat16, where
         small additions to a sum of 8 bits are lost.
         """
         dtype = self._weights()[0].dtype
@@ -94,7 +94,7 @@ class RecurrentLayer(nn.Module, ABC):
 class LSTMLayer(RecurrentLayer):
     """Long short-term memory (Hochreiter and Schmidhuber 1997) with a forget gate (Gers, Schmidhuber and Cummins 2000).
 
-    The forget gate begins with a bias of 1: remember until told otherwise (Jozefowicz, Zaremba and Sutskever 2015).
+    The forget gate starts with a bias of 1, to remember at first (Jozefowicz, Zaremba and Sutskever 2015).
     """
 
     num_gates, num_parts = 4, 2
@@ -130,7 +130,7 @@ class GRULayer(RecurrentLayer):
 
 
 class RecurrentEncoder(nn.Module):
-    """Layers that read a whole padded batch; bidirectional ones from both sides, each side giving half of d_model."""
+    """Layers over a whole padded batch; bidirectional ones read it from both sides, with half of d_model each."""
 
     def __init__(
         self, cell: str, d_input: int, d_model: int, num_layers: int, *, bidirectional: bool, dropout: float
@@ -147,7 +147,7 @@ class RecurrentEncoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"]
     ) -> tuple[Float[Tensor, "batch len d_model"], StackState]:
-        """(the top layer's hidden states, the last state of each layer). What stands at pads reaches neither."""
+        """(the top layer's hidden states, the last state of each layer). Values at pads reach neither."""
         states = []
         for number, layer in enumerate(self.layers):
             x = self.dropout(x) if number else x
@@ -161,12 +161,12 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentStack(nn.Module):
-    """Layers from left to right with dropout between them: a decoder's."""
+    """A decoder's layers, from left to right, with dropout between them."""
 
     def __init__(self, cell: str, d_input: int, d_model: int, num_layers: int, *, dropout: float) -> None:
         super().__init__()
-        # One module a layer, not PyTorch's `num_layers`: cuDNN's dropout between layers has a random state of its own,
-        # which the training loop could not key by (seed, step, micro-batch).
+        # One module for each layer, not PyTorch's `num_layers`: cuDNN's dropout between layers has a random state
+        # of its own, which the training loop could not derive from (seed, step, micro-batch).
         self.layers = nn.ModuleList(CELLS[cell](d_model if layer else d_input, d_model) for layer in range(num_layers))
         self.dropout = Dropout(dropout)
         self.num_gates = CELLS[cell].num_gates
@@ -188,7 +188,7 @@ class RecurrentStack(nn.Module):
     def next_state(
         self, projected: Float[Tensor, "batch gates"], states: StackState
     ) -> tuple[Float[Tensor, "batch d_model"], StackState]:
-        """One position, of which `project_input` has made `projected`: (the top layer's hidden state, the states)."""
+        """One position, given as `project_input` of it: (the top layer's hidden state, the states of all layers)."""
         after: list[State] = []
         for layer, state in zip(self._layers(), states, strict=True):
             inputs = layer.project_input(self.dropout(after[-1][0])) if after else projected

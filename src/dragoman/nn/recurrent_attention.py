@@ -16,7 +16,7 @@ from torch import Tensor, nn
 class RecurrentAttention(nn.Module, ABC):
     """context = sum over h of softmax(score(s, h)) h. Abstract: a subclass is a score function.
 
-    What a score needs of the memory alone is computed once for a sentence, by `project_keys`.
+    `project_keys` computes the part of a score that depends on the memory alone, once for each sentence.
     """
 
     def project_keys(
@@ -36,7 +36,7 @@ class RecurrentAttention(nn.Module, ABC):
         memory: Float[Tensor, "sentences src_len d_model"],
         padding_mask: Bool[Tensor, "sentences src_len"],
     ) -> tuple[Float[Tensor, "sentences queries d_model"], Float[Tensor, "sentences queries src_len"]]:
-        """(the context of each query, the weights that made it: each row sums to 1 and is 0 at pads)."""
+        """(context of each query, attention weights: each row sums to 1 and is 0 at pads)."""
         # A bfloat16 weight has 8 bits; a row of them would not sum to 1.
         scores = self.scores(query, keys).float().masked_fill(~padding_mask[:, None, :], -math.inf)
         weights = scores.softmax(dim=-1)
@@ -57,7 +57,7 @@ class DotAttention(RecurrentAttention):
 
 
 class ScaledDotAttention(DotAttention):
-    """score(s, h) = s . h / sqrt(d_model): of size 1 whatever the width, where the components of s and h are."""
+    """score(s, h) = s . h / sqrt(d_model): of size 1 for any width if the components of s and h are."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__(d_model)

@@ -1,4 +1,4 @@
-"""Normalisation, and where it stands around a sublayer."""
+"""Residual connections: the placement of the norm around a sublayer."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ class ResidualConnection(nn.Module):
     """A sublayer with the path around it. Abstract; a subclass is one placement of the norm."""
 
     normalises_output: bool
-    """Whether what comes out has been normalised. If not, the stack ends in one more norm."""
+    """True if the output is normalised. If not, the stack ends in one more norm."""
 
     def __init__(self, norm: nn.Module, dropout: float) -> None:
         super().__init__()

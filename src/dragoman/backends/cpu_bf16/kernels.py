@@ -351,7 +351,7 @@ class Heads:
 def attention_forward(
     heads: Heads,
 ) -> tuple[BFloat16[Tensor, "query_rows d_model"], BFloat16[Tensor, "batch num_heads query_len columns"]]:
-    """(the context of `textbook_attention`, heads side by side, and its weights, filled up to whole vectors)."""
+    """(contexts as of `scaled_dot_product_attention`, heads side by side; weights, padded to whole vectors)."""
     context = heads.query.new_empty(heads.query.shape)
     weights = context.new_empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
     _call("attention_forward", ctypes.byref(heads.described()), context, weights)

@@ -1,4 +1,4 @@
-"""Attention over short sentences, for training in bfloat16 on a CPU: the fast twin of `textbook_attention`.
+"""Attention over short sentences, for training in bfloat16 on a CPU: the fast twin of `scaled_dot_product_attention`.
 
 PyTorch's softmax takes rows one by one, which for rows of some fifteen keys costs ten times what the products do; its
 steps over all rows at once do not. And what comes from a projection and goes to one stays in the rows of those

@@ -14,7 +14,7 @@ from dragoman.backends.cpu_bf16.rotary import ComplexRotaryPositions, rotary_pha
 from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, short_attention
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
-from dragoman.nn.attention import KeysValues, MultiHeadAttention
+from dragoman.nn.attention import KVCache, MultiHeadAttention
 from dragoman.nn.embeddings import OutputProjection
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import RotaryPositions
@@ -35,14 +35,14 @@ class Bfloat16Attention(FusedAttention):
             return self._attend_short(query, memory, mask)
         return super().forward(query, memory, mask, maps)
 
-    def project_keys_values(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KeysValues:
+    def project_kv(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KVCache:
         key, value = project(memory, self.key_proj, self.value_proj)
-        return self.keys_values(key, value, start)
+        return self.kv_cache(key, value, start)
 
     def attend(
         self,
         query: Float[Tensor, "batch query_len d_model"],
-        memory: KeysValues,
+        memory: KVCache,
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
         start: int = 0,
         maps: list[Tensor] | None = None,
