@@ -1,6 +1,6 @@
 """LayerNorm against BatchNorm on a batch of sentences: which cells are taken together, and what follows from it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,21 +24,16 @@ GROUPS = {
 class Normed:
     """A batch after one norm."""
 
-    name: str
     values: np.ndarray  # (batch, len, features)
     group: str  # of `GROUPS`
     neighbour_effect: float
     """Largest change of a value of the first sentence when that sentence is normalised alone, without padding."""
 
 
-@dataclass(frozen=True, eq=False)
-class NormedBatch:
-    tokens: list[list[str]]
-    versions: list[Normed]
-
-
-def normed_batch(sentences: Sequence[str], features: int = 10, seed: int = 1) -> NormedBatch:
-    """Made-up vectors for the tokens of padded sentences, before and after every norm of `NORMS` and BatchNorm1d.
+def normed_batch(
+    sentences: Sequence[str], features: int = 10, seed: int = 1
+) -> tuple[list[list[str]], dict[str, Normed]]:
+    """Tokens of padded sentences, and made-up vectors of them before and after each norm, by the norm's name.
 
     Tokens and features differ in size, as they do inside a network; padding is zeros, as the embedding makes it.
     """
@@ -51,13 +46,13 @@ def normed_batch(sentences: Sequence[str], features: int = 10, seed: int = 1) ->
     values = (values + torch.randn(features, generator=generator)) * src_mask[..., None]
     first = values[:1, : int(src_mask[0].sum())]
 
-    versions = [Normed("before", values.numpy(), "", 0.0)]
+    versions = {"before": Normed(values.numpy(), "", 0.0)}
     for name, (group, norm) in _norms(features).items():
         with torch.no_grad():
             after, alone = norm(values), norm(first)
         effect = float((after[:1, : first.size(1)] - alone).abs().max())
-        versions.append(Normed(name, after.numpy(), group, effect))
-    return NormedBatch([labels(tokenizer, ids.tolist()) for ids in src], versions)
+        versions[name] = Normed(after.numpy(), group, effect)
+    return [labels(tokenizer, ids.tolist()) for ids in src], versions
 
 
 def _norms(features: int) -> dict[str, tuple[str, Callable[[Tensor], Tensor]]]:
@@ -71,20 +66,19 @@ def _norms(features: int) -> dict[str, tuple[str, Callable[[Tensor], Tensor]]]:
 
 
 @styled
-def norms_figure(batch: NormedBatch) -> Figure:
+def norms_figure(sentences: Sequence[Sequence[str]], versions: Mapping[str, Normed]) -> Figure:
     """A column for each version; an outline marks one group of cells that are normalised together."""
-    sentences, count = len(batch.tokens), len(batch.versions)
-    length = len(batch.tokens[0])
-    figure = new_figure(1.6 + 2.5 * count, 1.5 + sentences * (0.24 * length + 0.2), "Norms on a batch of sentences")
-    panels = figure.subplots(sentences, count, squeeze=False)
-    for column, version in enumerate(batch.versions):
-        for row, tokens in enumerate(batch.tokens):
+    height = 1.5 + len(sentences) * (0.24 * len(sentences[0]) + 0.2)
+    figure = new_figure(1.6 + 2.5 * len(versions), height, "Norms on a batch of sentences")
+    panels = figure.subplots(len(sentences), len(versions), squeeze=False)
+    for column, (name, version) in enumerate(versions.items()):
+        for row, tokens in enumerate(sentences):
             axes = panels[row, column]
             draw_matrix(axes, version.values[row], low=-3.0, high=3.0, cmap=poles())
             token_axes(axes, tokens if column == 0 else None, None)
             axes.spines[:].set_visible(True)
             _outline(axes, version, row)
-        panels[0, column].set_title(f"{version.name}\n{GROUPS[version.group]}")
+        panels[0, column].set_title(f"{name}\n{GROUPS[version.group]}")
         effect = f"\nsentence 1 without the others\nchanges by up to {version.neighbour_effect:.2f}"
         panels[-1, column].set_xlabel("features" + (effect if version.group else "\n \n "))
     figure.colorbar(panels[0, 0].images[0], ax=panels, label="value", shrink=0.6, aspect=30, extend="both")

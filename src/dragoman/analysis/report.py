@@ -118,44 +118,22 @@ WORDS = {
 
 
 FACTS: tuple[dict[str, str], ...] = (
-    {
-        "languages": "run.languages",
-        "source": "corpus.train.type",
-        "pairs read": "plan.pairs_read",
-        "characters": "plan.characters",
-    },
-    {
-        "normalise": "corpus.normalize",
-        "tokenizer": "tokenizer.type",
-        "source vocabulary": "plan.src_vocab_size",
-        "target vocabulary": "plan.tgt_vocab_size",
-        "vocabulary": "plan.vocab_size",
-    },
-    {
-        "tokens": "plan.tokens",
-        "unknown tokens": "plan.unknown",
-        "pairs kept": "plan.pairs_kept",
-        "pairs dropped": "run.dropped",
-    },
+    {"languages": "run.languages", "source": "corpus.train.type",
+     "pairs read": "plan.pairs_read", "characters": "plan.characters"},
+    {"normalise": "corpus.normalize", "tokenizer": "tokenizer.type", "source vocabulary": "plan.src_vocab_size",
+     "target vocabulary": "plan.tgt_vocab_size", "vocabulary": "plan.vocab_size"},
+    {"tokens": "plan.tokens", "unknown tokens": "plan.unknown",
+     "pairs kept": "plan.pairs_kept", "pairs dropped": "run.dropped"},
     {"tokens a batch": "training.batch_tokens", "steps an epoch": "plan.steps_per_epoch"},
     {"longest side": "run.max_tokens", "windows of": "run.block_len"},
-    {
-        "model": "model.type",
-        "parameters": "plan.parameters",
-        "label smoothing": "training.label_smoothing",
-        "training loss": "run.losses",
-    },
+    {"model": "model.type", "parameters": "plan.parameters",
+     "label smoothing": "training.label_smoothing", "training loss": "run.losses"},
     {"steps": "run.step", "last epoch": "run.epoch", "best at step": "run.best_step", "ended": "run.end_reason"},
-    {
-        "beam size": "decoding.beam_size",
-        "length penalty": "decoding.length_penalty",
-        "temperature": "decoding.temperature",
-        "top_k": "decoding.top_k",
-        "top_p": "decoding.top_p",
-        "test decoding": "run.decode_s",
-    },
+    {"beam size": "decoding.beam_size", "length penalty": "decoding.length_penalty",
+     "temperature": "decoding.temperature", "top_k": "decoding.top_k", "top_p": "decoding.top_p",
+     "test decoding": "run.decode_s"},
     {"test sentences": "run.sentences"},
-)
+)  # fmt: skip
 """For each of the nine steps the places of its facts: a setting, `plan.` a field of the plan event, `run.` computed."""
 
 

@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.analysis.figure import Figure, line_style, new_figure, step_axis, styled
-from dragoman.training.schedules import (
-    ConstantConfig,
-    CosineConfig,
-    InverseSqrtConfig,
-    LinearConfig,
-    NoamConfig,
-    PlateauConfig,
-)
+from dragoman.training import schedules
 
 Curve = tuple[list[int], list[float]]
 
@@ -27,7 +20,7 @@ def learning_rates(settings: Any, max_steps: int, d_model: int, points: int = 40
 def noam_curves(d_models: Sequence[int], warmups: Sequence[int], max_steps: int) -> dict[tuple[int, int], Curve]:
     """Noam's schedule for every (d_model, warmup_steps)."""
     return {
-        (d_model, warmup): learning_rates(NoamConfig(warmup_steps=warmup), max_steps, d_model)
+        (d_model, warmup): learning_rates(schedules.NoamConfig(warmup_steps=warmup), max_steps, d_model)
         for d_model, warmup in itertools.product(d_models, warmups)
     }
 
@@ -36,17 +29,17 @@ def other_curves(lr: float, warmup: int, max_steps: int) -> dict[str, Curve]:
     """The schedules whose peak is given, with one peak and one warm-up."""
     given: dict[str, Any] = {"lr": lr, "warmup_steps": warmup}
     settings: dict[str, Any] = {
-        "inverse_sqrt": InverseSqrtConfig(lr=lr, warmup_steps=max(1, warmup)),
-        "linear": LinearConfig(**given),
-        "cosine": CosineConfig(**given),
-        "constant": ConstantConfig(**given),
+        "inverse_sqrt": schedules.InverseSqrtConfig(lr=lr, warmup_steps=max(1, warmup)),
+        "linear": schedules.LinearConfig(**given),
+        "cosine": schedules.CosineConfig(**given),
+        "constant": schedules.ConstantConfig(**given),
     }
     return {name: learning_rates(setting, max_steps, d_model=1) for name, setting in settings.items()}
 
 
 def plateau_curve(lr: float, warmup: int, max_steps: int, validations: int = 20) -> Curve:
     """`plateau` for a run whose validations improve in its first half only."""
-    schedule = PlateauConfig(lr=lr, warmup_steps=warmup).build(max_steps, d_model=1)
+    schedule = schedules.PlateauConfig(lr=lr, warmup_steps=warmup).build(max_steps, d_model=1)
     steps, rates = list(range(1, max_steps + 1, max(1, max_steps // 400))), []
     validate_every = max(1, max_steps // validations)
     observed = 0

@@ -1,9 +1,8 @@
 """A batch followed through a model, tensor by tensor, under the titles of the nine steps."""
 
 import dataclasses
-import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -198,39 +197,31 @@ def _recorded(model: nn.Module) -> Iterator[list[_Call]]:
     root = _Call("", "", "")
     stack = [root]
 
-    def enter(path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        inputs = ", ".join(shape for _, (shape, _) in _tensors("", [*args, *kwargs.values()]))
-        call = _Call(path, type(module).__name__, inputs, depth=len(stack) - 1)
-        stack[-1].inner.append(call)
-        stack.append(call)
-
-    def leave(module: nn.Module, args: Any, output: Any) -> None:
-        call = stack.pop()
-        tensors = [tensor for _, tensor in _tensors("", output)]
-        call.output = ", ".join(shape for shape, _ in tensors)
-        call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in tensors))
-
-    def record_method(module: nn.Module, name: str, path: str) -> Callable[[], Any]:
-        """Replace the method of this one module; the function that is returned puts it back."""
+    def record(module: nn.Module, name: str, path: str) -> None:
+        """Replace a method of this one module."""
         method = getattr(module, name)
 
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            enter(f"{path}.{name}()", module, args, kwargs)
+            inputs = ", ".join(shape for _, (shape, _) in _tensors("", [*args, *kwargs.values()]))
+            call = _Call(path, type(module).__name__, inputs, depth=len(stack) - 1)
+            stack[-1].inner.append(call)
+            stack.append(call)
             output = method(*args, **kwargs)
-            leave(module, args, output)
+            stack.pop()
+            tensors = [tensor for _, tensor in _tensors("", output)]
+            call.output = ", ".join(shape for shape, _ in tensors)
+            call.dtype = ", ".join(dict.fromkeys(dtype for _, dtype in tensors))
             return output
 
         module.__dict__[name] = recorded
-        return lambda: module.__dict__.pop(name)
+        undo.callback(module.__dict__.pop, name)
 
     with ExitStack() as undo:
         for path, module in model.named_modules():
             if path:
-                before = functools.partial(enter, path)
-                undo.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
-                undo.callback(module.register_forward_hook(leave).remove)
+                record(module, "forward", path)
             for method in (name for kind, names in METHODS.items() if isinstance(module, kind) for name in names):
-                undo.callback(record_method(module, method, path))
+                record(module, method, f"{path}.{method}()")
         yield root.inner
 
 

@@ -175,7 +175,7 @@ def norms(sentences: Sentences = None, output: Output = None) -> None:
     from dragoman.analysis.norms import normed_batch, norms_figure
 
     lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
-    _write(output, "norms", norms_figure(normed_batch(lines)))
+    _write(output, "norms", norms_figure(*normed_batch(lines)))
 
 
 @inspect_app.command()

@@ -76,14 +76,11 @@ class Shifts:
         self.max_offset = max_offset
         self.src: list[str] = []
         self.tgt: list[str] = []
-        self.tgt_first = 0
-        """Target lines before `tgt[0]`."""
-        self.done = 0
-        """Source lines whose offset is settled."""
+        self.tgt_first = 0  # target lines before `tgt[0]`
+        self.done = 0  # source lines whose offset is settled
         self.learnt: _Learnt | None = None
         self.state: int | None = None
-        self.segments: list[tuple[int, int | None]] = []
-        """(first source line counted from 0, offset), one after another."""
+        self.segments: list[tuple[int, int | None]] = []  # (first source line from 0, offset)
         self.belief = 0.0
         """Evidence that lines correspond, in nats, summed over all source lines."""
 
