@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from dragoman import config
+from dragoman.analysis import step_titles
 from dragoman.analysis.report import write_report
 from dragoman.backends.compile import pick_compilation
 from dragoman.config import Field, settings
@@ -144,8 +145,8 @@ class Job(ABC):
         """What the rows of the vocabulary's matrices (and of labels) stand for, here and in another run."""
 
     @abstractmethod
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
-        """(the nine steps with this run's own numbers, what the log's `plan` event says beyond what is common)."""
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
+        """(a line on each of the nine steps, by its number; the task's own fields of the log's `plan` event)."""
 
     @abstractmethod
     def test(self, log: RunLog, outcome: Outcome) -> dict[str, Any]:
@@ -372,9 +373,10 @@ class Job(ABC):
         training = self.recipe.training
         left = took.seconds(training.max_steps - trainer.step, training.validate_every)
         lines, fields = self.plan(trainer)
-        lines = {**lines, "7 train": _training_line(trainer, fields, took, left)}
-        for title, text in sorted(lines.items()):
-            say(f"{title:<25} {text}")
+        lines = {**lines, 7: _training_line(trainer, fields, took, left)}
+        titles = step_titles(self.recipe.task)
+        for number, text in sorted(lines.items()):
+            say(f"{f'{number} {titles[number - 1].lower()}':<25} {text}")
         log.event(
             "start",
             dragoman=__version__,

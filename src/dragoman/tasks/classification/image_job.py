@@ -56,14 +56,14 @@ class ImageClassificationJob(ClassifierJob):
     def build_model(self) -> nn.Module:
         return self.recipe.model.build(num_labels=len(self.labels))
 
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         lines, fields = super().plan(trainer)
         model = self.recipe.model
-        lines["2 cut into patches"] = (
+        lines[3] = (
             f"{model.image_size} x {model.image_size} pixels, {model.num_patches} patches of {model.patch_size} x "
             f"{model.patch_size}"
         )
-        del lines["5 pad, mask"]
+        del lines[5]
         return lines, fields
 
     def files_split(self, src: Path, ref: Path | None) -> Split:

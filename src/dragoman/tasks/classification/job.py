@@ -138,20 +138,20 @@ class ClassifierJob(Job):
     def named_rows(self, run: str) -> dict[str, Rows]:
         return {"head": (self.labels, read_labels(other_directory(run, "")))}
 
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits
         assert isinstance(task, ClassificationTask)
         steps_per_epoch = task.plan.steps_per_epoch()
         per_step = len(train) / steps_per_epoch
         lines = {
-            "1 read examples": f"{len(train):,} {self.things} for training, {len(valid):,} for validation; "
+            1: f"{len(train):,} {self.things} for training, {len(valid):,} for validation; "
             f"{len(self.labels)} labels: {', '.join(self.labels)}",
-            "4 batch": f"{training.batch_tokens:,} positions x {training.micro_batches}, about {per_step:.0f} "
+            4: f"{training.batch_tokens:,} positions x {training.micro_batches}, about {per_step:.0f} "
             f"{self.things} a step, {steps_per_epoch:,} steps an epoch",
-            "5 pad, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
-            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
-            "8 label": f"{', '.join(tests) or 'the validation set'}",
-            "9 score": "accuracy and macro F1",
+            5: f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
+            6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            8: f"{', '.join(tests) or 'the validation set'}",
+            9: "accuracy and macro F1",
         }
         return lines, {
             "pairs_read": len(train),
@@ -241,14 +241,12 @@ class ClassificationJob(ClassifierJob):
         pieces = pieces_of(self.reader.tokenizer), pieces_of(theirs.src)
         return {**super().named_rows(run), "embedding": pieces}
 
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         lines, fields = super().plan(trainer)
         corpus, size = self.recipe.corpus, self.reader.tokenizer.vocab_size
         case = ", lower-cased" if corpus.lowercase else ""
-        lines["2 normalise and tokenize"] = (
-            f"{corpus.normalize}{case}, {self.recipe.tokenizer.type}, vocabulary {size:,}"
-        )
-        lines["3 ids"] = f"the first {corpus.max_tokens} tokens of each text"
+        lines[2] = f"{corpus.normalize}{case}, {self.recipe.tokenizer.type}, vocabulary {size:,}"
+        lines[3] = f"the first {corpus.max_tokens} tokens of each text"
         return lines, {**fields, "src_vocab_size": size}
 
     def files_split(self, src: Path, ref: Path | None) -> Split:

@@ -146,23 +146,21 @@ class LanguageModellingJob(Job):
         rows = pieces_of(self.tokenizers.tgt), pieces_of(theirs.tgt)
         return {"embedding": rows, "output": rows}
 
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.train_report
         assert isinstance(task, LanguageModellingTask)
         corpus, sampling, vocab_size = self.recipe.corpus, self.recipe.decoding, self.tokenizers.tgt.vocab_size
         lines = {
-            "1 read text": f"{report.characters:,} characters for training, {self.valid_report.characters:,} for "
-            "validation",
-            "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocab_size:,}",
-            "3 ids": f"{report.tokens:,} tokens, {report.unknown:,} of them unknown"
+            1: f"{report.characters:,} characters for training, {self.valid_report.characters:,} for validation",
+            2: f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocab_size:,}",
+            3: f"{report.tokens:,} tokens, {report.unknown:,} of them unknown"
             f"{' (stored before)' if report.reused else ''}",
-            "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, windows of {corpus.block_len}, "
+            4: f"{training.batch_tokens:,} tokens x {training.micro_batches}, windows of {corpus.block_len}, "
             f"{task.plan.steps_per_epoch:,} steps an epoch",
-            "5 shift, mask": "each token predicts the next and sees none after itself; nothing is padded",
-            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
-            "8 prompt and sample": f"temperature {sampling.temperature:g}, top_k {sampling.top_k or 'all'}, "
-            f"top_p {sampling.top_p:g}",
-            "9 detokenize and score": f"nats per token on {', '.join(corpus.test) or 'the validation text'}, each seen "
+            5: "each token predicts the next and sees none after itself; nothing is padded",
+            6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            8: f"temperature {sampling.temperature:g}, top_k {sampling.top_k or 'all'}, top_p {sampling.top_p:g}",
+            9: f"nats per token on {', '.join(corpus.test) or 'the validation text'}, each seen "
             f"from {corpus.min_context} to {corpus.block_len} tokens before it",
         }
         return lines, {

@@ -220,7 +220,7 @@ class TranslationJob(Job):
         tgt = pieces_of(own.tgt), pieces_of(theirs.tgt)
         return {"src_embedding": (pieces_of(own.src), pieces_of(theirs.src)), "tgt_embedding": tgt, "output": tgt}
 
-    def plan(self, trainer: Trainer) -> tuple[dict[str, str], dict[str, Any]]:
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.prepared.train_report
         assert isinstance(task, TranslationTask)
         tokenizers, corpus = self.prepared.tokenizers, self.recipe.corpus
@@ -230,18 +230,17 @@ class TranslationJob(Job):
         valid_read = self.prepared.valid_report.pairs_read
         teachers = self.recipe.distillation.teachers
         lines = {
-            "1 read pairs": f"{report.pairs_read:,} for training, {valid_read:,} for validation",
-            "2 normalise and tokenize": f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
-            "3 ids": f"{report.pairs_kept:,} pairs kept, dropped: {dropped_text(report.dropped)}; "
+            1: f"{report.pairs_read:,} for training, {valid_read:,} for validation",
+            2: f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
+            3: f"{report.pairs_kept:,} pairs kept, dropped: {dropped_text(report.dropped)}; "
             f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens"
             f"{' (stored before)' if report.reused else ''}",
-            "4 batch": f"{training.batch_tokens:,} tokens x {training.micro_batches}, {steps_per_epoch:,} steps an "
-            "epoch",
-            "5 pad, shift, mask": f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
-            "6 model": f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters"
+            4: f"{training.batch_tokens:,} tokens x {training.micro_batches}, {steps_per_epoch:,} steps an epoch",
+            5: f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
+            6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters"
             f"{f'; teachers: {len(teachers)}' if teachers else ''}",
-            "8 search": f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
-            "9 detokenize and score": f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
+            8: f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
+            9: f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
         }
         return lines, {
             "pairs_read": report.pairs_read,
