@@ -116,10 +116,6 @@ WIDE_TODAY: set[str] = {
 }
 
 UNCLEAR_TODAY: set[str] = {
-    "backends/cpu_bf16/kernels.py",
-    "backends/cpu_bf16/layers.py",
-    "backends/cpu_bf16/projection.py",
-    "backends/cpu_bf16/short_attention.py",
     "cli/options.py",
     "cli/translate.py",
     "config.py",

@@ -1,9 +1,9 @@
-"""The one seam for speed: fast twins take the places of textbook layers here, and nowhere else.
+"""The one seam for speed: fast twins replace textbook layers here and nowhere else.
 
-A twin is a subclass of the layer that it stands for, with the same parameters and attributes, and computes the same in
-another way. So a layer of the model changes its class and stays where it is: names of weights, checkpoints and hooks
-know nothing of it. `nn/` and `models/` know no twin; `training.backend: textbook` leaves all of them out. Each twin is
-held to its textbook by tests, outputs and gradients.
+A twin is a subclass of its textbook layer with the same parameters and attributes, which computes the same in another
+way. A layer of the model only changes its class: names of weights, checkpoints and hooks stay. `nn/` and `models/` know
+no twin, and `training.backend: textbook` turns all of them off. Tests hold each twin to its textbook, outputs and
+gradients.
 """
 
 import torch
@@ -19,7 +19,7 @@ Twins = dict[type[nn.Module], type[nn.Module]]
 
 
 def accelerate(model: nn.Module, device: torch.device, precision: str) -> None:
-    """Give `model` the twins for training on `device` in `precision`; those that it had before are exchanged."""
+    """Give `model` the twins for training on `device` in `precision`, in place of any that it has."""
     twins: Twins = {MultiHeadAttention: FusedAttention}
     if device.type == "cpu":
         twins[Dropout] = ByteDropout
@@ -31,14 +31,14 @@ def accelerate(model: nn.Module, device: torch.device, precision: str) -> None:
 
 
 def accelerate_inference(model: nn.Module, *, packed: bool) -> None:
-    """Give `model` the twins for computing without gradients. `packed`: its linear layers too, on a CPU."""
+    """Give `model` the twins for inference. `packed`: its linear layers too, on a CPU."""
     exchange(model, {MultiHeadAttention: FusedAttention})
     if packed:
         pack(model)
 
 
 def exchange(model: nn.Module, twins: Twins) -> None:
-    """Make each layer of a kind that is in `twins` the twin, and every other twin the textbook's layer again."""
+    """Give each layer the class that `twins` has for it, or else its textbook class again."""
     for module in model.modules():
         textbook = textbook_class(type(module))
         if type(module) is not (kind := twins.get(textbook, textbook)):

@@ -74,28 +74,28 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             from dragoman.backends.cpu_bf16 import kernels
 
             losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)
-            torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen what was written there
+            torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen this write
             ctx.save_for_backward(gradient)
             return losses.sum()
         total = logits.new_zeros((), dtype=torch.float32)
         at_once = rows_at_once(logits)
-        # Made once: memory that is new has to be cleared by the system first, page by page.
-        room = logits.new_empty(4 if teachers else 2, min(at_once, len(logits)), logits.size(1), dtype=torch.float32)
+        # Allocated once: the system clears new memory page by page.
+        buffer = logits.new_empty(4 if teachers else 2, min(at_once, len(logits)), logits.size(1), dtype=torch.float32)
         for start in range(0, len(logits), at_once):
             rows = slice(start, start + at_once)
             target, real = targets[rows, None], mask[rows, None].float()
-            scores, probabilities, *taught = room[:, : len(target)]
+            scores, probabilities, *taught = buffer[:, : len(target)]
             scores.copy_(logits[rows])
-            right, largest = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
-            torch.softmax(scores, dim=-1, out=probabilities)  # one walk; exponentials for sum and gradient would be two
-            # At the largest logit log p = logit - log Z, and p is no less than 1/V: so log Z is found without a sum.
-            log_normalizer = largest - probabilities.amax(dim=-1, keepdim=True).log()
-            losses = log_normalizer - at_target * right
+            at_target_logits, max_logits = scores.gather(1, target), scores.amax(dim=-1, keepdim=True)
+            torch.softmax(scores, dim=-1, out=probabilities)  # one pass; exponentials for sum and gradient would be two
+            # At the largest logit log p = logit - log Z with p >= 1/V, which gives log Z without a sum.
+            log_normalizer = max_logits - probabilities.amax(dim=-1, keepdim=True).log()
+            losses = log_normalizer - at_target * at_target_logits
             if label_smoothing:
                 losses -= everywhere * scores.mean(dim=-1, keepdim=True)
             if teachers:
-                target_share = _mean_distribution([teacher[rows] for teacher in teachers], *taught).mul_(weight)
-                losses -= (target_share * scores).sum(dim=-1, keepdim=True)
+                taught_probs = _mean_distribution([teacher[rows] for teacher in teachers], *taught).mul_(weight)
+                losses -= (taught_probs * scores).sum(dim=-1, keepdim=True)
             total += (losses * real).sum()
             if gradient is not None:
                 chunk = probabilities.mul_(real)
@@ -103,7 +103,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                     chunk -= real * (everywhere / logits.size(1))
                 chunk.scatter_add_(1, target, real * -at_target)
                 if teachers:
-                    chunk.addcmul_(target_share, real, value=-1.0)
+                    chunk.addcmul_(taught_probs, real, value=-1.0)
                 gradient[rows] = chunk
         ctx.save_for_backward(gradient)
         return total
@@ -115,7 +115,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _has_kernel(logits: Tensor) -> bool:
-    """True where one walk in C can take the place of the loop above."""
+    """True if the C kernel can replace the loop above."""
     if not (logits.device.type == "cpu" and logits.dtype == torch.bfloat16 and logits.is_contiguous()):
         return False
     from dragoman.backends.cpu_bf16 import kernels
@@ -124,12 +124,12 @@ def _has_kernel(logits: Tensor) -> bool:
 
 
 def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:
-    """Positions that are taken together in float32."""
+    """Positions of a chunk in float32."""
     return ROWS_AT_ONCE if logits.device.type == "cpu" else max(1, GPU_LOGITS_AT_ONCE // logits.size(1))
 
 
 def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) -> Tensor:
-    """The mean of softmax(one) over `logits`, in `total`; `scores` is room as well."""
+    """The mean of softmax(one) over `logits`, in `total`; `scores` is a buffer."""
     for number, one in enumerate(logits):
         scores.copy_(one)
         if number == 0:
@@ -140,10 +140,10 @@ def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) 
 
 
 def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
-    """A gradient by the logits, made in the forward pass, times what comes back to the loss.
+    """A gradient by the logits, from the forward pass, times `grad_output`.
 
-    The training loop backpropagates the bare sum and divides the parameters' gradients once, so on the CPU this walk
-    over (positions x vocab) is nearly always saved. (On a GPU, looking at the value would stop the queue.)
+    The training loop backpropagates the bare sum and divides the parameters' gradients once, so `grad_output` is nearly
+    always 1, and a CPU saves a pass over (positions x vocab). On a GPU, reading the value would wait for the queue.
     """
     if grad_output.device.type == "cpu" and grad_output.item() == 1.0:
         return gradient

@@ -1,9 +1,9 @@
 """`torch.compile`, layer by layer, for the steps of a training.
 
-What is compiled is the layer that a model is stacked from, not the model: one compilation serves all layers of a kind
-("regional compilation" in PyTorch's words) and batches of all shapes, as their sizes are left open. It happens in
-place, so the names of weights stay, and checkpoints, resuming and exports know nothing of it. Validation and decoding
-compute with the layers as they are written (`uncompiled`), so that a validation's score is the translator's own.
+The layers of a model are compiled, not the model ("regional compilation" in PyTorch's words): one compilation serves
+all layers of a kind, and batches of all shapes, because sizes are dynamic. It happens in place: names of weights stay,
+and checkpoints, resuming and exports are unaffected. Validation and decoding run the layers eagerly (`uncompiled`), so
+that a validation's score is the translator's.
 """
 
 from collections.abc import Iterator
@@ -26,26 +26,26 @@ KINDS = (EncoderLayer, DecoderLayer)
 BACKEND = "inductor"
 """PyTorch's own compiler: to C++ on a CPU, to Triton on a GPU."""
 VARIANTS = 64
-"""Compilations of a kind of layer, more than there are reasons for: one row or several, lengths that are multiples of
-16 or not, tables of positions that grow. With PyTorch's 8, what is new after them is left uncompiled for good."""
+"""Limit of compilations of one kind of layer, greater than the number of causes: one row or several, lengths that are
+multiples of 16 or not, position tables that grow. After PyTorch's default of 8, new shapes would stay uncompiled."""
 
 
 @cache
 def pick_compilation(name: CompileName, device: torch.device) -> Compiled:
-    """`auto`: layers on an NVIDIA GPU if its compiler works, else none; said once where it does not.
+    """`auto`: layers on an NVIDIA GPU if its compiler works, else none, with one message.
 
-    Raises DragomanError where another setting than `auto` cannot be had here.
+    Raises DragomanError if another setting than `auto` does not work here.
     """
     if name == "none" or (name == "auto" and device.type != "cuda"):
         return "none"
     if name == "graphs" and device.type != "cuda":
         raise DragomanError(f"training.compile=graphs needs an NVIDIA GPU and the device is {device}: set it to layers")
     try:
-        # Something small, there and back: otherwise a missing compiler would be a traceback out of the first step.
+        # A small forward and backward pass: otherwise a missing compiler would be a traceback from the first step.
         torch.compile(lambda x: x.sin().sum(), backend=BACKEND)(
             torch.ones(8, device=device).requires_grad_()
         ).backward()
-    except Exception as error:  # PyTorch, Triton and the compilers below them raise of every kind
+    except Exception as error:  # PyTorch, Triton and their compilers raise all kinds
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if name == "auto":
             say(f"torch.compile does not work on this machine ({why}): training without it")
@@ -59,10 +59,10 @@ def pick_compilation(name: CompileName, device: torch.device) -> Compiled:
 
 
 def compile_layers(model: nn.Module, name: CompileName, device: torch.device) -> Compiled:
-    """Have the layers of `model` compiled, each kind when its first batch comes; what came of it.
+    """Compile the layers of `model`, each kind at its first batch, and return what was done.
 
-    Raises DragomanError as `pick_compilation`. A model that has no such layers is left as it is, which is said where
-    it was asked for.
+    Raises DragomanError as `pick_compilation`. A model without such layers stays uncompiled; a message says so, except
+    for `auto`.
     """
     how = pick_compilation(name, device)
     layers = [module for module in model.modules() if isinstance(module, KINDS)]
@@ -79,6 +79,6 @@ def compile_layers(model: nn.Module, name: CompileName, device: torch.device) ->
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Inside, compiled layers compute as they are written."""
+    """Inside, compiled layers run eagerly."""
     with torch.compiler.set_stance("force_eager"):
         yield

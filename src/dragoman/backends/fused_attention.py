@@ -1,4 +1,4 @@
-"""PyTorch's fused attention, which never holds the weights: the fast twin of `nn.attention.MultiHeadAttention`."""
+"""PyTorch's fused attention, which never stores the weights: the fast twin of `nn.attention.MultiHeadAttention`."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from dragoman.nn.attention import KVCache, MultiHeadAttention, repeat_kv
 
 LONG = 1024
-"""Keys from which on training in bfloat16 on a CPU takes the fused attention."""
+"""Keys from which training in bfloat16 on a CPU uses the fused attention."""
 
 
 def fused_attention(
@@ -24,14 +24,13 @@ def fused_attention(
     """`scaled_dot_product_attention` in one kernel."""
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    # PyTorch's own way with fewer heads of keys (`enable_gqa`) has, under a mask, no kernel on a GPU but one that holds
-    # the weights.
+    # With PyTorch's `enable_gqa` and a mask, a GPU only has a kernel that stores the weights.
     key, value = repeat_kv(query, key), repeat_kv(query, value)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
 
 
 class FusedAttention(MultiHeadAttention):
-    """The same attention in one kernel, where that is faster and no maps are asked for."""
+    """The same attention in one kernel, if that is faster and no maps are requested."""
 
     def attend_heads(
         self,
@@ -51,9 +50,9 @@ def _prefers_textbook(query: Tensor, key_len: int) -> bool:
     if query.device.type != "cpu":
         return False
     if torch.is_grad_enabled():
-        # The fused kernel's bf16 backward on the CPU is several times slower, but for very long sentences, whose
-        # weights the textbook's would hold (docs/log.md).
+        # The fused kernel's bf16 backward on the CPU is several times slower, except for very long sentences, whose
+        # weights the textbook would store (docs/log.md).
         return query.dtype == torch.bfloat16 and key_len < LONG
     # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so on
-    # the rest of the batch; it is the slower one there anyway.
+    # the rest of the batch; it is slower there anyway.
     return query.size(2) < 64

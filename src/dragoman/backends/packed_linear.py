@@ -1,8 +1,8 @@
-"""Linear layers whose weights lie as the processor's kernels read them: the fast twin of `nn.Linear` for inference.
+"""Linear layers with weights packed for the processor's kernels: the fast twin of `nn.Linear` for inference.
 
-PyTorch multiplies float32 matrices on a CPU through MKL, which on some processors uses half of the vector units that
-they have. oneDNN, which every build of PyTorch for such processors brings along, uses all of them (2.3 times as fast on
-an AMD EPYC with AVX512, docs/log.md), and spares the rearranging of weights before each product.
+PyTorch multiplies float32 matrices on a CPU through MKL, which on some processors uses half of their vector units.
+oneDNN, part of every build of PyTorch for such processors, uses all of them (2.3 times as fast on an AMD EPYC with
+AVX512, docs/log.md), and packing once saves packing before each product.
 """
 
 import copy
@@ -20,8 +20,8 @@ from dragoman.nn.embeddings import OutputProjection
 class PackedLinear(nn.Linear):
     """`nn.Linear`, or an `OutputProjection`, with the same parameters and a packed copy of them.
 
-    The copy is made now, and anew when the model changes its type or device: a weight that changes otherwise is seen
-    only where gradients are on, as there the parameters themselves are used.
+    The copy is made again when the model changes its type or device. Any other change of a weight is seen only with
+    gradients on, where the parameters themselves are used.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -45,12 +45,12 @@ class PackedLinear(nn.Linear):
         return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], ""))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PackedLinear":
-        # A packed tensor has no storage that could be copied; parameters keep being shared with whom they were.
+        # A packed tensor has no storage to copy; shared parameters stay shared.
         return PackedLinear(copy.deepcopy(self.weight, memo), copy.deepcopy(self.bias, memo))
 
 
 def pack(model: nn.Module) -> None:
-    """Put a `PackedLinear` in the place of every linear layer of a model on the CPU, where the build can do it."""
+    """Replace every linear layer of a model on the CPU by a `PackedLinear`, if the build has oneDNN."""
     if not has_onednn():
         return
     for module in list(model.modules()):

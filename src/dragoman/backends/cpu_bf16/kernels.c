@@ -36,9 +36,9 @@ static inline void put_bf16(bf16 *to, vec x) { _mm256_storeu_si256((__m256i *)to
 
 /* exp(x) for x <= 0, to two units in the last place: 2^k exp(r), r = x - k log 2, |r| <= log(2) / 2. */
 static inline vec exp_negative(vec x) {
-    const vec above = _mm512_max_ps(all(-200.0f), x); /* where the result is 0; the second of the two where one is NaN */
-    const vec k = _mm512_roundscale_ps(above * 1.44269504f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const vec r = (above - k * 0.693359375f) + k * 2.12194440e-4f;
+    const vec clamped = _mm512_max_ps(all(-200.0f), x); /* where the result is 0; the second of the two where one is NaN */
+    const vec k = _mm512_roundscale_ps(clamped * 1.44269504f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const vec r = (clamped - k * 0.693359375f) + k * 2.12194440e-4f;
     vec p = 1.0f / 720 + r * (1.0f / 5040);
     p = 1.0f / 120 + r * p;
     p = 1.0f / 24 + r * p;
@@ -51,7 +51,7 @@ static inline vec exp_negative(vec x) {
 
 /* LANES rows of LANES numbers to as many columns, in four rounds: each puts together what stands so far apart, singles,
    pairs, fours and eights. */
-static inline void turn_over(const vec rows[LANES], float *to, int64_t stride) {
+static inline void transpose(const vec rows[LANES], float *to, int64_t stride) {
     vec singles[LANES], fours[LANES];
     for (int i = 0; i < LANES; i += 4) {
         const vec low = _mm512_unpacklo_ps(rows[i], rows[i + 1]), high = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
@@ -110,12 +110,13 @@ void norm_forward(int64_t rows, int64_t width, const float *x, const float *gain
     }
 }
 
-/* The way back: to_x = past (what goes round the sublayer) + what `above`, the gradient by `out`, says of x.
-   `room`: 2 x BLOCKS x width. */
-void norm_backward(int64_t rows, int64_t width, const bf16 *above, const float *x, const float *gain,
-                   const float *moments, const float *past, float *to_x, float *to_gain, float *to_bias, float *room) {
-    float *gains = room, *biases = room + BLOCKS * width;
-    memset(room, 0, 2 * BLOCKS * width * sizeof(float));
+/* Backward: grad_x = residual (the gradient of the path around the sublayer) + the gradient by x, where `grad_output` is
+   that by `out`. `buffer`: 2 x BLOCKS x width. */
+void norm_backward(int64_t rows, int64_t width, const bf16 *grad_output, const float *x, const float *gain,
+                   const float *moments, const float *residual, float *grad_x, float *grad_gain, float *grad_bias,
+                   float *buffer) {
+    float *gains = buffer, *biases = buffer + BLOCKS * width;
+    memset(buffer, 0, 2 * BLOCKS * width * sizeof(float));
 #pragma omp parallel for schedule(static)
     for (int64_t block = 0; block < BLOCKS; block++) {
         float *of_gain = gains + block * width, *of_bias = biases + block * width;
@@ -124,7 +125,7 @@ void norm_backward(int64_t rows, int64_t width, const bf16 *above, const float *
             const float mean = moments[2 * row], inverse = moments[2 * row + 1];
             vec sums = all(0.0f), products = all(0.0f);
             for (int64_t i = 0; i < width; i += LANES) {
-                const vec here = get_bf16(above + at + i), normal = (get(x + at + i) - mean) * inverse;
+                const vec here = get_bf16(grad_output + at + i), normal = (get(x + at + i) - mean) * inverse;
                 const vec weighted = here * get(gain + i);
                 put(of_bias + i, get(of_bias + i) + here);
                 put(of_gain + i, get(of_gain + i) + here * normal);
@@ -133,19 +134,19 @@ void norm_backward(int64_t rows, int64_t width, const bf16 *above, const float *
             }
             const float sum = _mm512_reduce_add_ps(sums) / width, product = _mm512_reduce_add_ps(products) / width;
             for (int64_t i = 0; i < width; i += LANES) {
-                const vec here = get_bf16(above + at + i), normal = (get(x + at + i) - mean) * inverse;
-                put(to_x + at + i, get(past + at + i) + inverse * (here * get(gain + i) - sum - normal * product));
+                const vec here = get_bf16(grad_output + at + i), normal = (get(x + at + i) - mean) * inverse;
+                put(grad_x + at + i, get(residual + at + i) + inverse * (here * get(gain + i) - sum - normal * product));
             }
         }
     }
-    add_blocks(width, gains, to_gain);
-    add_blocks(width, biases, to_bias);
+    add_blocks(width, gains, grad_gain);
+    add_blocks(width, biases, grad_bias);
 }
 
 /* ------------------------------------------------------------------------------------------------------- dropout -- */
 
 /* A random byte for each of `count` numbers from the one called `first` on, both multiples of 8: SplitMix64 (Steele et
-   al. 2014), whose state is a counter, so that any number's byte can be had at any time, here and on the way back. */
+   al. 2014), whose state is a counter, so that any number's byte can be had at any time, forward and backward. */
 static inline void random_bytes(uint64_t seed, int64_t first, int64_t count, uint8_t *bytes) {
     const uint64_t state = seed + ((uint64_t)(first / 8) + 1) * 0x9e3779b97f4a7c15u;
     for (int64_t i = 0; i < count / 8; i++) {
@@ -167,14 +168,15 @@ static inline vec kept(vec x, const uint8_t *bytes, int64_t dropped) {
 /* The bytes themselves, for who wants to look at them. */
 void dropout_bytes(int64_t count, uint64_t seed, uint8_t *bytes) { random_bytes(seed, 0, count, bytes); }
 
-/* The way back through dropout. */
-void dropout_backward(int64_t rows, int64_t width, const float *above, uint64_t seed, int64_t dropped, bf16 *to_x) {
+/* Backward of dropout. */
+void dropout_backward(int64_t rows, int64_t width, const float *grad_output, uint64_t seed, int64_t dropped,
+                      bf16 *grad_x) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i += LANES) {
             uint8_t bytes[LANES];
             random_bytes(seed, row * width + i, LANES, bytes);
-            put_bf16(to_x + row * width + i, kept(get(above + row * width + i), bytes, dropped));
+            put_bf16(grad_x + row * width + i, kept(get(grad_output + row * width + i), bytes, dropped));
         }
 }
 
@@ -223,17 +225,17 @@ static inline __attribute__((always_inline)) void add_products(const int tall, c
 void pack(int64_t n, int64_t k, int64_t first, int64_t height, const float *weight, pair *across, pair *down) {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < n; i += LANES) {
-        for (int64_t j = 0; j < k; j += 2 * LANES) { /* pairs of a row's neighbours, turned over */
+        for (int64_t j = 0; j < k; j += 2 * LANES) { /* pairs of a row's neighbours, transposed */
             const __mmask16 second = of_last(at_most(LANES, k - j - LANES));
             vec pairs[LANES];
-            _Alignas(64) float turned[LANES * LANES];
+            _Alignas(64) float columns[LANES * LANES];
             for (int row = 0; row < LANES; row++) {
                 const float *from = weight + (i + row) * k + j;
                 pairs[row] = (vec)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(second, from + LANES), get(from));
             }
-            turn_over(pairs, turned, LANES);
+            transpose(pairs, columns, LANES);
             pair *to = across + ((first + i) / PANEL * (k / 2) + j / 2) * PANEL + (first + i) % PANEL;
-            for (int64_t p = 0; p < at_most(LANES, (k - j) / 2); p++) put((float *)(to + p * PANEL), get(turned + p * LANES));
+            for (int64_t p = 0; p < at_most(LANES, (k - j) / 2); p++) put((float *)(to + p * PANEL), get(columns + p * LANES));
         }
         for (int64_t row = i; row < i + LANES; row += 2) /* pairs of a number and the one below it */
             for (int64_t j = 0; j < k; j += LANES) {
@@ -249,8 +251,8 @@ void pack(int64_t n, int64_t k, int64_t first, int64_t height, const float *weig
 typedef struct {
     const float *bias; /* is added to each row; NULL: none */
     int64_t relu;
-    const bf16 *gate; /* zero where this is not above zero, (rows x n); NULL: none */
-    const float *past; /* past + dropout(product) is written, in float32; NULL: the product, in bfloat16 */
+    const bf16 *gate; /* zero where this is not greater than zero, (rows x n); NULL: none */
+    const float *residual; /* residual + dropout(product) is written, in float32; NULL: the product, in bfloat16 */
     uint64_t seed;
     int64_t dropped; /* of 256 */
 } ending;
@@ -258,10 +260,10 @@ typedef struct {
 static inline void finish(const ending *end, int64_t at, vec x, void *out) {
     if (end->relu) x = _mm512_max_ps(all(0.0f), x); /* the second of the two where one is NaN */
     if (end->gate) x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(get_bf16(end->gate + at), all(0.0f), _CMP_GT_OQ), x);
-    if (end->past) {
+    if (end->residual) {
         uint8_t bytes[LANES];
         random_bytes(end->seed, at, LANES, bytes);
-        put((float *)out + at, get(end->past + at) + kept(x, bytes, end->dropped));
+        put((float *)out + at, get(end->residual + at) + kept(x, bytes, end->dropped));
     } else {
         put_bf16((bf16 *)out + at, x);
     }
@@ -350,24 +352,24 @@ static inline __attribute__((always_inline)) void gradient_tile(const int tall, 
 /* Pairs of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. */
 enum { DEEP = 256 };
 
-/* to_weight (n x k) = above (rows x n)^T x (rows x k), to_bias = the sum of `above` over rows.
+/* grad_weight (n x k) = grad_output (rows x n)^T x (rows x k), grad_bias = the sum of `grad_output` over rows.
 
    The narrower of the two sides is laid out by all threads together, a panel of the wider one by the thread that needs it.
-   Units of work are tiles of the result: those of a panel's columns follow on each other. `room`: the panels of the
+   Units of work are tiles of the result: those of a panel's columns follow on each other. `buffer`: the panels of the
    narrower side, and one for each thread. */
-void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *above, const bf16 *x, float *to_weight,
-                     float *to_bias, pair *room) {
+void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *grad_output, const bf16 *x, float *grad_weight,
+                     float *grad_bias, pair *buffer) {
     const int64_t pairs = (rows + 1) / 2, tiles = (PANEL + TALL - 1) / TALL, is_tall = n >= k;
     const int64_t wide = is_tall ? n : k, narrow = is_tall ? k : n, shared = panels_of(narrow);
-    const bf16 *wider = is_tall ? above : x, *narrower = is_tall ? x : above;
+    const bf16 *wider = is_tall ? grad_output : x, *narrower = is_tall ? x : grad_output;
 #pragma omp parallel
     {
         const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
         for (int64_t panel = 0; panel < shared; panel++)
             pack_columns(rows, narrow, narrower, panel * PANEL, pairs * thread / threads, pairs * (thread + 1) / threads,
-                         room + panel * pairs * PANEL);
+                         buffer + panel * pairs * PANEL);
 #pragma omp barrier
-        pair *own = room + (shared + thread) * pairs * PANEL;
+        pair *own = buffer + (shared + thread) * pairs * PANEL;
         int64_t packed = -1; /* which panel lies there */
         const int64_t units = panels_of(wide) * shared * tiles, last = units * (thread + 1) / threads;
         for (int64_t unit = units * thread / threads, next; unit < last; unit = next) {
@@ -375,17 +377,17 @@ void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *above, cons
             next = at_most(last, (unit / tiles + 1) * tiles);
             if (packed != outer) pack_columns(rows, wide, wider, outer * PANEL, 0, pairs, own);
             packed = outer;
-            const pair *of_narrower = room + inner * pairs * PANEL;
+            const pair *of_narrower = buffer + inner * pairs * PANEL;
             const pair *left = is_tall ? own : of_narrower, *right = is_tall ? of_narrower : own;
             const int64_t at_n = (is_tall ? outer : inner) * PANEL, at_k = (is_tall ? inner : outer) * PANEL;
             const int64_t height = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
             const int64_t top = unit % tiles * TALL, bottom = at_most(height, top + (next - unit) * TALL);
-            if (at_k == 0 && top == 0) sum_columns(pairs, height, left, to_bias + at_n);
+            if (at_k == 0 && top == 0) sum_columns(pairs, height, left, grad_bias + at_n);
             for (int64_t p = 0; p == 0 || p < pairs; p += DEEP) /* once at least: no rows have a gradient of zero */
                 for (int64_t row = top; row < bottom; row += TALL) {
                     const pair *here = left + p * PANEL + row, *there = right + p * PANEL;
                     const int64_t deep = at_most(DEEP, pairs - p);
-                    float *to = to_weight + (at_n + row) * k + at_k;
+                    float *to = grad_weight + (at_n + row) * k + at_k;
                     switch (at_most(TALL, bottom - row)) { /* PANEL rows and all widths are even: so are these */
                     case 2: gradient_tile(2, deep, here, there, p == 0, lanes, k, to); break;
                     case 4: gradient_tile(4, deep, here, there, p == 0, lanes, k, to); break;
@@ -405,19 +407,19 @@ typedef struct {
     const bf16 *query, *key, *value;
     const uint8_t *allowed; /* whether a query may look at a key; NULL: all may */
     int64_t allowed_batch, allowed_query; /* from one to the next; 0 where all have the same */
-    const float *turns; /* cosine and sine of each pair of dimensions at each position, or NULL */
+    const float *phase; /* cosine and sine of each pair of dimensions at each position, or NULL */
 } attention;
 
 /* One head's queries, keys or values of a sentence. */
 typedef bf16 head_rows[SHORT * WIDEST_HEAD] __attribute__((aligned(64)));
 
-/* The right side of a product, and the left side of one that is turned over, of a sentence's head. */
+/* The right side of a product, and the left side of one that is transposed, of a sentence's head. */
 typedef pair head_panel[PANEL / 2 * PANEL] __attribute__((aligned(64)));
 
 _Static_assert(SHORT <= PANEL && WIDEST_HEAD <= PANEL, "one panel");
 
 /* out (m x vectors), in float32, = left times panel, as in `add_products`. Four rows at once: where those of the left
-   side end, whatever is there is multiplied, and `out` has room for it. */
+   side end, whatever is there is multiplied, and `out` is large enough for it. */
 static inline __attribute__((always_inline)) void product_of(const int vectors, int64_t m, int64_t pairs,
                                                              const pair *left, int64_t row, int64_t next,
                                                              const pair *panel, float *out) {
@@ -439,36 +441,36 @@ static void product(int64_t vectors, int64_t m, int64_t pairs, const pair *left,
     }
 }
 
-/* Pairs of dimensions turned by cosine and sine; the way back is the other way. */
-static inline vec turned(vec x, const float *turns) {
-    const vec cosine = _mm512_moveldup_ps(get(turns)), sine = _mm512_movehdup_ps(get(turns));
+/* Pairs of dimensions rotated by cosine and sine, forward and backward. */
+static inline vec rotated(vec x, const float *phase) {
+    const vec cosine = _mm512_moveldup_ps(get(phase)), sine = _mm512_movehdup_ps(get(phase));
     return _mm512_fmaddsub_ps(x, cosine, _mm512_permute_ps(x, 0xb1) * sine);
 }
 
-static inline vec turned_back(vec x, const float *turns) {
-    const vec cosine = _mm512_moveldup_ps(get(turns)), sine = _mm512_movehdup_ps(get(turns));
+static inline vec rotated_back(vec x, const float *phase) {
+    const vec cosine = _mm512_moveldup_ps(get(phase)), sine = _mm512_movehdup_ps(get(phase));
     return _mm512_fmsubadd_ps(x, cosine, _mm512_permute_ps(x, 0xb1) * sine);
 }
 
 static inline int64_t in_lanes(int64_t len) { return (len + LANES - 1) / LANES * LANES; }
 
-/* Rows of a head, turned if there are turns, and zeros below them. */
-static inline void load(int64_t len, int64_t width, const bf16 *from, int64_t stride, const float *turns, bf16 *to) {
+/* Rows of a head, rotated if `phase` is given, and zeros below them. */
+static inline void load(int64_t len, int64_t width, const bf16 *from, int64_t stride, const float *phase, bf16 *to) {
     for (int64_t row = 0; row < len; row++)
         for (int64_t i = 0; i < width; i += LANES) {
             const int64_t at = row * width + i;
-            if (turns) put_bf16(to + at, turned(get_bf16(from + row * stride + i), turns + at));
+            if (phase) put_bf16(to + at, rotated(get_bf16(from + row * stride + i), phase + at));
             else _mm256_store_si256((__m256i *)(to + at), _mm256_loadu_si256((const __m256i *)(from + row * stride + i)));
         }
     memset(to + len * width, 0, (in_lanes(len) - len) * width * sizeof(bf16));
 }
 
-/* The way back, rounded. */
-static inline void store(int64_t len, int64_t width, const float *from, const float *turns, bf16 *to, int64_t stride) {
+/* The inverse of `load`, rounded. */
+static inline void store(int64_t len, int64_t width, const float *from, const float *phase, bf16 *to, int64_t stride) {
     for (int64_t row = 0; row < len; row++)
         for (int64_t i = 0; i < width; i += LANES) {
             const vec x = get(from + row * width + i);
-            put_bf16(to + row * stride + i, turns ? turned_back(x, turns + row * width + i) : x);
+            put_bf16(to + row * stride + i, phase ? rotated_back(x, phase + row * width + i) : x);
         }
 }
 
@@ -481,7 +483,7 @@ static inline void pack_rows(int64_t len, int64_t width, const bf16 *rows, pair 
             vec found[LANES];
             for (int lane = 0; lane < LANES; lane++)
                 found[lane] = _mm512_maskz_loadu_ps(there, (const float *)(rows + (row + lane) * width) + p);
-            turn_over(found, (float *)(panel + p * PANEL + row), PANEL);
+            transpose(found, (float *)(panel + p * PANEL + row), PANEL);
         }
 }
 
@@ -506,7 +508,7 @@ static inline void softmax(int64_t len, int64_t columns, float scale, const uint
 }
 
 /* softmax(Q K^T / sqrt(width) where allowed) V for each sentence and head; the weights (sentences x heads x query_len
-   x key_len in whole vectors) are kept for the way back. */
+   x key_len in whole vectors) are kept for the backward pass. */
 void attention_forward(const attention *of, bf16 *context, bf16 *weights) {
     const attention a = *of;
     const int64_t columns = in_lanes(a.key_len), key_pairs = (a.key_len + 1) / 2;
@@ -518,26 +520,27 @@ void attention_forward(const attention *of, bf16 *context, bf16 *weights) {
         head_rows q, k, v;
         head_panel right;
         _Alignas(64) float scores[SHORT * SHORT], found[SHORT * WIDEST_HEAD];
-        _Alignas(64) bf16 shares[SHORT * SHORT];
-        load(a.query_len, a.width, a.query + at_query * a.query_stride + head, a.query_stride, a.turns, q);
-        load(a.key_len, a.width, a.key + at_key * a.key_stride + head, a.key_stride, a.turns, k);
+        _Alignas(64) bf16 attn_weights[SHORT * SHORT];
+        load(a.query_len, a.width, a.query + at_query * a.query_stride + head, a.query_stride, a.phase, q);
+        load(a.key_len, a.width, a.key + at_key * a.key_stride + head, a.key_stride, a.phase, k);
         load(a.key_len, a.width, a.value + at_key * a.key_stride + head, a.key_stride, NULL, v);
         pack_rows(a.key_len, a.width, k, right);
         product(columns / LANES, a.query_len, a.width / 2, (const pair *)q, a.width / 2, 1, right, scores);
         for (int64_t i = 0; i < a.query_len; i++) {
             const uint8_t *allowed = a.allowed ? a.allowed + sentence * a.allowed_batch + i * a.allowed_query : NULL;
-            softmax(a.key_len, columns, scale, allowed, scores + i * columns, shares + i * columns);
+            softmax(a.key_len, columns, scale, allowed, scores + i * columns, attn_weights + i * columns);
         }
-        memcpy(weights + one * a.query_len * columns, shares, a.query_len * columns * sizeof(bf16));
+        memcpy(weights + one * a.query_len * columns, attn_weights, a.query_len * columns * sizeof(bf16));
         pack_columns(a.key_len, a.width, v, 0, 0, key_pairs, right);
-        product(a.width / LANES, a.query_len, key_pairs, (const pair *)shares, columns / 2, 1, right, found);
+        product(a.width / LANES, a.query_len, key_pairs, (const pair *)attn_weights, columns / 2, 1, right, found);
         store(a.query_len, a.width, found, NULL, context + at_query * a.context_stride + head, a.context_stride);
     }
 }
 
-/* The way back from `above`, the gradient by the context, to queries, keys and values, which stand as those do. */
-void attention_backward(const attention *of, const bf16 *weights, const bf16 *above, bf16 *to_query, bf16 *to_key,
-                        bf16 *to_value) {
+/* Gradients by queries, keys and values, in the layout of those, from `grad_output`, the gradient by the context. */
+void attention_backward(const attention *of, const bf16 *weights, const bf16 *grad_output, bf16 *grad_query,
+                        bf16 *grad_key,
+                        bf16 *grad_value) {
     const attention a = *of;
     const int64_t columns = in_lanes(a.key_len), vectors = a.width / LANES;
     const int64_t query_pairs = (a.query_len + 1) / 2, key_pairs = (a.key_len + 1) / 2;
@@ -551,32 +554,32 @@ void attention_backward(const attention *of, const bf16 *weights, const bf16 *ab
         head_rows q, k, v, up;
         head_panel left, right;
         _Alignas(64) float scores[SHORT * SHORT], found[SHORT * WIDEST_HEAD];
-        _Alignas(64) bf16 to_scores[SHORT * SHORT];
-        load(a.query_len, a.width, a.query + at_query, a.query_stride, a.turns, q);
-        load(a.key_len, a.width, a.key + at_key, a.key_stride, a.turns, k);
+        _Alignas(64) bf16 grad_scores[SHORT * SHORT];
+        load(a.query_len, a.width, a.query + at_query, a.query_stride, a.phase, q);
+        load(a.key_len, a.width, a.key + at_key, a.key_stride, a.phase, k);
         load(a.key_len, a.width, a.value + at_key, a.key_stride, NULL, v);
-        load(a.query_len, a.width, above + at_context, a.context_stride, NULL, up);
-        const bf16 *shares = weights + one * a.query_len * columns;
+        load(a.query_len, a.width, grad_output + at_context, a.context_stride, NULL, up);
+        const bf16 *attn_weights = weights + one * a.query_len * columns;
         pack_rows(a.key_len, a.width, v, right);
         product(columns / LANES, a.query_len, a.width / 2, (const pair *)up, a.width / 2, 1, right, scores);
         for (int64_t i = 0; i < a.query_len * columns; i += columns) {
             vec sums = all(0.0f);
-            for (int64_t j = i; j < i + columns; j += LANES) sums += get(scores + j) * get_bf16(shares + j);
+            for (int64_t j = i; j < i + columns; j += LANES) sums += get(scores + j) * get_bf16(attn_weights + j);
             const float sum = _mm512_reduce_add_ps(sums);
             for (int64_t j = i; j < i + columns; j += LANES)
-                put_bf16(to_scores + j, (get(scores + j) - sum) * get_bf16(shares + j) * scale);
+                put_bf16(grad_scores + j, (get(scores + j) - sum) * get_bf16(attn_weights + j) * scale);
         }
         pack_columns(a.key_len, a.width, k, 0, 0, key_pairs, right);
-        product(vectors, a.query_len, key_pairs, (const pair *)to_scores, columns / 2, 1, right, found);
-        store(a.query_len, a.width, found, a.turns, to_query + at_query, a.query_stride);
-        pack_columns(a.query_len, columns, to_scores, 0, 0, query_pairs, left);
+        product(vectors, a.query_len, key_pairs, (const pair *)grad_scores, columns / 2, 1, right, found);
+        store(a.query_len, a.width, found, a.phase, grad_query + at_query, a.query_stride);
+        pack_columns(a.query_len, columns, grad_scores, 0, 0, query_pairs, left);
         pack_columns(a.query_len, a.width, q, 0, 0, query_pairs, right);
         product(vectors, a.key_len, query_pairs, left, 1, PANEL, right, found);
-        store(a.key_len, a.width, found, a.turns, to_key + at_key, a.key_stride);
-        pack_columns(a.query_len, columns, shares, 0, 0, query_pairs, left);
+        store(a.key_len, a.width, found, a.phase, grad_key + at_key, a.key_stride);
+        pack_columns(a.query_len, columns, attn_weights, 0, 0, query_pairs, left);
         pack_columns(a.query_len, a.width, up, 0, 0, query_pairs, right);
         product(vectors, a.key_len, query_pairs, left, 1, PANEL, right, found);
-        store(a.key_len, a.width, found, NULL, to_value + at_key, a.key_stride);
+        store(a.key_len, a.width, found, NULL, grad_value + at_key, a.key_stride);
     }
 }
 
@@ -593,9 +596,9 @@ static inline void put_some(bf16 *to, int64_t left, vec x) {
 }
 
 /* The loss of each row, and its gradient in the place of the logits (`training/loss.py`): softmax - everywhere / vocab,
-   less at_target at the target, and zero where the row is not real. `room`: a row of whole vectors for each thread. */
+   less at_target at the target, and zero where the row is not real. `buffer`: a row of whole vectors for each thread. */
 void cross_entropy(int64_t rows, int64_t vocab, bf16 *logits, const int64_t *targets, const uint8_t *real,
-                   float at_target, float everywhere, float *losses, float *room) {
+                   float at_target, float everywhere, float *losses, float *buffer) {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         bf16 *here = logits + row * vocab;
@@ -604,7 +607,7 @@ void cross_entropy(int64_t rows, int64_t vocab, bf16 *logits, const int64_t *tar
             memset(here, 0, vocab * sizeof(bf16));
             continue;
         }
-        float *powers = room + omp_get_thread_num() * in_lanes(vocab);
+        float *powers = buffer + omp_get_thread_num() * in_lanes(vocab);
         vec most = all(-INFINITY), totals = all(0.0f), sums = all(0.0f);
         for (int64_t i = 0; i < vocab; i += LANES) {
             most = _mm512_max_ps(most, get_some(here + i, vocab - i, -INFINITY));

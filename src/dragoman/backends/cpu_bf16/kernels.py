@@ -49,10 +49,10 @@ FLAGS = (
 
 @cache
 def available() -> bool:
-    """Whether there are such loops here: on Linux, with a processor whose vectors (AVX-512) hold bfloat16, and GCC 10
-    or newer (as `cc`, or what the environment calls `CC`). It is said once where only the last is missing.
+    """True on Linux with a processor whose vectors (AVX-512) take bfloat16, and GCC 10 or newer (`cc`, or `CC` of the
+    environment). A message says once if only the compiler is missing.
 
-    Not so where the processor has units for whole matrices (AMX), which oneDNN's products use and these do not.
+    False if the processor multiplies whole matrices (AMX): oneDNN's products use that and these do not.
     """
     return _library() is not None
 
@@ -78,10 +78,9 @@ def _library() -> ctypes.CDLL | None:
 
 
 def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
-    """From the cache, or else compiled now and put there.
+    """The library from the cache, or compiled now and put there.
 
-    Linked without OpenMP's library: its functions are those of the one that PyTorch has loaded, and the threads the
-    same ones.
+    Linked without OpenMP's library: it then shares PyTorch's, and its threads.
     """
     folder = _cache_folder()
     kept = folder / f"kernels-{_fingerprint(compiler)}.so" if folder else None
@@ -94,26 +93,26 @@ def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
         _run(*compiler, "-shared", str(compiled), "-o", str(linked), "-lm")
         library = ctypes.CDLL(str(linked))
         if kept is not None:
-            with contextlib.suppress(OSError):  # no room, or no leave to write: the next process compiles for itself
+            with contextlib.suppress(OSError):  # disk full or no permission: the next process compiles for itself
                 _put(linked, kept)
         return library
 
 
 def _run(*command: str) -> str:
-    """What it prints. Raises subprocess.SubprocessError where it fails, or takes a minute."""
+    """The command's output. Raises subprocess.SubprocessError if it fails or takes a minute."""
     done = subprocess.run(command, capture_output=True, check=True, text=True, errors="replace", timeout=60)
     return done.stdout
 
 
 def _fingerprint(compiler: Sequence[str]) -> str:
-    """Of all that the compiled file depends on."""
+    """Hash of everything that the compiled file depends on."""
     machine = [platform.machine(), sorted(cpu_capabilities().items()), compiler, FLAGS, torch.__version__]
     made_by = _run(*compiler, "--version")
     return hashlib.sha256(SOURCE.read_bytes() + repr([machine, made_by]).encode()).hexdigest()[:16]
 
 
 def _cache_folder() -> Path | None:
-    """Where no other user can write, as what lies there is executed; None where there is no such place."""
+    """A folder where no other user can write, because its files are executed; None if there is none."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,12 +122,12 @@ def _cache_folder() -> Path | None:
 
 
 def _is_ours(path: Path) -> bool:
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    stat = path.stat()
+    return stat.st_uid == os.getuid() and not stat.st_mode & 0o022
 
 
 def _put(made: Path, kept: Path) -> None:
-    """All of it or nothing, however many processes do so at once."""
+    """Copy atomically: several processes may do so at once."""
     with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as copy:  # for its owner alone
         copy.write(made.read_bytes())
     os.replace(copy.name, kept)
@@ -138,7 +137,7 @@ def _call(name: str, *arguments: object) -> None:
     library = _library()
     assert library is not None
     function = getattr(library, name)
-    if function.argtypes is None:  # as they are at its first call, so are they always
+    if function.argtypes is None:  # every call has the types of the first
         function.argtypes = [_type_of(argument) for argument in arguments]
     values = [argument.data_ptr() if isinstance(argument, Tensor) else argument for argument in arguments]
     if torch.autograd._profiler_enabled():
@@ -151,7 +150,7 @@ def _call(name: str, *arguments: object) -> None:
 def _type_of(argument: object) -> type:
     if isinstance(argument, float):
         return ctypes.c_float
-    return ctypes.c_int64 if isinstance(argument, int) else ctypes.c_void_p  # what a tensor or a structure lies at
+    return ctypes.c_int64 if isinstance(argument, int) else ctypes.c_void_p  # address of a tensor or a structure
 
 
 def norm_forward(
@@ -168,38 +167,39 @@ def norm_forward(
 
 
 def norm_backward(
-    above: BFloat16[Tensor, "rows width"],
+    grad_output: BFloat16[Tensor, "rows width"],
     x: Float[Tensor, "rows width"],
     gain: Float[Tensor, " width"],
     moments: Float[Tensor, "rows 2"],
-    past: Float[Tensor, "rows width"],
+    residual: Float[Tensor, "rows width"],
 ) -> tuple[Float[Tensor, "rows width"], Float[Tensor, " width"], Float[Tensor, " width"]]:
-    """The gradients by x, gain and bias of `norm_forward` where `above` is that by its result, and `past` is to be
-    added to the first of them."""
+    """Gradients of `norm_forward` by x, gain and bias; `residual` is added to the first of them."""
     rows, width = x.shape
-    to_x, to_gain, to_bias = torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain)
-    room = x.new_empty(2 * BLOCKS, width)
-    _call("norm_backward", rows, width, above, x, gain, moments, past, to_x, to_gain, to_bias, room)
-    return to_x, to_gain, to_bias
+    grad_x, grad_gain, grad_bias = torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain)
+    buffer = x.new_empty(2 * BLOCKS, width)
+    _call("norm_backward", rows, width, grad_output, x, gain, moments, residual, grad_x, grad_gain, grad_bias, buffer)
+    return grad_x, grad_gain, grad_bias
 
 
 def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width"]:
-    """The random bytes by which dropout decides: what is below round(256 x rate) is dropped."""
-    found = torch.empty(rows, width, dtype=torch.uint8)
-    _call("dropout_bytes", rows * width, seed, found)
-    return found
+    """Random bytes of dropout: elements with one below round(256 x rate) are dropped."""
+    random = torch.empty(rows, width, dtype=torch.uint8)
+    _call("dropout_bytes", rows * width, seed, random)
+    return random
 
 
-def dropout_backward(above: Float[Tensor, "rows width"], seed: int, dropped: int) -> BFloat16[Tensor, "rows width"]:
-    """The gradient by `multiply_add`'s product, at a rate of dropped / 256."""
-    to_x = torch.empty_like(above, dtype=torch.bfloat16)
-    _call("dropout_backward", *above.shape, above, seed, dropped, to_x)
-    return to_x
+def dropout_backward(
+    grad_output: Float[Tensor, "rows width"], seed: int, dropped: int
+) -> BFloat16[Tensor, "rows width"]:
+    """Gradient by the product in `multiply_add`, at a dropout rate of dropped / 256."""
+    grad_x = torch.empty_like(grad_output, dtype=torch.bfloat16)
+    _call("dropout_backward", *grad_output.shape, grad_output, seed, dropped, grad_x)
+    return grad_x
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Weights below each other, rounded to bfloat16 and laid out to be multiplied by."""
+    """Weights, one below the other, rounded to bfloat16 and packed for products."""
 
     n: int
     k: int
@@ -222,7 +222,7 @@ class Matrix:
 
 
 def multiplies(weight: Float[Tensor, "n k"]) -> bool:
-    """Whether there are products by this weight here."""
+    """True if the kernels can multiply by this weight."""
     return (
         weight.dtype == torch.float32
         and weight.device.type == "cpu"
@@ -238,7 +238,7 @@ def _panels(width: int, height: int) -> Int[Tensor, "panels half_height panel"]:
 class _Ending(ctypes.Structure):
     _fields_ = [
         ("bias", ctypes.c_void_p), ("relu", ctypes.c_int64), ("gate", ctypes.c_void_p),
-        ("past", ctypes.c_void_p), ("seed", ctypes.c_uint64), ("dropped", ctypes.c_int64),
+        ("residual", ctypes.c_void_p), ("seed", ctypes.c_uint64), ("dropped", ctypes.c_int64),
     ]  # fmt: skip
 
 
@@ -257,10 +257,10 @@ def multiply(
     gate: BFloat16[Tensor, "rows n"] | None = None,
     out: BFloat16[Tensor, "rows n"] | None = None,
 ) -> BFloat16[Tensor, "rows n"]:
-    """x times a `Matrix`'s panels, n columns of it: x @ matrix.T + bias of those `across`, x @ matrix of those `down`.
+    """x times the panels of a `Matrix`, n columns: x @ matrix.T + bias with `across`, x @ matrix with `down`.
 
-    With `relu`, what is negative becomes zero; with a `gate`, what stands where that is not positive. Into `out`, where
-    there is one.
+    `relu` sets negative results to zero; `gate`, those where it is not positive (the gradient of ReLU). The result is
+    written into `out`, if given.
     """
     out = x.new_empty(len(x), n) if out is None else out
     _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate, torch.bfloat16)))
@@ -268,16 +268,16 @@ def multiply(
 
 
 def multiply_add(
-    past: Float[Tensor, "rows n"],
+    residual: Float[Tensor, "rows n"],
     x: BFloat16[Tensor, "rows k"],
     panels: Int[Tensor, "panels half_k panel"],
     bias: Float[Tensor, " n"],
     seed: int,
     dropped: int,
 ) -> Float[Tensor, "rows n"]:
-    """past + dropout(x times a matrix, as in `multiply`), at a rate of dropped / 256."""
-    out = torch.empty_like(past)
-    _multiply(out, x, panels, _Ending(bias=_pointer(bias), past=_pointer(past), seed=seed, dropped=dropped))
+    """residual + dropout(x times a matrix, as in `multiply`), at a rate of dropped / 256."""
+    out = torch.empty_like(residual)
+    _multiply(out, x, panels, _Ending(bias=_pointer(bias), residual=_pointer(residual), seed=seed, dropped=dropped))
     return out
 
 
@@ -290,20 +290,19 @@ def _multiply(out: Tensor, x: Tensor, panels: Tensor, ending: _Ending) -> None:
 
 
 def weight_gradient(
-    above: BFloat16[Tensor, "rows n"], x: BFloat16[Tensor, "rows k"]
+    grad_output: BFloat16[Tensor, "rows n"], x: BFloat16[Tensor, "rows k"]
 ) -> tuple[Float[Tensor, "n k"], Float[Tensor, " n"]]:
-    """The gradients by weight and bias of `multiply` across, where `above` is that by its result:
-    (above.T @ x, above.sum(dim=0)), in float32."""
-    rows, n, k = *above.shape, x.size(1)
+    """Gradients of `multiply` by weight and bias, (grad_output.T @ x, grad_output.sum(dim=0)), in float32."""
+    rows, n, k = *grad_output.shape, x.size(1)
     assert len(x) == rows
-    assert above.is_contiguous()
+    assert grad_output.is_contiguous()
     assert x.is_contiguous()
     library = _library()
     assert library is not None
-    to_weight, to_bias = _empty(n, k), _empty(n)
-    room = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * -(-rows // 2))
-    _call("weight_gradient", rows, n, k, above, x, to_weight, to_bias, room)
-    return to_weight, to_bias
+    grad_weight, grad_bias = _empty(n, k), _empty(n)
+    buffer = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * -(-rows // 2))
+    _call("weight_gradient", rows, n, k, grad_output, x, grad_weight, grad_bias, buffer)
+    return grad_weight, grad_bias
 
 
 class _Attention(ctypes.Structure):
@@ -312,13 +311,13 @@ class _Attention(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("query_stride", "key_stride", "context_stride")),
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "allowed")),
         *((name, ctypes.c_int64) for name in ("allowed_batch", "allowed_query")),
-        ("turns", ctypes.c_void_p),
+        ("phase", ctypes.c_void_p),
     ]
 
 
 @dataclass(frozen=True)
 class Heads:
-    """Queries, keys and values of an attention, where projections have put them: in rows, heads side by side."""
+    """Queries, keys and values of an attention in the layout of projections: in rows, heads side by side."""
 
     batch: int
     num_heads: int
@@ -328,7 +327,7 @@ class Heads:
     key: BFloat16[Tensor, "key_rows d_model"]
     value: BFloat16[Tensor, "key_rows d_model"]
     mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None
-    turns: Float[Tensor, "len half_d_head 2"] | None
+    phase: Float[Tensor, "len half_d_head 2"] | None
     """Cosine and sine of rotary positions."""
 
     def described(self) -> _Attention:
@@ -336,15 +335,15 @@ class Heads:
         assert mask is None or (
             mask.size(0) in (1, self.batch) and mask.size(2) in (1, self.query_len) and mask.size(3) == self.key_len
         )
-        assert self.turns is None or len(self.turns) >= max(self.query_len, self.key_len)
+        assert self.phase is None or len(self.phase) >= max(self.query_len, self.key_len)
         return _Attention(
             self.batch, self.num_heads, d_model // self.num_heads, self.query_len, self.key_len,
             self.query.stride(0), self.key.stride(0), d_model,
             self.query.data_ptr(), self.key.data_ptr(), self.value.data_ptr(),
-            None if mask is None else mask.data_ptr(),  # whose last dimension is contiguous
+            None if mask is None else mask.data_ptr(),  # the last dimension is contiguous
             0 if mask is None or mask.size(0) == 1 else mask.stride(0),
             0 if mask is None or mask.size(2) == 1 else mask.stride(2),
-            None if self.turns is None else self.turns.data_ptr(),
+            None if self.phase is None else self.phase.data_ptr(),
         )  # fmt: skip
 
 
@@ -361,11 +360,11 @@ def attention_forward(
 def attention_backward(
     heads: Heads,
     weights: BFloat16[Tensor, "batch num_heads query_len columns"],
-    above: BFloat16[Tensor, "query_rows d_model"],
-    to_heads: Sequence[Tensor],
+    grad_output: BFloat16[Tensor, "query_rows d_model"],
+    grad_heads: Sequence[Tensor],
 ) -> None:
-    """The gradients by queries, keys and values into `to_heads`, which lie as those do."""
-    _call("attention_backward", ctypes.byref(heads.described()), weights, above, *to_heads)
+    """Write the gradients by queries, keys and values into `grad_heads`, in the layout of those."""
+    _call("attention_backward", ctypes.byref(heads.described()), weights, grad_output, *grad_heads)
 
 
 def cross_entropy(
@@ -375,9 +374,9 @@ def cross_entropy(
     at_target: float,
     everywhere: float,
 ) -> Float[Tensor, " rows"]:
-    """The loss of each row, and its gradient in the place of the logits (`training/loss.py`, whose twin it is).
+    """The loss of each row; its gradient replaces the logits. The twin of `training.loss.token_loss`.
 
-    Raises IndexError where a target is not in the vocabulary.
+    Raises IndexError if a target is not in the vocabulary.
     """
     rows, vocab = logits.shape
     lowest, highest = targets.aminmax()
@@ -386,16 +385,16 @@ def cross_entropy(
     targets, real = targets.long().contiguous(), real.contiguous()
     library = _library()
     assert library is not None
-    losses, room = _empty(rows), _empty(library.most_threads(), in_lanes(vocab))
-    _call("cross_entropy", rows, vocab, logits, targets, real, float(at_target), float(everywhere), losses, room)
+    losses, buffer = _empty(rows), _empty(library.most_threads(), in_lanes(vocab))
+    _call("cross_entropy", rows, vocab, logits, targets, real, float(at_target), float(everywhere), losses, buffer)
     return losses
 
 
 def _empty(*shape: int) -> Tensor:
-    """For float32 numbers here, whatever PyTorch's defaults are."""
+    """An empty float32 tensor on the CPU, whatever PyTorch's defaults are."""
     return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
 def in_lanes(length: int) -> int:
-    """As many numbers as whole vectors have."""
+    """`length` rounded up to whole vectors."""
     return length + -length % LANES

@@ -1,9 +1,8 @@
-"""A sublayer in its residual connection, for training in bfloat16 on a CPU: the fast twins of `PreNorm.forward` around
-attention over short sentences and around a feed-forward network.
+"""Sublayers with their residual connection, for training in bfloat16 on a CPU: the fast twins of `PreNorm.forward`
+around attention over short sentences and around a feed-forward network.
 
-Each is one function with a way back of its own, made of the loops of `kernels.py`. All positions of a batch are rows
-of one matrix, one below the other, from the norm to the residual sum. Modules inside of a sublayer are not called, so
-their hooks are not either.
+Each is one autograd function made of the kernels of `kernels.py`. All positions of a batch are rows of one matrix, from
+the norm to the residual sum. Modules inside a sublayer are not called, and neither are their hooks.
 """
 
 from dataclasses import dataclass
@@ -31,9 +30,9 @@ def attend(
     mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
     maps: list[Tensor] | None = None,
 ) -> Float[Tensor, "batch query_len d_model"]:
-    """`attention` in its `residual` connection, to `memory` or, where that is None, to what it is itself given."""
+    """`attention` in its `residual` connection. Cross-attention over `memory`; self-attention if None."""
     around = _connection(x, residual)
-    found: Tensor
+    output: Tensor
     if around is not None and maps is None and _is_short(x, attention, memory):
         projections = attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj
         sublayer = _AttentionSettings(
@@ -44,10 +43,10 @@ def attend(
             rotary_phase(attention.positions, 0, x.size(1)),
         )
         weights, biases = [linear.weight for linear in projections], [linear.bias for linear in projections]
-        found = _AttentionSublayer.apply(sublayer, x, memory, around.gain, around.bias, *weights, *biases)
+        output = _AttentionSublayer.apply(sublayer, x, memory, around.gain, around.bias, *weights, *biases)
     else:
-        found = residual(x, lambda y: attention(y, y if memory is None else memory, mask, maps))
-    return found
+        output = residual(x, lambda y: attention(y, y if memory is None else memory, mask, maps))
+    return output
 
 
 def feed_forward(
@@ -55,7 +54,7 @@ def feed_forward(
 ) -> Float[Tensor, "batch len d_model"]:
     """`network` in its `residual` connection."""
     around = _connection(x, residual)
-    found: Tensor
+    output: Tensor
     if (
         around is not None
         and isinstance(network, FeedForward)
@@ -63,15 +62,15 @@ def feed_forward(
         and network.expand.out_features % kernels.LANES == 0
     ):
         parameters = around.gain, around.bias, *network.expand.parameters(), *network.contract.parameters()
-        found = _FeedForwardSublayer.apply(around.eps, around.dropped, x, *parameters)
+        output = _FeedForwardSublayer.apply(around.eps, around.dropped, x, *parameters)
     else:
-        found = residual(x, network)
-    return found
+        output = residual(x, network)
+    return output
 
 
 @dataclass(frozen=True)
 class _Connection:
-    """x + dropout(sublayer(norm(x))): its norm, and in how many cases of 256 it drops what the sublayer says."""
+    """x + dropout(sublayer(norm(x))): the norm, and the dropout rate in units of 1/256."""
 
     gain: Tensor
     bias: Tensor
@@ -80,7 +79,7 @@ class _Connection:
 
 
 def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
-    """What a fast twin needs to know of a connection; None where there is no twin, or no use for it."""
+    """Settings of a connection for the fast twin; None if there is no twin for it."""
     if not (
         trains_in_bfloat16(x)
         and projection.ROWS > 1
@@ -99,7 +98,7 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
 
 
 def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
-    """Whether there is a fast twin of this attention."""
+    """True if there is a fast twin of this attention."""
     return (
         has_textbook_heads(attention)
         and (memory is None or len(memory) == len(x))
@@ -111,27 +110,27 @@ def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -
 
 
 def _seed(dropped: int) -> int:
-    """For the dropout of a sublayer, from torch's global generator."""
+    """Seed for the dropout of a sublayer, from torch's global generator."""
     return int(torch.empty((), dtype=torch.int64).random_(-(2**63), None)) % 2**64 if dropped else 0
 
 
 @dataclass(frozen=True)
 class _AttentionSettings:
-    """What the sublayer is told beside its numbers."""
+    """Settings of the sublayer beside its tensors."""
 
     eps: float
     dropped: int
     num_heads: int
     mask: Tensor | None
-    turns: Tensor | None
+    phase: Tensor | None
 
     def heads(self, shape: torch.Size, key_len: int, q: Tensor, k: Tensor, v: Tensor) -> kernels.Heads:
-        turns = None if self.turns is None else torch.view_as_real(self.turns)
-        return kernels.Heads(shape[0], self.num_heads, shape[1], key_len, q, k, v, self.mask, turns)
+        phase = None if self.phase is None else torch.view_as_real(self.phase)
+        return kernels.Heads(shape[0], self.num_heads, shape[1], key_len, q, k, v, self.mask, phase)
 
 
 class _AttentionSublayer(torch.autograd.Function):
-    """x + dropout(attention(norm(x))), to `memory` or to norm(x) itself."""
+    """x + dropout(attention(norm(x))), over `memory` or over norm(x) itself."""
 
     @staticmethod
     @torch.autocast("cpu", enabled=False)
@@ -140,8 +139,8 @@ class _AttentionSublayer(torch.autograd.Function):
     ) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
         x = x.contiguous()
-        lines, width = x.flatten(0, 1), len(weights[0])
-        rows, moments = kernels.norm_forward(lines, gain, bias, sublayer.eps)
+        x_rows, width = x.flatten(0, 1), len(weights[0])
+        rows, moments = kernels.norm_forward(x_rows, gain, bias, sublayer.eps)
         output = Matrix.of(weights[3])
         if memory is None:
             matrices, key_rows, key_len = [Matrix.of(*weights[:3])], None, x.size(1)
@@ -151,38 +150,40 @@ class _AttentionSublayer(torch.autograd.Function):
             key_rows, key_len = memory.flatten(0, 1).bfloat16().contiguous(), memory.size(1)
             q = multiply(rows, matrices[0].across, width, biases[0])
             k, v = multiply(key_rows, matrices[1].across, 2 * width, torch.cat(biases[1:3])).chunk(2, dim=1)
-        context, shares = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
+        context, attn_weights = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
         downs = [matrix.down for matrix in (output, *matrices)]
-        ctx.save_for_backward(lines, gain, moments, rows, key_rows, q, k, v, shares, context, *downs)
+        ctx.save_for_backward(x_rows, gain, moments, rows, key_rows, q, k, v, attn_weights, context, *downs)
         ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(sublayer.dropped), x.shape, key_len
-        return multiply_add(lines, context, output.across, biases[3], ctx.seed, sublayer.dropped).view(x.shape)
+        return multiply_add(x_rows, context, output.across, biases[3], ctx.seed, sublayer.dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        lines, gain, moments, rows, key_rows, q, k, v, shares, context, output, *downs = ctx.saved_tensors
-        above, d_model, width = above.contiguous().flatten(0, 1), lines.size(1), q.size(1)
-        to_found = kernels.dropout_backward(above, ctx.seed, ctx.sublayer.dropped)
-        to_output, to_output_bias = weight_gradient(to_found, context)
-        to_context = multiply(to_found, output, width)
-        # Gradients by what projections have made lie as that does: of queries, keys and values side by side, or apart.
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        x_rows, gain, moments, rows, key_rows, q, k, v, attn_weights, context, output, *downs = ctx.saved_tensors
+        grad_output, d_model, width = grad_output.contiguous().flatten(0, 1), x_rows.size(1), q.size(1)
+        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.sublayer.dropped)
+        grad_output_weight, grad_output_bias = weight_gradient(grad_sublayer, context)
+        grad_context = multiply(grad_sublayer, output, width)
+        # Gradients by projections have their layout: those by queries, keys and values are side by side, or apart.
         of = [rows] if key_rows is None else [rows, key_rows]
         parts = (3,) if key_rows is None else (1, 2)
         sides = [one.new_empty(len(one), count * width) for one, count in zip(of, parts, strict=True)]
-        to_heads = [part for side in sides for part in side.split(width, dim=1)]
-        kernels.attention_backward(ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), shares, to_context, to_heads)
-        to_parameters = [weight_gradient(side, one) for side, one in zip(sides, of, strict=True)]
-        to_weights = [part for to_weight, _ in to_parameters for part in to_weight.split(width)]
-        to_biases = [part for _, to_bias in to_parameters for part in to_bias.split(width)]
-        to_x, to_gain, to_bias = kernels.norm_backward(
-            multiply(sides[0], downs[0], d_model), lines, gain, moments, above
+        grad_heads = [part for side in sides for part in side.split(width, dim=1)]
+        kernels.attention_backward(
+            ctx.sublayer.heads(ctx.x_shape, ctx.key_len, q, k, v), attn_weights, grad_context, grad_heads
         )
-        to_memory = None
+        grad_parameters = [weight_gradient(side, one) for side, one in zip(sides, of, strict=True)]
+        grad_weights = [part for grad_weight, _ in grad_parameters for part in grad_weight.split(width)]
+        grad_biases = [part for _, grad_bias in grad_parameters for part in grad_bias.split(width)]
+        grad_x, grad_gain, grad_bias = kernels.norm_backward(
+            multiply(sides[0], downs[0], d_model), x_rows, gain, moments, grad_output
+        )
+        grad_memory = None
         if key_rows is not None:
-            to_memory = multiply(sides[1], downs[1], key_rows.size(1)).float().view(ctx.x_shape[0], ctx.key_len, -1)
+            grad_memory = multiply(sides[1], downs[1], key_rows.size(1)).float().view(ctx.x_shape[0], ctx.key_len, -1)
         return (
-            None, to_x.view(ctx.x_shape), to_memory, to_gain, to_bias,
-            *to_weights, to_output, *to_biases, to_output_bias,
+            None, grad_x.view(ctx.x_shape), grad_memory, grad_gain, grad_bias,
+            *grad_weights, grad_output_weight, *grad_biases, grad_output_bias,
         )  # fmt: skip
 
 
@@ -195,24 +196,24 @@ class _FeedForwardSublayer(torch.autograd.Function):
         gain, bias, expand_weight, expand_bias, contract_weight, contract_bias = parameters
         expand, contract = Matrix.of(expand_weight), Matrix.of(contract_weight)
         x = x.contiguous()
-        lines = x.flatten(0, 1)
-        rows, moments = kernels.norm_forward(lines, gain, bias, eps)
+        x_rows = x.flatten(0, 1)
+        rows, moments = kernels.norm_forward(x_rows, gain, bias, eps)
         hidden = multiply(rows, expand.across, expand.n, expand_bias, relu=True)  # (rows, d_ff)
-        ctx.save_for_backward(lines, gain, moments, rows, hidden, expand.down, contract.down)
+        ctx.save_for_backward(x_rows, gain, moments, rows, hidden, expand.down, contract.down)
         ctx.dropped, ctx.seed, ctx.x_shape = dropped, _seed(dropped), x.shape
-        return multiply_add(lines, hidden, contract.across, contract_bias, ctx.seed, dropped).view(x.shape)
+        return multiply_add(x_rows, hidden, contract.across, contract_bias, ctx.seed, dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        lines, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
-        above, (d_model, d_ff) = above.contiguous().flatten(0, 1), (lines.size(1), hidden.size(1))
-        to_found = kernels.dropout_backward(above, ctx.seed, ctx.dropped)
-        to_hidden = multiply(to_found, contract, d_ff, gate=hidden)  # the way back through ReLU
-        to_x, to_gain, to_bias = kernels.norm_backward(
-            multiply(to_hidden, expand, d_model), lines, gain, moments, above
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        x_rows, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
+        grad_output, (d_model, d_ff) = grad_output.contiguous().flatten(0, 1), (x_rows.size(1), hidden.size(1))
+        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.dropped)
+        grad_hidden = multiply(grad_sublayer, contract, d_ff, gate=hidden)  # includes the gradient of ReLU
+        grad_x, grad_gain, grad_bias = kernels.norm_backward(
+            multiply(grad_hidden, expand, d_model), x_rows, gain, moments, grad_output
         )
         return (
-            None, None, to_x.view(ctx.x_shape), to_gain, to_bias,
-            *weight_gradient(to_hidden, rows), *weight_gradient(to_found, hidden),
+            None, None, grad_x.view(ctx.x_shape), grad_gain, grad_bias,
+            *weight_gradient(grad_hidden, rows), *weight_gradient(grad_sublayer, hidden),
         )  # fmt: skip

@@ -1,9 +1,9 @@
 """Linear projections in bfloat16 for training on a CPU: the fast twin of calling `nn.Linear` under autocast.
 
-What autocast does in three ways at once is done here once: several projections of the same input (queries, keys and
-values) cast it once and are one product. And rows, all positions of a batch below each other, are counted in steps of
-`ROWS`: oneDNN compiles a kernel for every shape, which takes longer than such a product itself, and every batch brings
-another number of positions. `to_rows` makes them once, functions on rows follow on each other, `from_rows` leads back.
+Several projections of the same input (queries, keys and values) cast it once and are one product. Rows, all positions
+of a batch one below the other, are padded to a multiple of `ROWS`: oneDNN compiles a kernel for every shape, which
+takes longer than such a product, and every batch has another number of positions. `to_rows` makes the rows, functions
+on rows follow, `from_rows` restores the shape.
 """
 
 import math
@@ -25,16 +25,16 @@ from dragoman.device import has_onednn_bf16
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 
-Room = npt.NDArray[np.int16]
+Buffer = npt.NDArray[np.int16]
 LINE = 64
 """Bytes of a line of the cache."""
 ROWS = 128
-"""Rows of a product are filled up with zeros to a multiple of this, so that few shapes come about."""
+"""Rows of a product are padded with zeros to a multiple of this, so that there are few shapes."""
 
 
 @contextmanager
 def exact_rows() -> Iterator[None]:
-    """Inside, rows are not filled up and products are PyTorch's own: for those who count operations."""
+    """Inside, rows are not padded and products are PyTorch's own, so that operations can be counted."""
     global ROWS
     before, ROWS = ROWS, 1
     try:
@@ -44,9 +44,9 @@ def exact_rows() -> Iterator[None]:
 
 
 def trains_in_bfloat16(x: Tensor) -> bool:
-    """Whether products of `x` are computed in bfloat16 on a CPU, and gradients will be asked for.
+    """True if products of `x` are computed in bfloat16 on a CPU and gradients are on.
 
-    Not so where a compiler reads along: it is given the plain layers, which it knows.
+    False under a compiler, which gets the textbook's layers.
     """
     return (
         not torch.compiler.is_compiling()
@@ -58,18 +58,18 @@ def trains_in_bfloat16(x: Tensor) -> bool:
 
 
 def has_relu_alone(network: FeedForward) -> bool:
-    """Whether nothing but ReLU stands between the two products of a feed-forward network."""
+    """True if only ReLU is between the two products of a feed-forward network."""
     return isinstance(network.activation, nn.ReLU) and not (network.training and network.dropout.rate)
 
 
 def has_textbook_heads(attention: MultiHeadAttention) -> bool:
-    """Whether there are as many heads of keys as of queries, and weights are not dropped."""
+    """True if there are as many heads of keys as of queries and attention weights are not dropped."""
     grouped = attention.key_proj.out_features != attention.query_proj.out_features
     return not grouped and not (attention.training and attention.dropout.rate)
 
 
 def project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
-    """Each of `linears` of `x`. All have a `weight` (width, d_in), and a `bias` or none."""
+    """`x` through each of `linears`. All have a `weight` (width, d_in), and a `bias` or none."""
     if not trains_in_bfloat16(x):
         return tuple(linear(x) for linear in linears)
     projected = from_rows(project_rows(to_rows(x), *linears), x.shape[:-1])
@@ -77,35 +77,35 @@ def project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
 
 
 def to_rows(x: Float[Tensor, "... width"]) -> Float[Tensor, "rows width"]:
-    """In bfloat16, all dimensions but the last as one, and rows of zeros below."""
+    """`x` in bfloat16 with all dimensions but the last as one, padded with rows of zeros."""
     rows: Tensor = _Rows.apply(x)
     return rows
 
 
 def from_rows(rows: Float[Tensor, "rows width"], shape: Sequence[int]) -> Float[Tensor, "... width"]:
-    """The way back, to dimensions of `shape` before the last."""
+    """The inverse of `to_rows`: dimensions of `shape` before the last."""
     return rows[: math.prod(shape)].view(*shape, -1)
 
 
 def project_rows(rows: Float[Tensor, "rows d_in"], *linears: nn.Module) -> Float[Tensor, "rows widths"]:
-    """What `linears` make of `rows`, side by side, in one product."""
+    """`rows` through all `linears` in one product, results side by side."""
     parameters = [linear.weight for linear in linears] + [getattr(linear, "bias", None) for linear in linears]
     projected: Tensor = _Projection.apply(rows, *parameters)
     return projected
 
 
 def feed_forward(rows: Float[Tensor, "rows d_model"], expand: nn.Linear, contract: nn.Linear) -> Tensor:
-    """contract(relu(expand(rows))), where both have biases; ReLU is taken within the product and in its place."""
-    found: Tensor = _FeedForward.apply(rows, expand.weight, expand.bias, contract.weight, contract.bias)
-    return found
+    """contract(relu(expand(rows))) with biases; ReLU is computed within the product, in place."""
+    output: Tensor = _FeedForward.apply(rows, expand.weight, expand.bias, contract.weight, contract.bias)
+    return output
 
 
 def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vocab d_model"]) -> Tensor:
-    """hidden @ weight.T, (*shape, vocab) in bfloat16, where the logits of a step before lay that nobody holds any more.
+    """hidden @ weight.T, (*shape, vocab) in bfloat16, in memory of an earlier step's logits that is free again.
 
-    They are the largest tensor of a step. Memory that is new comes from the system page by page, which takes longer
-    than the product. Where PyTorch's products are taken, the rows that fill up are still there when the gradient comes
-    back in the place of the logits (`token_loss`, `in_place`).
+    They are the largest tensor of a step. The system gives new memory page by page, which takes longer than the
+    product. With PyTorch's products, the padding rows are still there when the gradient replaces the logits
+    (`token_loss`, `in_place`).
     """
     if ROWS > 1 and kernels.multiplies(weight):
         lines = hidden.flatten(0, -2).bfloat16().contiguous()
@@ -130,7 +130,7 @@ class _Rows(torch.autograd.Function):
 
 
 class _Projection(torch.autograd.Function):
-    """Weights below each other are one matrix (widths, d_in)."""
+    """Weights, one below the other, are one matrix (widths, d_in)."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, *parameters: Tensor | None) -> Tensor:
@@ -142,10 +142,10 @@ class _Projection(torch.autograd.Function):
         return linear(rows, matrix, in_bfloat16(biases) if biases else None)
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         rows, matrix = ctx.saved_tensors
-        to_biases = _to_bias(above).split(ctx.widths) if ctx.has_bias else (None,) * len(ctx.widths)
-        return above @ matrix, *to_weight(above, rows).split(ctx.widths), *to_biases
+        grad_biases = _grad_bias(grad_output).split(ctx.widths) if ctx.has_bias else (None,) * len(ctx.widths)
+        return grad_output @ matrix, *grad_weight(grad_output, rows).split(ctx.widths), *grad_biases
 
 
 class _FeedForward(torch.autograd.Function):
@@ -157,12 +157,12 @@ class _FeedForward(torch.autograd.Function):
         return linear(hidden, contract, contract_bias)
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, ...]:
         rows, hidden, expand, contract = ctx.saved_tensors
-        to_hidden = above @ contract
-        torch.ops.aten.threshold_backward.grad_input(to_hidden, hidden, 0, grad_input=to_hidden)
-        to_expand, to_contract = to_weight(to_hidden, rows), to_weight(above, hidden)
-        return to_hidden @ expand, to_expand, _to_bias(to_hidden), to_contract, _to_bias(above)
+        grad_hidden = grad_output @ contract
+        torch.ops.aten.threshold_backward.grad_input(grad_hidden, hidden, 0, grad_input=grad_hidden)
+        grad_expand, grad_contract = grad_weight(grad_hidden, rows), grad_weight(grad_output, hidden)
+        return grad_hidden @ expand, grad_expand, _grad_bias(grad_hidden), grad_contract, _grad_bias(grad_output)
 
 
 class _Logits(torch.autograd.Function):
@@ -170,76 +170,76 @@ class _Logits(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
         matrix = weight.bfloat16()
         ctx.save_for_backward(rows, matrix)
-        ctx.logits = torch.mm(rows, matrix.T, out=_used_again(len(rows), len(matrix)))
+        ctx.logits = torch.mm(rows, matrix.T, out=_reuse(len(rows), len(matrix)))
         return from_rows(ctx.logits, shape)
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         rows, matrix = ctx.saved_tensors
-        # Where the loss has put it in their place, it has the rows of zeros below that they were given.
-        above = ctx.logits if above.data_ptr() == ctx.logits.data_ptr() else to_rows(above)
-        return above @ matrix, to_weight(above, rows), None
+        # If the loss has replaced the logits by it, it has their padding rows already.
+        grad_output = ctx.logits if grad_output.data_ptr() == ctx.logits.data_ptr() else to_rows(grad_output)
+        return grad_output @ matrix, grad_weight(grad_output, rows), None
 
 
 class _FastLogits(torch.autograd.Function):
-    """`_Logits` by the products of `backends/cpu_bf16/kernels.py`, which need no rows filled up."""
+    """`_Logits` by the products of `kernels.py`, which need no padding rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
         matrix = kernels.Matrix.of(weight)
         ctx.save_for_backward(rows, matrix.down)
-        return kernels.multiply(rows, matrix.across, matrix.n, out=_used_again(len(rows), matrix.n))
+        return kernels.multiply(rows, matrix.across, matrix.n, out=_reuse(len(rows), matrix.n))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor]:
         rows, down = ctx.saved_tensors
-        above = above.bfloat16().contiguous()
-        return kernels.multiply(above, down, rows.size(1)), kernels.weight_gradient(above, rows)[0]
+        grad_output = grad_output.bfloat16().contiguous()
+        return kernels.multiply(grad_output, down, rows.size(1)), kernels.weight_gradient(grad_output, rows)[0]
 
 
-_kept: list[tuple[Room, weakref.ref[Room]]] = []
-"""Room that `_used_again` has given, and a view of it that lives as long as the tensor that was made of that."""
+_kept: list[tuple[Buffer, weakref.ref[Buffer]]] = []
+"""Buffers of `_reuse`, and a view of each that lives as long as the tensor made of it."""
 
 
-def _used_again(rows: int, width: int) -> Tensor:
-    """An empty (rows, width) in bfloat16, in room that was given before where nobody holds that any more."""
+def _reuse(rows: int, width: int) -> Tensor:
+    """An empty (rows, width) in bfloat16, in an earlier buffer that is free again, if there is one."""
     size = rows * width
-    held = [(room, view) for room, view in _kept if view() is not None]
-    free = [(room, view) for room, view in _kept if view() is None and room.size >= size]
-    room = free.pop()[0] if free else _on_a_line(size + size // 4)  # batches to come are larger, some of them
-    view = room[:size]
-    _kept[:] = [*held, *free, (room, weakref.ref(view))]
+    held = [(buffer, view) for buffer, view in _kept if view() is not None]
+    free = [(buffer, view) for buffer, view in _kept if view() is None and buffer.size >= size]
+    buffer = free.pop()[0] if free else _on_a_line(size + size // 4)  # some later batches are larger
+    view = buffer[:size]
+    _kept[:] = [*held, *free, (buffer, weakref.ref(view))]
     return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
 
 
-def _on_a_line(size: int) -> Room:
-    """Empty room that begins where a line of the cache does, so that no vector lies in two of them."""
-    room = np.empty(size + LINE // 2, dtype=np.int16)
-    return room[-room.ctypes.data % LINE // 2 :]
+def _on_a_line(size: int) -> Buffer:
+    """An empty buffer aligned to a cache line, so that no vector lies in two lines."""
+    buffer = np.empty(size + LINE // 2, dtype=np.int16)
+    return buffer[-buffer.ctypes.data % LINE // 2 :]
 
 
 def linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
-    """activation(rows @ matrix.T + bias): by oneDNN in one walk, where PyTorch first writes the bias into every row."""
+    """activation(rows @ matrix.T + bias), by oneDNN in one pass; PyTorch would first write the bias into every row."""
     if ROWS > 1 and has_onednn_bf16():
         return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
     product = F.linear(rows, matrix, bias)
     return product.relu_() if activation == "relu" else product
 
 
-def to_weight(above: Tensor, rows: Tensor) -> Tensor:
-    return (above.T @ rows).float()
+def grad_weight(grad_output: Tensor, rows: Tensor) -> Tensor:
+    return (grad_output.T @ rows).float()
 
 
-def _to_bias(above: Tensor) -> Tensor:
-    return above.sum(dim=0).float()  # added up in float32 as well, by the kernel
+def _grad_bias(grad_output: Tensor) -> Tensor:
+    return grad_output.sum(dim=0).float()  # the kernel sums in float32 too
 
 
 def in_bfloat16(parameters: Sequence[Tensor]) -> Tensor:
-    """Below each other."""
+    """The parameters in bfloat16, one below the other."""
     return (parameters[0] if len(parameters) == 1 else torch.cat(tuple(parameters))).bfloat16()
 
 
 def padded(length: int) -> int:
-    """How many rows there are for so many real ones."""
+    """Number of rows with padding for `length` real ones."""
     return length + -length % ROWS

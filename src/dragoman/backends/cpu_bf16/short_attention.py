@@ -1,8 +1,8 @@
 """Attention over short sentences, for training in bfloat16 on a CPU: the fast twin of `scaled_dot_product_attention`.
 
-PyTorch's softmax takes rows one by one, which for rows of some fifteen keys costs ten times what the products do; its
-steps over all rows at once do not. And what comes from a projection and goes to one stays in the rows of those
-(`projection.py`), so that it is copied once on its way to the heads and once on its way back.
+PyTorch's softmax computes row by row, which for rows of some fifteen keys costs ten times as much as the products;
+separate operations over all rows do not. Inputs and outputs stay in the rows of the projections (`projection.py`), so
+that they are copied once to the layout of heads and once back.
 """
 
 import math
@@ -17,12 +17,12 @@ from dragoman.backends.cpu_bf16.projection import padded
 from dragoman.backends.cpu_bf16.rotary import rotated
 
 SHORT = 32
-"""Queries and keys, at most: of longer sentences products take the time, and bfloat16 pays."""
+"""Most queries and keys. In longer sentences products take the time, and bfloat16 pays."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the rows of an attention are."""
+    """Sizes of an attention whose inputs are rows."""
 
     batch: int
     query_len: int
@@ -40,10 +40,9 @@ def short_attention(
 ) -> Float[Tensor, "query_rows d_model"]:
     """softmax(Q K^T / sqrt(d_head) + bias) V with the heads side by side again.
 
-    `queries` and `memory` are rows as `project_rows` makes them: of the queries, and of keys and values side by side;
-    where `memory` is None, keys and values stand beside the queries. `phase` are those of rotary positions
-    (`rotary.rotary_phase`). Products are those of the dtype of `queries`, the softmax is taken in float32. There
-    is no gradient by `bias`.
+    `queries` and `memory` are rows of `project_rows`: queries, and keys and values side by side. If `memory` is None,
+    keys and values are beside the queries. `phase` is that of rotary positions (`rotary.rotary_phase`). Products are in
+    the dtype of `queries`, the softmax is in float32. There is no gradient by `bias`.
     """
     context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, phase)
     return context
@@ -86,11 +85,11 @@ class _ShortAttention(torch.autograd.Function):
         q, k, v, weights, phase = ctx.saved_tensors
         (grad_output,) = _by_head(gradient, ctx.sizes, ctx.sizes.query_len, 1)
         exact = weights.to(torch.float32, copy=True)
-        to_scores = (grad_output @ v.mT).float()
-        to_scores *= exact
-        to_scores -= exact.mul_(to_scores.sum(dim=-1, keepdim=True))
-        to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
-        to_q, to_k, to_v = to_scores @ k, to_scores.mT @ q, weights.mT @ grad_output
+        grad_scores = (grad_output @ v.mT).float()
+        grad_scores *= exact
+        grad_scores -= exact.mul_(grad_scores.sum(dim=-1, keepdim=True))
+        grad_scores = grad_scores.mul_(ctx.scale).to(q.dtype)
+        to_q, to_k, to_v = grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_output
         if phase is not None:
             to_q, to_k = rotated(to_q, phase.conj()), rotated(to_k, phase.conj())
         if ctx.alone:

@@ -1,7 +1,7 @@
 """The twins of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
 
-Each takes its fast way only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a
-compiler it is the textbook's layer.
+Each is fast only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a compiler it
+computes as the textbook's layer.
 """
 
 from jaxtyping import Bool, Float
@@ -21,7 +21,7 @@ from dragoman.nn.positions import RotaryPositions
 
 
 class Bfloat16Attention(FusedAttention):
-    """Keys and values projected in one product; over short sentences everything stays in rows (`short_attention`)."""
+    """Keys and values projected in one product; short sentences stay in rows (`short_attention`)."""
 
     def forward(
         self,
@@ -64,13 +64,13 @@ class Bfloat16Attention(FusedAttention):
             joined = project_rows(rows, self.query_proj, self.key_proj, self.value_proj)
             context = short_attention(joined, None, sizes, mask, bias, phase)
         else:
-            keys_values = project_rows(to_rows(memory), self.key_proj, self.value_proj)
-            context = short_attention(project_rows(rows, self.query_proj), keys_values, sizes, mask, bias, phase)
+            kv = project_rows(to_rows(memory), self.key_proj, self.value_proj)
+            context = short_attention(project_rows(rows, self.query_proj), kv, sizes, mask, bias, phase)
         return from_rows(project_rows(context, self.output_proj), query.shape[:-1])
 
 
 class Bfloat16FeedForward(FeedForward):
-    """ReLU taken within the first product."""
+    """ReLU computed within the first product."""
 
     def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
         if projection.has_relu_alone(self) and trains_in_bfloat16(x):
@@ -88,7 +88,7 @@ class Bfloat16SwiGLU(SwiGLU):
 
 
 class Bfloat16OutputProjection(OutputProjection):
-    """Logits in memory of the step before."""
+    """Logits in memory of an earlier step."""
 
     def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
         if trains_in_bfloat16(hidden):
