@@ -108,6 +108,55 @@ def test_the_losses_are_the_textbooks(teachers: int, smoothing: float) -> None:
     torch.testing.assert_close(*(torch.autograd.grad(value, logits)[0] for value in values))
 
 
+STEP = """
+import json, sys
+import torch
+from dragoman import config
+from dragoman.models.families import CLASSIFIERS, MODELS
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.training.config import TrainingConfig
+from dragoman.training.step import TrainingStep
+
+class Task:
+    def batches(self, step):
+        return [self]
+
+    def to(self, device):
+        return self
+
+    def loss(self, model, batch, label_smoothing):
+        return model(*inputs[name]).float().logsumexp(dim=-1).sum(), 1, 1
+
+ids, mask = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([[True, True, True], [True, True, False]])
+inputs = {"language_model": (ids,), "text_classifier": (ids, mask), "vit": (torch.zeros(2, 1, 28, 28),)}
+inputs |= {name: (ids, mask, ids) for name in MODELS}
+pairs = {"src_vocab_size": 11, "tgt_vocab_size": 11, "shared_vocab": True, "pad_id": 0}
+built = {
+    "language_model": {"vocab_size": 11, "pad_id": 0},
+    "text_classifier": {"vocab_size": 11, "num_labels": 3, "pad_id": 0, "unk_id": 1},
+    "vit": {"num_labels": 3},
+}
+families = {**MODELS, **CLASSIFIERS, "language_model": LanguageModelConfig}
+for backend in ("textbook", "auto"):
+    training = config.parse(TrainingConfig, {"max_steps": 1, "backend": backend})
+    for name, family in families.items():
+        model = config.parse(family, {"d_model": 16}).build(**built.get(name, pairs))
+        before = [parameter.clone() for parameter in model.parameters()]
+        step = TrainingStep(training, model, Task(), device=torch.device("cpu"), precision="bfloat16", seed=1)
+        step.take(1, 0.1)
+        assert any(not torch.equal(*pair) for pair in zip(before, model.parameters())), name
+    print(json.dumps([name for name in sys.modules if "cpu_bf16" in name]))
+"""
+
+
+def test_a_step_of_every_family_by_the_textbook_loads_no_kernel() -> None:
+    done = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    by_textbook, by_auto = map(json.loads, done.stdout.splitlines())
+    assert not by_textbook
+    assert by_auto
+
+
 RECIPES = {
     "toy-reverse.yaml": {"model.position": "{type: rotary}", "training.r_drop": 1.0},
     "toy-reverse-lstm.yaml": {},
