@@ -32,7 +32,8 @@ from dragoman import export
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.data.batching import BatchPlan
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.lines import read_lines
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID

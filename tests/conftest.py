@@ -62,7 +62,8 @@ def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) 
 
     from dragoman.data.batch import collate
     from dragoman.decoding.base import DecodingConfig
-    from dragoman.inference.translator import Translator, build_model
+    from dragoman.inference.loading import build_model
+    from dragoman.inference.translator import Translator
     from dragoman.models.families import MODELS
     from dragoman.text.tokenizers import train_tokenizers
     from dragoman.text.tokenizers.words import WordsConfig

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from dragoman import config
 from dragoman.cli.main import app
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.tokenizers import save_tokenizers, train_tokenizers

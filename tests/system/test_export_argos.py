@@ -22,7 +22,8 @@ from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export import argos, ctranslate2, export
 from dragoman.export.verify import HeldOut, compare
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun

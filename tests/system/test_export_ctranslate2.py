@@ -19,7 +19,8 @@ from dragoman.errors import DragomanError
 from dragoman.export import TARGETS, engine, export
 from dragoman.export import ctranslate2 as target
 from dragoman.export.ctranslate2 import CTranslate2Engine, Found, Undecided, settled
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
@@ -116,8 +117,8 @@ def never_banned(translator: Translator) -> Translator:
 
 
 @pytest.fixture
-def converted(tmp_path: Path) -> Callable[..., CTranslate2Engine]:
-    def convert(translator: Translator, quantize: str | None = None) -> CTranslate2Engine:
+def converted(tmp_path: Path) -> Callable[..., Translator]:
+    def convert(translator: Translator, quantize: str | None = None) -> Translator:
         folder = tmp_path / f"{quantize}"
         folder.mkdir()
         assert target.problems(translator) == []
@@ -135,12 +136,12 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_probabilities_and_translations_are_ours(variant: str, converted: Callable[..., CTranslate2Engine]) -> None:
+def test_probabilities_and_translations_are_ours(variant: str, converted: Callable[..., Translator]) -> None:
     translator = tiny(VARIANTS[variant])
     ct2 = converted(translator)
     pairs = list(zip(LINES[:8], LINES[8:16], strict=True))
     tokenizer = TOKENIZERS.src
-    scored = ct2.runtime.score_batch(
+    scored = ct2.engine.runtime.score_batch(
         [pieces_of(tokenizer, s) for s, _ in pairs], [pieces_of(tokenizer, t) for _, t in pairs]
     )
     for ours, theirs in zip(translator.score(pairs), scored, strict=True):
@@ -161,7 +162,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
     [CharactersConfig(), SentencePieceConfig(vocab_size=60), SentencePieceConfig(vocab_size=320, byte_fallback=True)],
     ids=["characters", "subwords", "bytes"],
 )
-def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., CTranslate2Engine]) -> None:
+def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., Translator]) -> None:
     lines = [*LINES, 'sagt "<s>" ▁ und \\ ü']
     tokenizers = train_tokenizers(side, lambda: iter(lines), lambda: iter(lines))
     translator = tiny(tokenizers=tokenizers)
@@ -172,7 +173,7 @@ def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., CTranslate
         assert [best[0].text for best in found[-2:]] == ["", ""]
 
 
-def test_two_vocabularies(converted: Callable[..., CTranslate2Engine]) -> None:
+def test_two_vocabularies(converted: Callable[..., Translator]) -> None:
     src, tgt = (
         train_tokenizers(kind, lambda: iter(LINES), lambda: iter(LINES)).src
         for kind in (WordsConfig(), CharactersConfig())
@@ -181,7 +182,7 @@ def test_two_vocabularies(converted: Callable[..., CTranslate2Engine]) -> None:
     assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
 
 
-def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..., CTranslate2Engine]) -> None:
+def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..., Translator]) -> None:
     translator = tiny()
     ct2 = converted(translator)
     lines = ["", "  ", "never seen", " ".join(LINES[:9]), LINES[0], LINES[0]]
@@ -192,7 +193,7 @@ def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..
 
 @pytest.mark.parametrize("quantize", target.QUANTIZATIONS)
 def test_quantized_weights_are_smaller_and_translate_as_well(
-    quantize: str, converted: Callable[..., CTranslate2Engine], trained: Any, same_quality: Any, tmp_path: Path
+    quantize: str, converted: Callable[..., Translator], trained: Any, same_quality: Any, tmp_path: Path
 ) -> None:
     translator, lines = trained("transformer", {**SIZES, "d_model": 64, "num_heads": 4, "d_ff": 128})
     before = {name: tensor.clone() for name, tensor in translator.model.state_dict().items()}
@@ -202,7 +203,7 @@ def test_quantized_weights_are_smaller_and_translate_as_well(
     assert sizes[1] < 0.7 * sizes[0]  # the table of positions is not rounded
     same_quality(translator, small, lines)
     pairs = [[pieces_of(translator.tokenizers.src, line) for line in lines[i : i + 8]] for i in (0, 8)]
-    exact, rounded = ([item.log_probs for item in one.runtime.score_batch(*pairs)] for one in (full, small))
+    exact, rounded = ([item.log_probs for item in one.engine.runtime.score_batch(*pairs)] for one in (full, small))
     assert exact != rounded
 
 
@@ -210,54 +211,55 @@ def test_quantized_weights_are_smaller_and_translate_as_well(
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable[..., CTranslate2Engine]) -> None:
+def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable[..., Translator]) -> None:
     translator = tiny(decoding=settings, seed=5)
     assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_ctranslate2_searches_where_no_banned_token_is_near(
-    settings: dict[str, Any], converted: Callable[..., CTranslate2Engine]
+    settings: dict[str, Any], converted: Callable[..., Translator]
 ) -> None:
     translator = never_banned(tiny(decoding=settings))
     ct2 = converted(translator)
     assert_same(translator.n_best(LINES), ct2.n_best(LINES))
-    assert settings.get("min_length") or ct2.searched_by_pytorch == 0  # greedy search may want an early </s>
-    assert ct2.searched == len(LINES)
+    assert settings.get("min_length") or ct2.engine.searched_by_pytorch == 0  # greedy search may want an early </s>
+    assert ct2.engine.searched == len(LINES)
 
 
 def test_a_beam_is_not_looked_at_before_anything_may_end(
-    converted: Callable[..., CTranslate2Engine], monkeypatch: pytest.MonkeyPatch
+    converted: Callable[..., Translator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ct2 = converted(never_banned(tiny(decoding={"min_length": 11, "max_length_ratio": 0.0, "max_length_extra": 12})))
     looked_at = []
-    monkeypatch.setattr(ct2, "_submit", lambda *job, submit=ct2._submit: looked_at.append(job[2]) or submit(*job))
+    submit = ct2.engine._submit
+    monkeypatch.setattr(ct2.engine, "_submit", lambda *job: looked_at.append(job[3]) or submit(*job))
     ct2.n_best(LINES)
     assert set(looked_at) == {12}
-    assert ct2.with_decoding(min_length=0)._usual(13) == 7
-    assert ct2.with_decoding(min_length=20)._usual(13) == 13
+    assert ct2.engine._usual(ct2.with_decoding(min_length=0).decoding, 13) == 7
+    assert ct2.engine._usual(ct2.with_decoding(min_length=20).decoding, 13) == 13
 
 
-def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., CTranslate2Engine]) -> None:
+def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., Translator]) -> None:
     translator = tiny()
     with torch.no_grad():
         translator.model.output.weight[1] = translator.model.output.weight[7]  # <unk> is as likely as a word
     ct2 = converted(translator)
-    assert ct2.remarks() == []
+    assert ct2.engine.remarks() == []
     assert_same(translator.n_best(LINES), ct2.n_best(LINES))
-    assert ct2.searched_by_pytorch > 0
-    assert f"{ct2.searched_by_pytorch} of 20 searches" in ct2.remarks()[0]
+    assert ct2.engine.searched_by_pytorch > 0
+    assert f"{ct2.engine.searched_by_pytorch} of 20 searches" in ct2.engine.remarks()[0]
 
 
 @pytest.mark.parametrize("changes", [{"repetition_penalty": 1.2}, {"no_repeat_ngram": 3}], ids=str)
 def test_settings_that_would_be_done_otherwise_are_refused(
-    changes: dict[str, Any], converted: Callable[..., CTranslate2Engine]
+    changes: dict[str, Any], converted: Callable[..., Translator]
 ) -> None:
     with pytest.raises(DragomanError, match=f"decoding.{next(iter(changes))}"):
         converted(tiny(decoding=changes))
 
 
-def test_settings_changed_later_are_refused_too(converted: Callable[..., CTranslate2Engine]) -> None:
+def test_settings_changed_later_are_refused_too(converted: Callable[..., Translator]) -> None:
     ct2 = converted(tiny())
     assert len(ct2.with_decoding(n_best=3).n_best(LINES[:1])[0]) > 1
     with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: CTranslate2 does this"):
@@ -411,7 +413,7 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
     with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine"):
         engine(run, "ctranslate2", Translator.load(run, device="cpu"))
     found = engine(run, "ctranslate2", Translator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
-    assert isinstance(found, CTranslate2Engine)
+    assert isinstance(found.engine, CTranslate2Engine)
 
 
 def test_the_nearest_settings_leave_out_what_is_not_followed() -> None:
@@ -557,8 +559,8 @@ def test_an_engine_of_int8_weights_is_kept_beside_the_exact_one(run: Path) -> No
     translator = Translator.load(run, device="cpu")
     engine(run, "ctranslate2", translator)
     small = engine(run, "ctranslate2", translator, quantize="int8")
-    assert isinstance(small, target.CTranslate2Engine)
-    assert str(small.runtime.compute_type).startswith("int8")
+    assert isinstance(small.engine, target.CTranslate2Engine)
+    assert str(small.engine.runtime.compute_type).startswith("int8")
     assert len({path.name.rsplit("-", 1)[0] for path in (run / "engines").iterdir()}) == 2
 
 

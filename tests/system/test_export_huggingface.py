@@ -16,7 +16,8 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.export import huggingface
 from dragoman.export.huggingface_tokenizer import Vocabulary, unicode_normalizers
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
 from dragoman.text.normalize import NORMALIZERS

@@ -20,7 +20,8 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS, Seq2SeqModel

@@ -13,7 +13,9 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export.verify import Comparison, HeldOut, compare, held_out
-from dragoman.inference.translator import Translation, Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun

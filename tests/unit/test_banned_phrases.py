@@ -12,9 +12,10 @@ from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
 from dragoman.export import engine
-from dragoman.inference.banned_phrases import Avoid
+from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.glossary import Glossary
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
@@ -24,8 +25,8 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 SOURCES = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat .", " ".join(LINES)]
 
 
-def avoiding(*phrases: str) -> Avoid:
-    return Avoid(phrases)
+def avoiding(*phrases: str) -> BannedPhrases:
+    return BannedPhrases(phrases)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_no_translation_holds_them_and_the_others_stay_as_they_are(
     plain = Translator.load(run, device="cpu", **settings).n_best(SOURCES)
     written = " ".join(item.text for found in plain for item in found).split()
     avoid = avoiding(*list(dict.fromkeys(written))[:2])
-    translator = Translator.load(run, device="cpu", avoid=avoid, **settings)
+    translator = Translator.load(run, device="cpu", banned=avoid, **settings)
     changed = translator.n_best(SOURCES)
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in changed for item in found)
@@ -65,7 +66,7 @@ def test_whatever_tokens_spell_them(kind: CharactersConfig | SentencePieceConfig
     plain = Translator(model, tokenizers, decoding=decoding).n_best(LINES)
     said = [words for found in plain for item in found if len(words := item.text.split()) > 2]
     avoid = avoiding(said[0][0], " ".join(said[-1][:2]), said[-1][-1])
-    bound = Translator(model, tokenizers, decoding=decoding, avoid=avoid).n_best(LINES)
+    bound = Translator(model, tokenizers, decoding=decoding).with_terms(banned=avoid).n_best(LINES)
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in bound for item in found)
     assert all(any(item.text.strip() for item in found) for found in bound)
@@ -84,19 +85,19 @@ def test_the_fewest_tokens_that_spell_a_phrase() -> None:
 
 def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  # noqa: F811
     with pytest.raises(DragomanError, match=r"term 'the bird': it holds 'bird', which is to be avoided"):
-        Translator.load(run, device="cpu", glossary=Glossary({"dog": "the bird"}), avoid=avoiding("bird"))
-    translator = Translator.load(run, device="cpu", avoid=avoiding("bird"))
+        Translator.load(run, device="cpu", glossary=Glossary({"dog": "the bird"}), banned=avoiding("bird"))
+    translator = Translator.load(run, device="cpu", banned=avoiding("bird"))
     with pytest.raises(DragomanError, match=r"prefix 'the bird': it holds 'bird'"):
         translator.n_best(LINES[:1], ["the bird"])
     with pytest.raises(DragomanError, match="--avoid: ctranslate2 does not"):
         engine(run, "ctranslate2", translator)
-    every = Translator.load(run, device="cpu", avoid=avoiding(*" ".join(LINES).split()))
+    every = Translator.load(run, device="cpu", banned=avoiding(*" ".join(LINES).split()))
     assert every.translate(LINES[:1])  # nothing is left to be said but odd ends
 
     for text, message in [("# none\n\n", "no phrases in it"), ("a\nb\tc\n", "line 2: two columns")]:
         (tmp_path / "avoid").write_text(text, encoding="utf-8")
         with pytest.raises(DragomanError, match=message):
-            Avoid.load(tmp_path / "avoid")
+            BannedPhrases.load(tmp_path / "avoid")
 
 
 def test_by_the_command_line(run: Path, tmp_path: Path) -> None:  # noqa: F811

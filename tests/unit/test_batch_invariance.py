@@ -10,7 +10,8 @@ from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import collate_src
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.search import DecodingConfig
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.families import MODELS
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig

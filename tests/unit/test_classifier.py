@@ -90,7 +90,7 @@ def test_neighbours_do_not_change_a_bit(run: str, request: pytest.FixtureRequest
 def test_lines_stay_lines(texts_run: Path) -> None:
     predictor = Predictor.load(texts_run, device="cpu")
     lines = [TEXTS[number] if number % 7 else " " * (number % 3) for number in range(50)]
-    found = list(predictor.label_lines(iter(lines), 2, buffer=8))
+    found = list(predictor.label_lines(iter(lines), 2, waiting=iter([False, True, False] * 50).__next__))
     assert [labels for _, labels in found] == [predictor.top([line], 2)[0] if line.strip() else [] for line in lines]
 
 

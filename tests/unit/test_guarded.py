@@ -20,10 +20,12 @@ from dragoman.errors import DragomanError
 from dragoman.inference import guarded as careful_module
 from dragoman.inference.alignment import align, owners
 from dragoman.inference.glossary import Glossary, _tells_words
-from dragoman.inference.guarded import CarefulTranslator
+from dragoman.inference.guarded import GuardedTranslator
+from dragoman.inference.loading import build_model
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.placeholders import Word, survive, words
-from dragoman.inference.translator import Translation, Translator, build_model
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import train_tokenizers
@@ -47,14 +49,14 @@ def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
         for number in range(300)
     ]
     for guard in (False, True):
-        found = [item[0].text for item in CarefulTranslator(translator, guard=guard).n_best(lines)]
+        found = [item[0].text for item in GuardedTranslator(translator, guard=guard).n_best(lines)]
         assert [line for line, text in zip(lines, found, strict=True) if not survive(line, text)] == []
 
 
 def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  # noqa: F811
     translator = Translator.load(run, device="cpu")
     mixed = [LINES[0], "the {x} dog runs .", LINES[1], "", LINES[2]]
-    found = CarefulTranslator(translator, guard=False).n_best(mixed)
+    found = GuardedTranslator(translator, guard=False).n_best(mixed)
     plain = translator.n_best(mixed)
     for row in (0, 2, 3, 4):
         assert [replace(item, warnings=()) for item in found[row]] == plain[row]
@@ -83,7 +85,7 @@ def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
     translator = Translator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
     each = ["the", "cat", "sees", "the", "dog", "."]
     lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
-    for line, found in zip(lines, CarefulTranslator(translator, guard=False).n_best(lines), strict=True):
+    for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
         assert survive(line, found[0].text)
         for term in glossary.find(line):
             assert term.target in found[0].text, (line, found[0].text)
@@ -179,8 +181,8 @@ def test_a_term_ends_a_word() -> None:
     tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(text), lambda: iter(text))
     torch.manual_seed(2)
     model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
-    translator = Translator(
-        model, tokenizers, decoding=DecodingConfig(max_length_extra=20), glossary=Glossary({"dog": "hound"})
+    translator = Translator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20)).with_terms(
+        Glossary({"dog": "hound"})
     )
     for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
         after = found.split("hound")[1:]
@@ -204,7 +206,7 @@ def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pyte
     translator = Translator.load(run, device="cpu")
     said = [[Translation("Hello {you} 😀 😀", -1.0, -1.0)]]
     monkeypatch.setattr(translator, "n_best", lambda sentences: said * len(sentences))
-    found = CarefulTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
+    found = GuardedTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
     assert [survive(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)] == [
         True
     ] * 2
@@ -222,11 +224,11 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
         {"beam_size": 3, "n_best": 3, "mbr": "bleu"},
     ):
         translator = Translator.load(run, device="cpu", **settings)
-        found = CarefulTranslator(translator, keep=False).n_best(LINES)
+        found = GuardedTranslator(translator, keep=False).n_best(LINES)
         assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
     terms = Glossary({"dog": "a cat and a bird"})
     translator = Translator.load(run, device="cpu", glossary=terms)
-    found = CarefulTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
+    found = GuardedTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
     assert found[0][0].text.count("a cat and a bird") == 2
 
 
@@ -241,11 +243,11 @@ def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeyp
     every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
     bad = {item.text for item in every[:2]}
     monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"] if text in bad else [])
-    taken = CarefulTranslator(translator).n_best(LINES[:1])[0][0]
+    taken = GuardedTranslator(translator).n_best(LINES[:1])[0][0]
     assert (taken.text, taken.warnings) == (every[2].text, (careful_module.NOT_THE_FIRST,))
     monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
-    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
-    assert CarefulTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
+    assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
+    assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
     # The same samples, by the same seed.
     every = translator.with_decoding(mbr="none", n_best=translator.decoding.num_candidates)
     for line, found in zip(LINES, results, strict=True):
-        (hypotheses,) = every._hypotheses(every._parts(line, ""))
+        (hypotheses,) = every.hypotheses(every._parts(line, ""))
         texts = [translator.tokenizers.tgt.decode(item.ids) for item in hypotheses]
         utility = expected_utility(texts, translator.decoding.mbr)
         assert [item.score for item in found] == sorted(utility.values(), reverse=True)[:3]
@@ -271,14 +273,14 @@ def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
 
 
 @pytest.mark.parametrize(
-    ("texts", "join", "tokenize"),
-    [(["a b", "c d", "c d"], " ", "13a"), (["他在家", "我们在家", "我们在家", "我们"], "", "char")],
+    ("texts", "languages", "tokenize"),
+    [(["a b", "c d", "c d"], ("de", "en"), "13a"), (["他在家", "我们在家", "我们在家", "我们"], ("en", "zh"), "char")],
     ids=["words", "characters"],
 )
-def test_what_was_found_several_times_counts_several_times(texts: list[str], join: str, tokenize: str) -> None:
+def test_what_was_found_several_times_counts_several_times(texts: list[str], languages: Any, tokenize: str) -> None:
     tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(texts), lambda: iter(texts))
     decoding = DecodingConfig(beam_size=9, n_best=9, mbr="bleu")
-    translator = Translator(torch.nn.Identity(), tokenizers, decoding=decoding, join=join)  # type: ignore[arg-type]
+    translator = Translator(torch.nn.Identity(), tokenizers, decoding=decoding, languages=languages)  # type: ignore[arg-type]
     found = translator.ranked([Hypothesis(tokenizers.tgt.encode(text), 0.0, 0.0) for text in texts])
     expected = expected_utility(texts, "bleu", tokenize)
     assert {item.text: item.score for item in found} == expected
@@ -393,7 +395,7 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
         call("training.max_steps=3")
     with pytest.raises(DragomanError, match="no_repeat_ngram"):
         call("decoding.no_repeat_ngrams=3")
-    with pytest.raises(DragomanError, match=r"decoding\.length_penalty\.alpha=2: an option says it, too"):
+    with pytest.raises(DragomanError, match=r"decoding\.length_penalty\.alpha=2: also set by a command-line option"):
         call("--length-penalty", "0", "decoding.length_penalty.alpha=2")
     for change, message in (
         ("decoding=5", r"decoding=5: .*only decoding\.SETTING=VALUE"),

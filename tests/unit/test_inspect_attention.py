@@ -11,7 +11,8 @@ from dragoman.analysis.attention import attention_figure, attention_kinds, atten
 from dragoman.analysis.examples import words_of
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 

@@ -13,7 +13,8 @@ from dragoman import config
 from dragoman.cli.inspect import inspect_app
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator, build_model
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun

@@ -9,7 +9,7 @@ from dragoman.analysis.examples import words_of
 from dragoman.analysis.trace import STEPS, TraceRow, trace, trace_table
 from dragoman.data.batch import collate
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import build_model
+from dragoman.inference.loading import build_model
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.training.loss import token_loss
 

@@ -12,9 +12,11 @@ from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference import reranking as noisy_channel
-from dragoman.inference.guarded import CarefulTranslator
-from dragoman.inference.reranking import Channel, require_opposite
-from dragoman.inference.translator import Scored, Translation, Translator, build_model
+from dragoman.inference.guarded import GuardedTranslator
+from dragoman.inference.loading import build_model
+from dragoman.inference.reranking import NoisyChannelReranker, require_opposite
+from dragoman.inference.translation import Scored, Translation
+from dragoman.inference.translator import Translator
 from dragoman.models.families import MODELS
 from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
@@ -46,7 +48,7 @@ def test_the_best_of_the_beam_by_both_models(
     forward, back = translator(tokenizers, 1), translator(tokenizers, 2)
     monkeypatch.setattr(noisy_channel, "SOURCES_AT_ONCE", at_once)
     weight, changed = 2.0, 0
-    found = forward.with_decoding(n_best=2).reranked_by(Channel(back, weight)).n_best(SENTENCES)
+    found = forward.with_decoding(n_best=2).reranked_by(NoisyChannelReranker(back, weight)).n_best(SENTENCES)
     for src, [best, *others], beam in zip(
         SENTENCES, found, forward.with_decoding(n_best=4).n_best(SENTENCES), strict=True
     ):
@@ -63,13 +65,13 @@ def test_the_best_of_the_beam_by_both_models(
         assert best.log_prob in [item.log_prob for item in beam]
         changed += best.text != beam[0].text
     assert changed
-    alone = forward.with_decoding(n_best=2).reranked_by(Channel(back, weight))
+    alone = forward.with_decoding(n_best=2).reranked_by(NoisyChannelReranker(back, weight))
     assert [alone.n_best([src])[0] for src in SENTENCES] == found
 
 
 def test_without_weight_nothing_changes(tokenizers: TokenizerPair) -> None:
     forward = translator(tokenizers, 1)
-    reranked = forward.reranked_by(Channel(translator(tokenizers, 2), 0.0))
+    reranked = forward.reranked_by(NoisyChannelReranker(translator(tokenizers, 2), 0.0))
     assert reranked.n_best(SENTENCES) == forward.n_best(SENTENCES)
 
 
@@ -89,7 +91,9 @@ def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair) ->
     one, two = Translation("w1 w2 w3", -1.0, -4.0), Translation("w1", -1.1, -2.0)
     long, blank = Translation("w1 w2 w3 w4", -1.2, -5.0), Translation("", -2.0, -2.0)
     sources = ["w1 w1", "w1 w1", "w1 w1", "w1 w1 w1 w1 w1", "w1 w1"]
-    found = Channel(back, 1.0)(sources, [[one, two], [long, one, two], [blank, one, two], [one, two], [one]])
+    found = NoisyChannelReranker(back, 1.0)(
+        sources, [[one, two], [long, one, two], [blank, one, two], [one, two], [one]]
+    )
     assert [[item.text for item in items] for items in found] == [
         ["w1", "w1 w2 w3"],
         ["w1", "w1 w2 w3", "w1 w2 w3 w4"],
@@ -101,7 +105,7 @@ def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair) ->
 
 def test_one_measure_at_a_time_and_the_right_languages(tokenizers: TokenizerPair) -> None:
     forward = translator(tokenizers, 1, languages=("en", "de"))
-    channel = Channel(translator(tokenizers, 2, languages=("de", "en")))
+    channel = NoisyChannelReranker(translator(tokenizers, 2, languages=("de", "en")))
     require_opposite(forward, channel.back, "runs/back")
     with pytest.raises(DragomanError, match=r"runs/en-de: translates from en to de; to rank .* give one from de to en"):
         require_opposite(forward, forward, "runs/en-de")
@@ -135,7 +139,7 @@ def test_from_the_command_line(
         return runs[str(run)].with_decoding(beam_size=beam_size, mbr=mbr)
 
     monkeypatch.setattr("dragoman.inference.translator.Translator.load", load)
-    monkeypatch.setattr("dragoman.runs.directory.check_run_dir", Path)
+    monkeypatch.setattr("dragoman.tools.translate.check_run_dir", Path)
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["translate", "forward", "-i", str(tmp_path / "in.txt"), "-o", str(out), *options])
@@ -143,10 +147,10 @@ def test_from_the_command_line(
         assert isinstance(done.exception, DragomanError)
         assert str(done.exception).startswith(said)
         return
-    channel = Channel(runs["back"], 3.0 if "3" in options else 0.3)
+    channel = NoisyChannelReranker(runs["back"], 3.0 if "3" in options else 0.3)
     reranked: Any = runs["forward"].reranked_by(channel)
     if "--guard" in options:
-        reranked = CarefulTranslator(reranked, keep=False)
+        reranked = GuardedTranslator(reranked, keep=False)
     expected = [found[0].text for found in reranked.n_best(SENTENCES)]
     assert done.exit_code == 0, done.exception
     assert out.read_text(encoding="utf-8").split("\n")[:-1] == expected

@@ -96,7 +96,6 @@ LONG_TODAY: set[str] = {
     "cli/main.py:train",
     "cli/translate.py:translate",
     "decoding/sample_search.py:sample_search",
-    "inference/translator.py:Translator.load",
     "tools/bench/__init__.py:_measure",
 }
 
@@ -106,7 +105,6 @@ WIDE_TODAY: set[str] = {
     "decoding/search.py:begin",
     "decoding/search.py:search",
     "export/__init__.py:export",
-    "inference/translator.py:Translator.__init__",
     "inference/translator.py:Translator.load",
     "models/recurrent.py:Recurrent.__init__",
     "models/transformer.py:Transformer.__init__",

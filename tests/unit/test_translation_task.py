@@ -13,7 +13,7 @@ from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.translator import build_model
+from dragoman.inference.loading import build_model
 from dragoman.models.families import TransformerConfig
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import FilesSource, Pair

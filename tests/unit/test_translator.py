@@ -11,7 +11,9 @@ import torch
 from dragoman import config
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator, build_model, split_long
+from dragoman.inference.loading import build_model
+from dragoman.inference.long_input import split_long
+from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun

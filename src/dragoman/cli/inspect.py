@@ -365,12 +365,18 @@ def _not_blank(sentences: list[str]) -> list[str]:
 
 
 def _as_trained(run: Path, which: str = "best") -> Any:
-    """The `dragoman.load` of a run with the layers that are trained, not their fast twins for inference."""
+    """The `dragoman.load` of a run with the textbook's layers, not their fast twins for inference."""
     import dragoman
+    from dragoman.backends.accelerate import exchange
+    from dragoman.inference.loading import load_parts
     from dragoman.tasks import recipes
 
-    options: dict[str, Any] = {"packed": False} if recipes.of_run(run).task == "translation" else {}
-    return dragoman.load(str(run), which=which, device="cpu", **options)
+    loaded: Any = dragoman.load(str(run), which=which, device="cpu")
+    if recipes.of_run(run).task == "translation":
+        loaded.model = load_parts(run, which).model.eval()
+    else:
+        exchange(loaded.model, {})
+    return loaded
 
 
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:

@@ -218,12 +218,11 @@ def predict(
         dragoman predict runs/mnist-vit digit.png --top 3
     """
     from dragoman.inference.classifier import Predictor
-    from dragoman.inference.translator import STREAM_LINES
     from dragoman.progress import Progress
     from dragoman.runs.directory import check_run_dir
 
     predictor = Predictor.load(check_run_dir(run), which=which, device=device)
-    interactive = False
+    is_typed = False
     if predictor.reads_images:
         if not images:
             raise DragomanError(f"{run} labels images: name them, as in `dragoman predict {run} digit.png`")
@@ -231,9 +230,9 @@ def predict(
     else:
         if images:
             raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
-        lines, interactive = text_input(input)
-        results = predictor.label_lines(lines, top, buffer=1 if interactive else STREAM_LINES)
-    with text_output(output) as write, Progress("labelling", None, shown=not interactive) as bar:
+        lines, waiting, is_typed = text_input(input)
+        results = predictor.label_lines(lines, top, waiting=waiting)
+    with text_output(output) as write, Progress("labelling", None, shown=not is_typed) as bar:
         for name, found in results:
             if as_json:
                 record = {"image": name} if name else {}

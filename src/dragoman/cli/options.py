@@ -5,10 +5,11 @@ import gzip
 import io
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 import typer
 
@@ -38,17 +39,26 @@ LengthPenalty = Annotated[
 ]
 
 
-def text_input(path: Path | None) -> tuple[Iterator[str], bool]:
-    """(the lines of a file or of standard input, whether somebody types them)."""
-    from dragoman.text.lines import lines_in, read_lines
+class TextInput(NamedTuple):
+    """Lines, and a function that says whether the next one has to be waited for."""
+
+    lines: Iterator[str]
+    waiting: Callable[[], bool] = lambda: False
+    is_typed: bool = False
+
+
+def text_input(path: Path | None) -> TextInput:
+    """The lines of a file or of standard input."""
+    from dragoman.text.lines import LiveInput, lines_in, read_lines
 
     if path is not None:
-        return read_lines(path, may_be_empty=True), False
+        return TextInput(read_lines(path, may_be_empty=True))
     if sys.stdin is None:
         raise DragomanError("standard input is closed: name a file with -i")
-    if interactive := sys.stdin.isatty():
+    if is_typed := sys.stdin.isatty():
         say("type or paste text, a line at a time; Ctrl-D ends")
-    return lines_in(sys.stdin.buffer, "standard input"), interactive
+    live = LiveInput(sys.stdin.fileno())
+    return TextInput(lines_in(cast(BinaryIO, live), "standard input"), live.waiting, is_typed)
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -79,9 +89,11 @@ def text_output(path: Path | None) -> Iterator[Any]:
             raise DragomanError("standard output is closed: name a file with -o")
         out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
 
+        is_file = stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+
         def write(text: str) -> None:
             out.write(text)
-            if sys.stdout.isatty():
+            if not is_file:  # whoever reads it may wait for this very line
                 out.flush()
 
         try:

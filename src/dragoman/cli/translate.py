@@ -1,6 +1,5 @@
 """`dragoman translate` and `dragoman score`."""
 
-import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +21,9 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
-from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
-    from dragoman.inference.translator import Translation
+    from dragoman.inference.translation import Translation
 
 
 def translate(
@@ -51,7 +49,8 @@ def translate(
         bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
     ] = False,
     guard: Annotated[
-        bool, typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ...")
+        bool,
+        typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ..."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
@@ -93,78 +92,28 @@ def translate(
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
     from dragoman.inference.alignment import align, pharaoh
-    from dragoman.inference.banned_phrases import Avoid
-    from dragoman.inference.glossary import Glossary
-    from dragoman.inference.guarded import CarefulTranslator
-    from dragoman.inference.reranking import WEIGHT, Channel, require_opposite
-    from dragoman.inference.translator import STREAM_LINES, Translator, in_chunks
+    from dragoman.inference.translator import STREAM_LINES
     from dragoman.progress import Progress
-    from dragoman.runs.directory import check_run_dir
-    from dragoman.text.lines import read_lines
+    from dragoman.text.lines import in_chunks
+    from dragoman.tools.translate import TranslateOptions, assemble, translate_lines
 
-    if precision not in (None, "float32", "bfloat16", "int8"):
-        raise DragomanError(f"--precision {precision}: float32 or bfloat16, or int8 with --engine ctranslate2")
-    quantize = "int8" if precision == "int8" else None
-    if quantize and engine == "pytorch":
-        raise DragomanError("--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one")
-    if rerank_weight is not None and not 0 <= rerank_weight <= 1000:
-        raise DragomanError(f"--rerank-weight {rerank_weight}: a number from 0 to 1000")
-    if rerank_weight is not None and rerank is None:
-        raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
-    translator = Translator.load(
-        check_run_dir(run),
-        which=which,
-        device=device,
-        ensemble=ensemble or (),
-        glossary=None if glossary is None else Glossary.load(glossary),
-        avoid=None if avoid is None else Avoid.load(avoid),
-        **precision_given(None if quantize else precision),
-        changes=overrides or (),
-        **decoding_changes(beam_size, length_penalty, n_best),
-    )
-    channel = None
-    if rerank:
-        back = Translator.load(check_run_dir(rerank), device=device, **precision_given(None if quantize else precision))
-        require_opposite(translator, back, str(rerank))
-        channel = Channel(back, WEIGHT if rerank_weight is None else rerank_weight)
-        translator.reranked_by(channel)  # refused now, not when an engine has been made
-    own = translator
-    if engine != "pytorch":
-        from dragoman import export
-
-        if prefix:
-            raise DragomanError(f"--prefix: not with --engine {engine}")
-        translator = export.engine(run, engine, own, which, quantize)
-    if channel is not None:
-        translator, own = translator.reranked_by(channel), own.reranked_by(channel)
-    if prefix and (keep or guard):
-        raise DragomanError("--prefix says how a translation begins; with --keep or --guard it cannot be held to it")
-    careful = CarefulTranslator(translator, keep=keep, guard=guard, fallback=own) if keep or guard else translator
-    lines, interactive = text_input(input)
-    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
-    with text_output(output) as write, Progress("translating", None, shown=not interactive) as bar:
-        for chunk in in_chunks(lines, 1 if interactive else STREAM_LINES):
-            if beginnings is None:
-                results = careful.n_best(chunk)
-            else:
-                begin = list(itertools.islice(beginnings, len(chunk)))
-                if len(begin) < len(chunk):
-                    raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
-                for number, text in enumerate(begin, start=bar.done + 1):
-                    try:
-                        translator.check_prefix(text)
-                    except DragomanError as error:
-                        raise DragomanError(f"{prefix}:{number}: {error}") from error
-                results = translator.n_best(chunk, begin)
-            for src, found in zip(chunk, results, strict=True):
+    assembled = assemble(
+        TranslateOptions(
+            run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, keep, guard, rerank,
+            rerank_weight, changes=overrides or (), decoding=decoding_changes(beam_size, length_penalty, n_best),
+        )
+    )  # fmt: skip
+    translator, source = assembled.translator, text_input(input)
+    chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
+    with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
+        for results in translate_lines(assembled, chunks, prefix):
+            for src, translations in results:
                 bar.advance()
-                links = [pharaoh(align(translator, src, item.text)) for item in found] if alignments else []
+                links = [pharaoh(align(translator, src, item.text)) for item in translations] if alignments else []
                 if as_json:
-                    write(_as_json(bar.done, src, found, links))
+                    write(_as_json(bar.done, src, translations, links))
                 else:
-                    write(_as_lines(bar.done, found, links, numbered=translator.decoding.n_best > 1))
-        if beginnings is not None and next(beginnings, None) is not None:
-            raise DragomanError(f"{prefix}: more lines than the {bar.done:,} that were translated: give one for each")
+                    write(_as_lines(bar.done, translations, links, numbered=translator.decoding.n_best > 1))
 
 
 def _as_json(line: int, src: str, found: "Sequence[Translation]", links: Sequence[str]) -> str:

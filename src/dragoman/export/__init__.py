@@ -112,7 +112,7 @@ def engine(
     module.check_decoding(translator.decoding)
     if translator.glossary is not None:
         raise DragomanError(f"--glossary: {name} does not search for terms: translate without --engine {name}")
-    if translator.avoid is not None:
+    if translator.banned is not None:
         raise DragomanError(
             f"--avoid: {name} does not search again without a phrase: translate without --engine {name}"
         )

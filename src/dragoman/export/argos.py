@@ -31,7 +31,8 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
 from dragoman.export import ctranslate2
-from dragoman.inference.translator import Translation, Translator
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 from dragoman.runs import atomic_io
 from dragoman.text.languages import language_of, name_of
 from dragoman.text.tokenizers.resampling import WORD_START

@@ -19,14 +19,15 @@ from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import BATCH_TOKENS, Part, Translator
+from dragoman.inference.translation import Part
+from dragoman.inference.translator import BATCH_TOKENS, Translator
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
 from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
-from dragoman.text.tokenizers import save_tokenizers
+from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
@@ -296,33 +297,32 @@ class Undecided(Exception):
     """What CTranslate2 gives back does not tell what our search would find."""
 
 
-def load(folder: Path, translator: Translator) -> "CTranslate2Engine":
-    """The export, searched with the settings of `translator`. Raises DragomanError for those it cannot follow."""
-    return CTranslate2Engine(folder, translator)
+def load(folder: Path, translator: Translator) -> Translator:
+    """`translator`, searched by the export with its settings. Raises DragomanError for those it cannot follow."""
+    check_decoding(translator.decoding)
+    return translator.searched_by(CTranslate2Engine(folder, translator.tokenizers, translator.device))
 
 
-class CTranslate2Engine(Translator):
-    """A translator whose search runs in CTranslate2 and finds what ours finds.
+class CTranslate2Engine:
+    """An `inference.translator.Engine` whose search runs in CTranslate2 and finds what ours finds.
 
     Banned tokens are declared ends of a sentence: CTranslate2 puts hypotheses that end aside and goes on with others,
     which is what banning means, and leaves the probabilities as they are. Lengths allowed are tried in turn, the usual
     one first, as CTranslate2 does not stop by itself where ours would (`settled`).
     """
 
-    def __init__(self, folder: Path, translator: Translator) -> None:
-        self.__dict__.update(vars(translator))
-        check_decoding(self.decoding)
-        device = "cuda" if self.device.type == "cuda" else "cpu"
+    def __init__(self, folder: Path, tokenizers: TokenizerPair, device: torch.device) -> None:
+        kind = "cuda" if device.type == "cuda" else "cpu"
         # On a CPU, workers of one thread each get more done together than one worker with all threads.
         threads = torch.get_num_threads()
-        workers = {"inter_threads": threads, "intra_threads": 1} if device == "cpu" else {}
+        workers = {"inter_threads": threads, "intra_threads": 1} if kind == "cpu" else {}
         try:
-            self.runtime = library().Translator(str(folder), device=device, **workers)
+            self.runtime = library().Translator(str(folder), device=kind, **workers)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
         finally:
             torch.set_num_threads(threads)  # they share OpenMP, whose count CTranslate2 sets for itself
-        self.src_pieces, self.tgt_pieces = _pieces(self.tokenizers.src), _pieces(self.tokenizers.tgt)
+        self.src_pieces, self.tgt_pieces = _pieces(tokenizers.src), _pieces(tokenizers.tgt)
         self.tgt_ids = {piece: index for index, piece in enumerate(self.tgt_pieces)}
         self.searched, self.searched_by_pytorch = 0, 0
 
@@ -335,30 +335,31 @@ class CTranslate2Engine(Translator):
             "were left to PyTorch; their scores are CTranslate2's"
         ]
 
-    def _hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         if not parts:
             return []
-        check_decoding(self.decoding)
+        decoding = translator.decoding
+        check_decoding(decoding)
         if any(part.terms or part.prefix for part in parts):
             raise DragomanError(
                 "CTranslate2 is not asked for terms or prefixes: translate without --engine ctranslate2"
             )
         sentences = [part.ids for part in parts]
         results: list[list[Hypothesis]] = [[] for _ in sentences]
-        limits = self._limits([len(ids) + 1 for ids in sentences])
+        limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
         undecided: list[int] = []
         turn = [
-            (rows, self._usual(max(limits[row] for row in rows)))
-            for rows in self._batches([len(ids) for ids in sentences])
+            (rows, self._usual(decoding, max(limits[row] for row in rows)))
+            for rows in self._batches(decoding, [len(ids) for ids in sentences])
         ]
         while turn:
             # The most work first, so that no worker is left with it at the end.
             turn.sort(key=lambda job: -len(job[0]) * job[1])
             unfinished: dict[int, list[int]] = {}
-            for rows, reached, answers in [(*job, self._submit(sentences, *job)) for job in turn]:
+            for rows, reached, answers in [(*job, self._submit(decoding, sentences, *job)) for job in turn]:
                 for row, answer in zip(rows, answers, strict=True):
                     try:
-                        found = settled(_found(answer), reached, limits[row], self.decoding)
+                        found = settled(_found(answer), reached, limits[row], decoding)
                     except Undecided:
                         undecided.append(row)
                         continue
@@ -366,31 +367,33 @@ class CTranslate2Engine(Translator):
                         longer = min(math.ceil(NEXT_TRY * reached), limits[row])
                         unfinished.setdefault(longer, []).append(row)
                     else:
-                        results[row] = [self._hypothesis(item) for item in found]
+                        results[row] = [self._hypothesis(decoding, item) for item in found]
             turn = [
                 ([left[place] for place in places], longer)
                 for longer, left in unfinished.items()
-                for places in self._batches([len(sentences[row]) for row in left])
+                for places in self._batches(decoding, [len(sentences[row]) for row in left])
             ]
         self.searched += len(sentences)
         self.searched_by_pytorch += len(undecided)
-        for row, hypotheses in zip(undecided, self._by_pytorch([sentences[row] for row in undecided]), strict=True):
+        for row, hypotheses in zip(
+            undecided, self._by_pytorch(translator, [sentences[row] for row in undecided]), strict=True
+        ):
             results[row] = hypotheses
         return results
 
-    def _batches(self, lengths: list[int]) -> list[list[int]]:
+    def _batches(self, decoding: DecodingConfig, lengths: list[int]) -> list[list[int]]:
         """The numbers of the sentences of each batch, all of one width."""
-        most = BATCH_SENTENCES["greedy" if self.decoding.beam_size == 1 else "beam"]
+        most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
         batches = []
         for rows in BatchPlan.even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
             parts = math.ceil(len(rows) / most)
             batches += [list(rows[part::parts]) for part in range(parts)]
         return batches
 
-    def _submit(self, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
+    def _submit(self, decoding: DecodingConfig, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
         """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""
-        banned = [PAD_ID, BOS_ID, *([UNK_ID] if self.decoding.ban_unk else [])]
-        beam = self.decoding.beam_size
+        banned = [PAD_ID, BOS_ID, *([UNK_ID] if decoding.ban_unk else [])]
+        beam = decoding.beam_size
         return self._told(
             self.runtime.translate_batch,
             [[self.src_pieces[index] for index in sentences[row]] for row in rows],
@@ -407,12 +410,13 @@ class CTranslate2Engine(Translator):
             return_scores=True,
         )
 
-    def _by_pytorch(self, sentences: list[list[int]]) -> list[list[Hypothesis]]:
+    def _by_pytorch(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
         """Our own search, whose hypotheses CTranslate2 scores."""
+        own, decoding = translator.searched_by(None), translator.decoding
         results = []
-        limits = self._limits([len(ids) + 1 for ids in sentences])
+        limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
         for ids, limit, hypotheses in zip(
-            sentences, limits, super()._hypotheses([Part(ids, (), []) for ids in sentences]), strict=True
+            sentences, limits, own.hypotheses([Part(ids, (), []) for ids in sentences]), strict=True
         ):
             src = [self.src_pieces[index] for index in ids]
             tgt = [[self.tgt_pieces[index] for index in item.ids] for item in hypotheses]
@@ -421,32 +425,29 @@ class CTranslate2Engine(Translator):
             for item, values in zip(hypotheses, scored, strict=True):
                 length = min(len(item.ids) + 1, limit)  # of one that was cut there, no </s> counts
                 log_prob = sum(values.log_probs[:length])
-                of_sentence.append(Hypothesis(item.ids, log_prob / self._divisor(length), log_prob))
+                of_sentence.append(Hypothesis(item.ids, log_prob / decoding.length_penalty.divisor(length), log_prob))
             results.append(of_sentence)
         return results
 
-    def _hypothesis(self, item: Found) -> Hypothesis:
+    def _hypothesis(self, decoding: DecodingConfig, item: Found) -> Hypothesis:
         ids = [self.tgt_ids[piece] for piece in item.pieces]
         written = [index for index in ids if index != EOS_ID]
-        return Hypothesis(written, item.log_prob / self._divisor(len(ids)), item.log_prob)
+        return Hypothesis(written, item.log_prob / decoding.length_penalty.divisor(len(ids)), item.log_prob)
 
-    def _divisor(self, length: int) -> float:
-        return self.decoding.length_penalty.divisor(length)
-
-    def _limits(self, src_lengths: list[int]) -> list[int]:
+    def _limits(self, translator: Translator, src_lengths: list[int]) -> list[int]:
         """How many tokens a translation may have, `</s>` among them, as `search` sets it."""
         if not src_lengths:
             return []
         mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
-        limits = default_max_lengths(mask, self.decoding)
-        if self.model.max_target_length is not None:
-            limits = limits.clamp(max=self.model.max_target_length)
+        limits = default_max_lengths(mask, translator.decoding)
+        if translator.model.max_target_length is not None:
+            limits = limits.clamp(max=translator.model.max_target_length)
         return [int(limit) for limit in limits]
 
-    def _usual(self, limit: int) -> int:
+    def _usual(self, decoding: DecodingConfig, limit: int) -> int:
         """The length that is tried first: greedy search stops by itself, beams of most sentences are settled by it."""
-        shortest = min(self.decoding.min_length, limit)  # nothing ends before
-        return limit if self.decoding.beam_size == 1 else shortest + math.ceil(FIRST_TRY * (limit - shortest))
+        shortest = min(decoding.min_length, limit)  # nothing ends before
+        return limit if decoding.beam_size == 1 else shortest + math.ceil(FIRST_TRY * (limit - shortest))
 
     @staticmethod
     def _told(call: Any, *arguments: Any, **options: Any) -> Any:

@@ -38,7 +38,9 @@ from dragoman.decoding.search import DecodingConfig, default_max_lengths
 from dragoman.errors import DragomanError
 from dragoman.export import huggingface_tokenizer, huggingface_weights
 from dragoman.export.huggingface_tokenizer import Vocabulary
-from dragoman.inference.translator import Translation, Translator, split_long
+from dragoman.inference.long_input import split_long
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 from dragoman.models.transformer import Transformer
 from dragoman.text.tokenizers import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 

@@ -12,7 +12,8 @@ from dragoman import config
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.translator import Translation, Translator
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 from dragoman.progress import size_text
 from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source, read_pairs
@@ -158,7 +159,7 @@ def compare(
         score_difference=score_difference,
         bleu=bleu,
         seconds=(seconds[0], seconds[1]),
-        remarks=engine.remarks() if isinstance(engine, Remarking) else [],
+        remarks=asked.remarks() if isinstance(asked := getattr(engine, "engine", engine), Remarking) else [],
     )
 
 

@@ -16,18 +16,18 @@ from dragoman.text.lines import read_lines
 
 
 @dataclass(frozen=True)
-class Avoid:
-    """Phrases to be avoided.
+class BannedPhrases:
+    """Phrases that no translation may hold.
 
-    >>> avoid = Avoid(("dog",))
-    >>> avoid.held("A Dog and two dogs.")
+    >>> banned = BannedPhrases(("dog",))
+    >>> banned.held("A Dog and two dogs.")
     ['Dog']
     """
 
     phrases: tuple[str, ...]
 
     @classmethod
-    def load(cls, path: Path) -> "Avoid":
+    def load(cls, path: Path) -> "BannedPhrases":
         """Read a file of phrases; blank lines and lines that begin with # are none.
 
         Raises DragomanError where there are none, and, naming the line, for one with a tab: a glossary's.
@@ -44,9 +44,9 @@ class Avoid:
             raise DragomanError(f"{path}: no phrases in it: a line is a word or phrase to be avoided")
         return cls(tuple(phrases))
 
-    def normalized(self, normalize: Callable[[str], str]) -> "Avoid":
+    def normalized(self, normalize: Callable[[str], str]) -> "BannedPhrases":
         """The phrases as texts that are normalised spell them."""
-        return Avoid(tuple(map(normalize, self.phrases)))
+        return BannedPhrases(tuple(map(normalize, self.phrases)))
 
     def held(self, text: str) -> list[str]:
         """What a text holds of them, as it spells it, from left to right."""

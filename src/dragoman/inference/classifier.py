@@ -1,6 +1,5 @@
 """Texts or images in, labels out: the one inference path of classifiers, under the command line and evaluation."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from dragoman.models.text_classifier import TextClassifier
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import read_run
+from dragoman.text.lines import in_chunks
 from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 
@@ -98,13 +98,12 @@ class Predictor:
         ]
 
     def label_lines(
-        self, lines: Iterable[str], count: int = 1, *, buffer: int = STREAM_LINES
+        self, lines: Iterable[str], count: int = 1, *, waiting: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[str, list[Prediction]]]:
-        """`top` for any number of texts, `buffer` of them read ahead: ("", labels), none for a blank line."""
-        source = iter(lines)
-        while chunk := list(itertools.islice(source, buffer)):
-            found = iter(self.top([line for line in chunk if line.strip()], count))
-            yield from (("", next(found) if line.strip() else []) for line in chunk)
+        """`top` for any number of texts: ("", labels), none for a blank line. `waiting`: see `text.lines.in_chunks`."""
+        for chunk in in_chunks(lines, STREAM_LINES, waiting):
+            labels = iter(self.top([line for line in chunk if line.strip()], count))
+            yield from (("", next(labels) if line.strip() else []) for line in chunk)
 
     def label_files(self, paths: Iterable[str | Path], count: int = 1) -> Iterator[tuple[str, list[Prediction]]]:
         """`top` for the images in files, pictures or idx: (name of the image, labels)."""

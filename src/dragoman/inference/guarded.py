@@ -11,8 +11,10 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.inference.alignment import links
 from dragoman.inference.placeholders import Word, put_back, spans, survive, without_spans, words
-from dragoman.inference.translator import STREAM_LINES, Translation, Translator, in_chunks
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.inference.warnings import warnings_of
+from dragoman.text.lines import in_chunks
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """What a sentence is searched with again when all that was found looks wrong."""
@@ -24,7 +26,7 @@ NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK)
 """What was done, said beside the warnings that are left."""
 
 
-class CarefulTranslator:
+class GuardedTranslator:
     """A translator whose translations keep the placeholders of their sources, or are watched by guards, or both.
 
     `keep`: spans that must survive (`placeholders.py`) do, as they are and as many. `guard`: of the `beam_size` best

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translation, Translator
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
@@ -27,7 +28,7 @@ better where they are long enough already.
 
 
 @dataclass(frozen=True)
-class Channel:
+class NoisyChannelReranker:
     """A way to rank translations, for `Translator.reranked_by`."""
 
     back: Translator

@@ -7,8 +7,9 @@ decoded strictly as UTF-8. Every complaint is a DragomanError of one line.
 import gzip
 import itertools
 import os
+import select
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
@@ -17,6 +18,10 @@ from dragoman.errors import DragomanError
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is no sentence: a file without line ends, or a decompression bomb."""
+
+PATIENCE_S = 0.05
+"""Seconds that a line may take to follow another in one batch: a program that writes them one by one is not waited for,
+and one that pours out a file fills whole batches."""
 
 _GZIP = b"\x1f\x8b"
 _ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
@@ -165,3 +170,46 @@ def _refuse_utf16(name: str) -> NoReturn:
 def show(path: str | Path) -> str:
     """The path for a message, which stays one readable line whatever the file is called."""
     return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def in_chunks(lines: Iterable[str], size: int, waiting: Callable[[], bool] = lambda: False) -> Iterator[list[str]]:
+    """Lists of `size` lines. One is shorter at the end, and where the next line has not come yet (`waiting`)."""
+    source = iter(lines)
+    for first in source:
+        chunk = [first]
+        while len(chunk) < size and not waiting():
+            if (line := next(source, None)) is None:
+                break
+            chunk.append(line)
+        yield chunk
+
+
+class LiveInput:
+    """A pipe or terminal that somebody may still write to: lines as they come, for `lines_in`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._held, self._ended = descriptor, bytearray(), False
+
+    def readline(self, limit: int) -> bytes:
+        """The next line with its line end, or the first `limit` bytes of it; waits for it. Empty at the end."""
+        searched = 0
+        while (end := self._held.find(b"\n", searched, limit)) < 0 and len(self._held) < limit and not self._ended:
+            searched = len(self._held)
+            self._read()
+        length = end + 1 if end >= 0 else limit
+        line = bytes(self._held[:length])
+        del self._held[:length]
+        return line
+
+    def waiting(self) -> bool:
+        """True where the next line is not there yet, nor within `PATIENCE_S`."""
+        while b"\n" not in self._held and not self._ended:
+            if not select.select([self._descriptor], [], [], PATIENCE_S)[0]:
+                return True
+            self._read()
+        return False
+
+    def _read(self) -> None:
+        data = os.read(self._descriptor, 2**16)
+        self._held += data
+        self._ended = not data

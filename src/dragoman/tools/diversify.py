@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dragoman.config import to_dict
 from dragoman.errors import DragomanError, writing
-from dragoman.inference.translator import STREAM_LINES, Translator, in_chunks
+from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_json
@@ -23,6 +23,7 @@ from dragoman.runs.directory import check_run_dir, languages_of
 from dragoman.runs.lock import locked
 from dragoman.text.corpus import FilesSource, contents, read_pairs
 from dragoman.text.languages import of_file
+from dragoman.text.lines import in_chunks
 
 Side = Literal["src", "tgt"]
 """Of a pair: the one that a model reads here."""

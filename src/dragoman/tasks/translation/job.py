@@ -19,7 +19,8 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread
-from dragoman.inference.translator import Translator, build_model, model_settings
+from dragoman.inference.loading import build_model, model_settings
+from dragoman.inference.translator import Translator
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
 from dragoman.runs import checkpoint
@@ -39,7 +40,6 @@ from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, files_of, fingerprint, read_pairs
-from dragoman.text.languages import written_without_spaces
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers import (
@@ -174,8 +174,8 @@ class TranslationJob(Job):
             decoding=decoding,
             normalize=recipe.corpus.normalize,
             max_src_tokens=recipe.corpus.max_tokens,
-            join="" if written_without_spaces(recipe.corpus.tgt_lang) else " ",
             device=pick_device(recipe.device),
+            languages=(recipe.corpus.src_lang, recipe.corpus.tgt_lang),
         )
         return model, TranslationTask(
             prepared.train,

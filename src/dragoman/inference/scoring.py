@@ -1,0 +1,81 @@
+"""Probabilities of given translations, the same to the last bit whatever pairs are scored beside them."""
+
+from collections.abc import Sequence
+
+import torch
+from torch.nn import functional
+
+from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
+from dragoman.decoding.base import ROW_MULTIPLE
+from dragoman.device import side_by_side
+from dragoman.errors import DragomanError
+from dragoman.inference.translation import Scored
+from dragoman.inference.translator import BATCH_TOKENS, Translator
+from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
+
+Ids = tuple[list[int], list[int]]
+
+
+def score(translator: Translator, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
+    """The probability of each translation of (source, translation) pairs, in order.
+
+    Nothing is cut or left out. `first` is the number of the first pair. Raises DragomanError, naming the pair, for a
+    blank side or a source of more tokens than are translated at once (`max_src_tokens`).
+    """
+    encoded = [_encoded(translator, pair, number) for number, pair in enumerate(pairs, start=first)]
+    results: list[Scored | None] = [None] * len(pairs)
+    translator.model.eval()
+    # Of the same size in every batch, as in a search: pads go up to the next multiple of 8 on both sides, and rows
+    # repeat the last one.
+    widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in encoded]
+    batches = []
+    for width in sorted(set(widths), reverse=True):
+        rows_of_width = [row for row in range(len(pairs)) if widths[row] == width]
+        size = max(1, BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)))
+        batches += [rows_of_width[start : start + size] for start in range(0, len(rows_of_width), size)]
+    computed = side_by_side(
+        lambda rows: _log_probs(translator, [encoded[row] for row in rows]), batches, translator.device
+    )
+    for rows, of_batch in zip(batches, computed, strict=True):
+        for row, values in zip(rows, of_batch, strict=False):
+            pieces = [*translator.tokenizers.tgt.pieces(encoded[row][1]), SPECIALS[EOS_ID]]
+            tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
+            total = sum(value for _, value in tokens)
+            results[row] = Scored(total / translator.decoding.length_penalty.divisor(len(tokens)), total, tokens)
+    return [result for result in results if result is not None]
+
+
+def _encoded(translator: Translator, pair: tuple[str, str], number: int) -> Ids:
+    src, tgt = map(translator.normalize, pair)
+    ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
+    for side, tokens in zip(("source", "translation"), ids, strict=True):
+        if not tokens:
+            raise DragomanError(f"pair {number:,}: the {side} is blank: it has no probability")
+    if len(ids[0]) > translator.max_src_tokens:
+        raise DragomanError(
+            f"pair {number:,}: the source has {len(ids[0])} tokens; a translator reads up to "
+            f"{translator.max_src_tokens} at once: cut it"
+        )
+    limit = translator.model.max_target_length
+    if limit is not None and len(ids[1]) + 1 > limit:
+        raise DragomanError(
+            f"pair {number:,}: the translation has {len(ids[1])} tokens; this model writes up to {limit - 1}"
+        )
+    return ids
+
+
+@torch.inference_mode()
+def _log_probs(translator: Translator, pairs: Sequence[Ids]) -> list[list[float]]:
+    """Of each token of translations of one padded width, `</s>` and those at pads among them."""
+    model, device = translator.model, translator.device
+    rows = [*pairs, *[pairs[-1]] * (-len(pairs) % ROW_MULTIPLE)]
+    batch = collate(rows).to(device)
+    src, src_mask = collate_src([src for src, _ in rows], WIDTH_MULTIPLE, translator.max_src_tokens)
+    extra = -batch.tgt_in.size(1) % WIDTH_MULTIPLE
+    if (limit := model.max_target_length) is not None:
+        extra = max(0, min(extra, limit - batch.tgt_in.size(1)))
+    tgt_in, tgt_out = (functional.pad(ids, (0, extra), value=PAD_ID) for ids in (batch.tgt_in, batch.tgt_out))
+    logits = model(src.to(device), src_mask.to(device), tgt_in)
+    log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
+    values: list[list[float]] = log_probs.gather(2, tgt_out[:, :, None])[:, :, 0].tolist()
+    return values

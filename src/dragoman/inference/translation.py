@@ -1,0 +1,45 @@
+"""Records that pass between a translator, its search and those who ask it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dragoman.decoding.constrained import Terms
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation: its text, the score it was ranked by, its log-probability in nats."""
+
+    text: str
+    score: float
+    log_prob: float
+    warnings: tuple[str, ...] = ()
+    """Visible faults (`inference/warnings.py`), where that was asked for."""
+
+
+Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
+"""Puts the translations of each source, all of them, into another order, with scores that say why."""
+
+
+class Part(NamedTuple):
+    """The unit of a search: a sentence, or a part of one that is too long."""
+
+    ids: list[int]
+    terms: Terms
+    """Terms that its translation must hold."""
+    prefix: list[int]
+    """Tokens that its translation begins with."""
+    banned: tuple[tuple[int, ...], ...] = ()
+    """Sequences of tokens that its translation does not hold."""
+
+
+class Scored(NamedTuple):
+    """The probability of a given translation."""
+
+    score: float
+    """Its log probability under the length penalty: what a search would have ranked it by."""
+    log_prob: float
+    """In nats, `</s>` counted."""
+    tokens: list[tuple[str, float]]
+    """Each token and its log probability after those before it, `</s>` the last."""

@@ -1,0 +1,126 @@
+"""The work of `dragoman translate`: a translator put together from options, lines translated as they come."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dragoman import export
+from dragoman.errors import DragomanError
+from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.glossary import Glossary
+from dragoman.inference.guarded import GuardedTranslator
+from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
+from dragoman.runs.directory import check_run_dir
+from dragoman.text.lines import read_lines
+
+
+@dataclass(frozen=True)
+class TranslateOptions:
+    """A run and all that changes how it translates; each field is the command's option of that name."""
+
+    run: Path
+    which: str = "best"
+    device: str = "auto"
+    engine: str = "pytorch"
+    precision: str | None = None
+    ensemble: Sequence[Path] = ()
+    glossary: Path | None = None
+    avoid: Path | None = None
+    prefix: Path | None = None
+    keep: bool = False
+    guard: bool = False
+    rerank: Path | None = None
+    rerank_weight: float | None = None
+    changes: Sequence[str] = ()
+    """Changes of decoding settings, as text."""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    """Changes of decoding settings by options of their own."""
+
+    def __post_init__(self) -> None:
+        if self.precision not in (None, "float32", "bfloat16", "int8"):
+            raise DragomanError(f"--precision {self.precision}: float32 or bfloat16, or int8 with --engine ctranslate2")
+        if self.precision == "int8" and self.engine == "pytorch":
+            raise DragomanError(
+                "--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one"
+            )
+        if self.rerank_weight is not None and not 0 <= self.rerank_weight <= 1000:
+            raise DragomanError(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
+        if self.rerank_weight is not None and self.rerank is None:
+            raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
+        if self.prefix and self.engine != "pytorch":
+            raise DragomanError(f"--prefix: not with --engine {self.engine}")
+        if self.prefix and (self.keep or self.guard):
+            raise DragomanError(
+                "--prefix says how a translation begins; with --keep or --guard it cannot be held to it"
+            )
+
+
+class Assembled(NamedTuple):
+    """A translator as options ask for it, and the one that is asked: the same, or guards around it."""
+
+    translator: Translator
+    guarded: Translator | GuardedTranslator
+
+
+def assemble(options: TranslateOptions) -> Assembled:
+    """The translator that `options` describe. Raises DragomanError for what does not go together."""
+    precision = {} if options.precision in (None, "int8") else {"precision": options.precision}
+    own = Translator.load(
+        check_run_dir(options.run),
+        which=options.which,
+        device=options.device,
+        ensemble=options.ensemble,
+        glossary=None if options.glossary is None else Glossary.load(options.glossary),
+        banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
+        changes=options.changes,
+        **precision,  # type: ignore[arg-type]
+        **options.decoding,
+    )
+    reranker = None
+    if options.rerank:
+        back = Translator.load(check_run_dir(options.rerank), device=options.device, **precision)  # type: ignore[arg-type]
+        require_opposite(own, back, str(options.rerank))
+        reranker = NoisyChannelReranker(back, WEIGHT if options.rerank_weight is None else options.rerank_weight)
+        own.reranked_by(reranker)  # refused now, not when an engine has been made
+    translator = own
+    if options.engine != "pytorch":
+        quantize = "int8" if options.precision == "int8" else None
+        translator = export.engine(options.run, options.engine, own, options.which, quantize)
+    if reranker is not None:
+        translator, own = translator.reranked_by(reranker), own.reranked_by(reranker)
+    if not (options.keep or options.guard):
+        return Assembled(translator, translator)
+    return Assembled(translator, GuardedTranslator(translator, keep=options.keep, guard=options.guard, fallback=own))
+
+
+def translate_lines(
+    assembled: Assembled, chunks: Iterable[list[str]], prefix: Path | None = None
+) -> Iterator[list[tuple[str, list[Translation]]]]:
+    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings.
+
+    Raises DragomanError, naming file and line, for a beginning that cannot be written, and where the file has more or
+    fewer lines than there are to translate.
+    """
+    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
+    done = 0
+    for lines in chunks:
+        if beginnings is None:
+            results = assembled.guarded.n_best(lines)
+        else:
+            begin = list(itertools.islice(beginnings, len(lines)))
+            if len(begin) < len(lines):
+                raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
+            for number, text in enumerate(begin, start=done + 1):
+                try:
+                    assembled.translator.check_prefix(text)
+                except DragomanError as error:
+                    raise DragomanError(f"{prefix}:{number}: {error}") from error
+            results = assembled.translator.n_best(lines, begin)
+        done += len(lines)
+        yield list(zip(lines, results, strict=True))
+    if beginnings is not None and next(beginnings, None) is not None:
+        raise DragomanError(f"{prefix}: more lines than the {done:,} that were translated: give one for each")
