@@ -49,7 +49,7 @@ class RecurrentConfig:
             )
         if self.input_feeding and self.attention == "none":
             raise DragomanError(
-                "model.input_feeding feeds back what attention found: choose a model.attention, or leave it false"
+                "model.input_feeding feeds the attention's context back: choose a model.attention, or leave it false"
             )
         if self.tie_embeddings == "all" and not shared_vocab:
             raise DragomanError(
@@ -84,12 +84,12 @@ class RecurrentConfig:
             tgt_vocab_size=tgt_vocab_size,
         )
 
-    def _decoder(self) -> "PlainDecoder | AttentionalDecoder":
+    def _decoder(self) -> "RecurrentDecoder | AttentionalDecoder":
         layers = RecurrentStack(
             self.cell, self.d_embedding, self.d_model, self.num_decoder_layers, dropout=self.dropout
         )
         if self.attention == "none":
-            return PlainDecoder(layers, self.d_embedding, self.d_model)
+            return RecurrentDecoder(layers, self.d_embedding, self.d_model)
         attention = SCORES[self.attention](self.d_model)
         return AttentionalDecoder(layers, attention, self.d_embedding, self.d_model, input_feeding=self.input_feeding)
 
@@ -154,13 +154,13 @@ class Bridge(nn.Module):
         if not self.maps:
             return last
         joined = [torch.cat(part, dim=-1) for part in zip(*last, strict=True)]  # all layers' h, all layers' c
-        # Under autocast a product is bfloat16; the state, a sum over many steps, stays what it was.
+        # Under autocast a product is bfloat16; the state, a sum over many steps, stays in float32.
         hidden, *cells = [linear(part).to(part.dtype) for linear, part in zip(self.maps, joined, strict=True)]
         parts = [part.chunk(self.num_decoder_layers, dim=-1) for part in (hidden.tanh(), *cells)]
         return tuple(zip(*parts, strict=True))
 
 
-class PlainDecoder(nn.Module):
+class RecurrentDecoder(nn.Module):
     """A decoder that knows the source by its first state alone.
 
     The readout of a position, the output projection's input, is tanh(W [h; e]) of its state and its embedding (Pascanu
@@ -265,7 +265,7 @@ class Recurrent(Seq2SeqModel):
         tgt_embedding: TokenEmbedding,
         encoder: RecurrentEncoder,
         bridge: Bridge,
-        decoder: PlainDecoder | AttentionalDecoder,
+        decoder: RecurrentDecoder | AttentionalDecoder,
         output: OutputProjection,
         dropout: float,
         src_vocab_size: int,

@@ -27,8 +27,7 @@ class FeedForward(nn.Module):
 class SwiGLU(nn.Module):
     """(Swish(x W) * x V) W2, without biases (Shazeer 2020, equation 6): the expansion passes through a learned gate.
 
-    It has three matrices where `FeedForward` has two. `d_ff` is taken as it is given: 2/3 of what one would give
-    `FeedForward` makes the parameters equal, as in the paper.
+    It has three matrices, `FeedForward` two: with 2/3 of its `d_ff`, as in the paper, it has as many parameters.
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
@@ -42,14 +41,14 @@ class SwiGLU(nn.Module):
         return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))
 
 
-def _plain(activation: Callable[[], nn.Module]) -> Callable[[int, int, float], nn.Module]:
+def _feed_forward(activation: Callable[[], nn.Module]) -> Callable[[int, int, float], nn.Module]:
     return lambda d_model, d_ff, dropout: FeedForward(d_model, d_ff, dropout, activation=activation())
 
 
 FEED_FORWARDS: dict[str, Callable[[int, int, float], nn.Module]] = {
-    "relu": _plain(nn.ReLU),
-    "gelu": _plain(nn.GELU),
-    "gelu_tanh": _plain(partial(nn.GELU, approximate="tanh")),
+    "relu": _feed_forward(nn.ReLU),
+    "gelu": _feed_forward(nn.GELU),
+    "gelu_tanh": _feed_forward(partial(nn.GELU, approximate="tanh")),
     "swiglu": SwiGLU,
 }
-"""By activation; from (d_model, d_ff, dropout). `gelu_tanh` is the approximation that GPT-2 was trained with."""
+"""Activation to a network of (d_model, d_ff, dropout). `gelu_tanh` is the approximation of GPT-2."""

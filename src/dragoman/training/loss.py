@@ -7,8 +7,8 @@ The target distribution puts 1 - eps on the right token and spreads eps evenly o
 
 and its gradient by the logits is softmax(logits) - eps / V, minus 1 - eps at the target.
 
-With teachers (`distillation.py`), whose distribution of the next token is t (the mean of theirs), the target
-distribution is (1 - weight) of that above and weight of t: softmax(logits) minus it is again the gradient.
+With teachers (`distillation.py`), whose mean distribution of the next token is t, the target distribution is
+(1 - weight) of the one above and weight of t; the gradient is again softmax(logits) minus it.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from torch.nn import functional as F
 def textbook_loss(
     logits: Float[Tensor, "positions vocab"], targets: Int[Tensor, " positions"], label_smoothing: float
 ) -> Float[Tensor, ""]:
-    """The sum over positions, in float32."""
+    """Sum over positions, in float32."""
     return F.cross_entropy(logits.float(), targets, reduction="sum", label_smoothing=label_smoothing)
 
 
@@ -39,16 +39,16 @@ def token_loss(
 ) -> Float[Tensor, ""]:
     """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count.
 
-    `in_place`: nobody reads the logits again, so a faster loss may write its gradient there; this one does not.
-    `teachers`: the logits of other models for the same tokens, whose distribution is to count for `weight`.
+    `in_place`: the logits are not read again, so a fast twin may replace them by the gradient; this one does not.
+    `teachers`: the logits of other models for the same tokens. Their mean distribution has the share `weight`.
     """
     real = tgt_mask.flatten()
     logits = logits.flatten(0, 1)[real].float()
     loss = textbook_loss(logits, tgt_out.flatten()[real], label_smoothing)
     if not teachers:
         return loss
-    taught = torch.stack([teacher.flatten(0, 1)[real].float().softmax(dim=-1) for teacher in teachers]).mean(dim=0)
-    return (1.0 - weight) * loss - weight * (taught * logits.log_softmax(dim=-1)).sum()
+    probs = torch.stack([teacher.flatten(0, 1)[real].float().softmax(dim=-1) for teacher in teachers]).mean(dim=0)
+    return (1.0 - weight) * loss - weight * (probs * logits.log_softmax(dim=-1)).sum()
 
 
 def divergence(
@@ -65,7 +65,7 @@ def divergence(
 
 @dataclass(frozen=True)
 class Losses:
-    """The two sums that trainings minimise; `backends.accelerate.losses` gives fast twins of these."""
+    """The loss functions of a training: those above, or their fast twins in `backends.chunked_loss`."""
 
     token_loss: Callable[..., Tensor] = token_loss
     divergence: Callable[..., Tensor] = divergence

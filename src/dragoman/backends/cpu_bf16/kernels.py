@@ -1,11 +1,10 @@
-"""The matrix products of a training step in bfloat16 on a CPU, and what stands between them, in C (`kernels.c`).
+"""The operations of a training step in bfloat16 on a CPU, in C (`kernels.c`).
 
-PyTorch walks its numbers once for each operation, and calls some tens of operations for a sublayer; a product in
-between takes little longer than that. And oneDNN's products, which are as fast as those here, look up and lay out anew
-at each call what they are made of, and round a gradient to bfloat16. Each function here is the twin of a few lines of
-PyTorch, which its docstring names. The file is compiled by the machine's own C compiler when it is first needed, which
-takes two seconds, and kept in the user's cache; where there is no compiler, `available` is False and the lines of
-PyTorch are taken.
+PyTorch reads and writes memory once for each operation, and a sublayer has some tens of them; a matrix product takes
+little longer. oneDNN's products, as fast as those here, pack weights at each call and round gradients to bfloat16.
+Each function here is the twin of a few lines of PyTorch, named in its docstring. The machine's own C compiler compiles
+the file on first use, in two seconds, into the user's cache. Without a compiler `available` is False, and PyTorch's
+operations are used.
 """
 
 import contextlib
@@ -39,7 +38,7 @@ BLOCKS = 16
 SHORT, WIDEST_HEAD = 64, 64
 """The longest sentence and the widest head of attention."""
 PANEL = 64
-"""Columns of a matrix that lie together where it is multiplied by."""
+"""Columns of a packed matrix's panel."""
 SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "PANEL": PANEL, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD}
 FLAGS = (
     "-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
