@@ -11,14 +11,11 @@ from dragoman.inference.translator import Translator
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.words import WordsConfig, tokens_of
 
-EDGES = (5, 10, 15, 20, 25, 30, 40, 50)
-"""The longest source, in words, of each bucket; a last bucket takes longer ones."""
+EDGES = (5, 10, 15, 20, 25, 30, 40, 50)  # the longest source, in words, of each bucket; a last bucket takes longer ones
 
-FEW = 30
-"""A corpus BLEU of fewer sentences says little; such points are drawn hollow."""
+FEW = 30  # a corpus BLEU of fewer sentences says little; such points are drawn hollow
 
-Result = tuple[int, str, str]
-"""(length of the source, translation, reference)"""
+Result = tuple[int, str, str]  # (length of the source, translation, reference)
 
 
 @dataclass(frozen=True)

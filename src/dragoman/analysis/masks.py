@@ -9,18 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.analysis.examples import labels
-from dragoman.analysis.figure import (
-    GRID,
-    INK,
-    MUTED,
-    TRAIN,
-    Axes,
-    Figure,
-    draw_matrix,
-    new_figure,
-    styled,
-    token_axes,
-)
+from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, Figure, draw_matrix, new_figure, styled, token_axes
 from dragoman.data.batch import collate
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.text.tokenizers.base import Tokenizer
@@ -51,28 +40,23 @@ def masks_figure(masks: Sequence[tuple[list[str], dict[str, np.ndarray]]]) -> Fi
     figure = new_figure(3 * side + 1.6 + 0.08 * token_len, height, "Masks of one batch")
     panels = figure.subplots(len(masks), 3, squeeze=False)
     for row, (tokens, by_name) in zip(panels, masks, strict=True):
-        for axes, (name, mask) in zip(row, by_name.items(), strict=True):
-            _draw(axes, mask, tokens, name)
         row[0].set_ylabel("query (looks)")
+        for axes, (name, mask) in zip(row, by_name.items(), strict=True):
+            axes.set_title(name, fontsize=9)
+            draw_matrix(axes, mask, low=0, high=1.5, aspect="equal")
+            token_axes(axes, tokens, tokens)
+            borders = np.arange(len(tokens) - 1) + 0.5
+            axes.set_xticks(borders, minor=True)
+            axes.set_yticks(borders, minor=True)
+            axes.grid(True, which="minor", color=GRID, linewidth=0.8)
+            axes.set_axisbelow(False)
+            axes.tick_params(which="minor", length=0)
+            for (query, key), attended in np.ndenumerate(mask) if len(tokens) <= 24 else ():  # beyond, cells are small
+                color = "white" if attended else MUTED
+                axes.text(key, query, str(int(attended)), ha="center", va="center", fontsize=7, color=color)
     for axes in panels[-1]:
         axes.set_xlabel("key (is looked at)")
     true = Patch(facecolor=TRAIN, edgecolor=INK, linewidth=0.5, label="1 = True: may be attended to")
     false = Patch(facecolor="white", edgecolor=INK, linewidth=0.5, label="0 = False: hidden, its weight is 0")
     figure.legend(handles=[true, false], loc="outside lower center", ncols=2)
     return figure
-
-
-def _draw(axes: Axes, mask: np.ndarray, tokens: list[str], title: str) -> None:
-    draw_matrix(axes, mask, low=0, high=1.5, aspect="equal")
-    token_axes(axes, tokens, tokens)
-    borders = np.arange(len(tokens) - 1) + 0.5
-    axes.set_xticks(borders, minor=True)
-    axes.set_yticks(borders, minor=True)
-    axes.grid(True, which="minor", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(False)
-    axes.tick_params(which="minor", length=0)
-    axes.set_title(title, fontsize=9)
-    if len(tokens) <= 24:  # beyond, cells are too small for numbers
-        for (query, key), attended in np.ndenumerate(mask):
-            color = "white" if attended else MUTED
-            axes.text(key, query, str(int(attended)), ha="center", va="center", fontsize=7, color=color)

@@ -9,8 +9,7 @@ from torch import nn
 
 from dragoman.analysis.figure import MUTED, TRAIN, Figure, new_figure, styled
 
-BAR_COLORS = (TRAIN, "#66aad1", "#b3d5e8")
-"""By depth: lighter for modules inside of another."""
+BAR_COLORS = (TRAIN, "#66aad1", "#b3d5e8")  # by depth: lighter for modules inside of another
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,7 @@ TEST_FIGURES = {"sentences": ("sentences", 0), **{name: (title, 2) for name, tit
                 "decode_s": ("decoding, s", 1), "sentences_per_s": ("sentences/s", 1)}  # fmt: skip
 """The columns of the test table: (heading, digits) by field of the event."""
 
-SHOWN_LABELS = 30
-"""Largest number of labels for which the confusion matrix is shown."""
+SHOWN_LABELS = 30  # largest number of labels for which the confusion matrix is shown
 
 
 class Words(NamedTuple):
@@ -54,8 +53,7 @@ class Words(NamedTuple):
     tests: str  # heading of the test samples
     scores: str  # explains the scores
     masks: str = "targets shifted by one; masks are true at real tokens"  # explains the step that makes masks
-    instead: Mapping[str, str] = {}
-    """This task's name of a fact or figure, by its name in translation."""
+    instead: Mapping[str, str] = {}  # this task's name of a fact or figure, by its name in translation
     marks_differences: bool = True  # from the reference
 
     def name(self, usual: str) -> str:
@@ -191,13 +189,12 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
     words = WORDS.get(task, WORDS["translation"])
     run = _run_facts(events, config, plan, end, best, tests)
     return {
-        "start": {key: value for key, value in start.items() if key not in ("event", "elapsed_s")},
+        "start": start,
         "end": end,
         "valid": valid,
         "best": best,
         "tests": tests,
-        "src_lang": _setting(config, "corpus.src_lang") or "",
-        "tgt_lang": _setting(config, "corpus.tgt_lang") or "",
+        **{lang: _setting(config, f"corpus.{lang}") or "" for lang in ("src_lang", "tgt_lang")},
         "family": _setting(config, "model.type") or "",
         "words": words,
         "metric_names": METRIC_NAMES,
@@ -236,19 +233,14 @@ def _headlines(
 ) -> list[tuple[str, str, str]]:
     """(title, figure, note) for the top of the page, of what was logged."""
     step, seconds = _last_value(events, "step"), _last_value(events, "elapsed_s")
-    score = next((name for name in SCORES if any(event.get(name) is not None for event in [*tests, best or {}])), "")
-    title = METRIC_NAMES.get(score, "")
+    scored = [(t["name"], t, "" if t.get("chrf") is None else f"chrF {_number(t['chrf'], 1)}") for t in tests]
+    scored += [("validation", best, f"best, step {best['step']:,}")] if best else []
+    score = next((name for name in SCORES if any(event.get(name) is not None for _, event, _ in scored)), "")
     cards = [
-        (
-            f"{title}, {test['name']}",
-            _score(test[score]),
-            f"chrF {_number(test['chrf'], 1)}" if test.get("chrf") is not None else "",
-        )
-        for test in tests
-        if test.get(score) is not None
+        (f"{METRIC_NAMES[score]}, {name}", _score(event[score]), note)
+        for name, event, note in scored
+        if event.get(score) is not None
     ]
-    if best and best.get(score) is not None:
-        cards.append((f"{title}, validation", _score(best[score]), f"best, step {best['step']:,}"))
     if seconds is not None:
         speeds = [e["tokens_per_s"] for e in events if e["event"] == "train" and e.get("tokens_per_s") is not None]
         note = f"{statistics.median(speeds):,.0f} tokens/s" if speeds else ""

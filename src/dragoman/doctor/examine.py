@@ -22,22 +22,16 @@ from dragoman.text.corpus import FilesSource, MixSource, Source, files_of, read_
 from dragoman.text.languages import TELLING, language_of
 from dragoman.text.lines import open_bytes, raw_lines, show
 
-CHUNK = 5000
-"""Pairs that are examined at a time."""
-LONG_LINE = 5000
-"""Characters of a line that is too long for a sentence; the rest of it is not kept."""
-WORTH_COPYING = 12
-"""Characters up to which a copy may be a name or a number, and a correct translation."""
-IDENTIFIED = 100
-"""Lines of each chunk whose language is identified, as a model is slow."""
-FEWEST_FOR_ALIGNMENT = 100
-"""Pairs of the smallest corpus whose alignment is examined."""
+CHUNK = 5000  # pairs that are examined at a time
+LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
+WORTH_COPYING = 12  # characters up to which a copy may be a name or a number, and a correct translation
+IDENTIFIED = 100  # lines of each chunk whose language is identified, as a model is slow
+FEWEST_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
 LEAST_BELIEF = 1.0
 """Evidence that lines correspond, in nats a line. Translations have 2 to 4 (docs/log.md), shuffled lines 0.2 to 0.4, as
 lexicon and tables fit the lines that they were learnt from by chance."""
 
-Identify = Callable[[Sequence[str]], Sequence[str]]
-"""Returns the language code of each text."""
+Identify = Callable[[Sequence[str]], Sequence[str]]  # returns the language code of each text
 
 
 class HeldOut(NamedTuple):
@@ -55,8 +49,7 @@ class Line(NamedTuple):
     wrong: Sequence[str]
 
 
-Pairs = list[tuple[int, Line, Line]]
-"""(line number, source, target)."""
+Pairs = list[tuple[int, Line, Line]]  # (line number, source, target)
 T = TypeVar("T")
 
 
@@ -148,13 +141,11 @@ class Examination:
         self.aligner = Shifts()
         self.shifts: list[Shift] = []
         self.scripts = Counter[str](), Counter[str]()
-        self.expected: list[str | None] = [None, None]
-        """The usual script of each side."""
+        self.expected: list[str | None] = [None, None]  # the usual script of each side
         self.ratio: tuple[float, float] | None = None
         """The usual log ratio of lengths, and the tolerated distance from it."""
         self.languages = Counter[str](), Counter[str]()
-        self.texts = [0, 0]
-        """Lines of each side that are not blank."""
+        self.texts = [0, 0]  # lines of each side that are not blank
 
     def run(self) -> Diagnosis:
         diagnosis = self.diagnosis

@@ -9,10 +9,8 @@ EXIT_CODES: dict[Verdict, int] = {"clean": 0, "warnings": 1, "broken": 2}
 
 
 class Kind(NamedTuple):
-    broken: bool
-    """A single finding makes the corpus unfit: training refuses it, or would learn something wrong."""
-    tolerated: float
-    """The share of lines up to which it is a note and not a warning."""
+    broken: bool  # a single finding makes the corpus unfit: training refuses it, or would learn something wrong
+    tolerated: float  # the share of lines up to which it is a note and not a warning
     advice: str
 
 

@@ -21,12 +21,10 @@ from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.text.languages import TELLING, language_of
 
-NumberedPair = tuple[int, Line | None, Line | None]
-"""(source line from 1, source, target)."""
+NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
 
 REPORT = "dropped.tsv"
-UNSURE = 5
-"""Pairs that are dropped on either side of a shift, as its exact beginning is not known."""
+UNSURE = 5  # pairs that are dropped on either side of a shift, as its exact beginning is not known
 BEYOND_MENDING = ("not UTF-8", "NUL", "private use character", "replacement character", "very long line")
 
 

@@ -5,12 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 _WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
-GRAM = 3
-"""Words of an n-gram."""
-NEAR = 0.7
-"""Jaccard index of the n-grams of two sentences from which on one is nearly the other."""
-FEWEST = 5
-"""A sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance."""
+GRAM = 3  # words of an n-gram
+NEAR = 0.7  # Jaccard index of the n-grams of two sentences from which on one is nearly the other
+FEWEST = 5  # a sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance
 
 
 def key(text: str) -> str:

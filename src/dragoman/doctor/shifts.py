@@ -23,25 +23,16 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 20_000
-"""Source lines whose offsets are found at a time."""
-HELD_BACK = 200
-"""Lines at the end of a chunk that are decided with the next: a change shows only some lines later."""
-VOCABULARY = 4000
-"""The most frequent words of a side; others are ignored."""
-LOOKS = 2048
-"""Number of hashes of spellings; collisions only weaken the evidence a little."""
-TRANSLATIONS = 3
-"""Most probable translations of a word that are kept."""
-ROUNDS = 3
-"""Rounds of learning: in each, the path is found by the lexicon and the lexicon is counted along the path."""
-SWITCH = -25.0
-"""Log probability of another offset at the next line, in nats."""
-LOST = -40.0
-"""Log probability that the next line has no translation nearby, in nats."""
+CHUNK = 20_000  # source lines whose offsets are found at a time
+HELD_BACK = 200  # lines at the end of a chunk that are decided with the next: a change shows only some lines later
+VOCABULARY = 4000  # the most frequent words of a side; others are ignored
+LOOKS = 2048  # number of hashes of spellings; collisions only weaken the evidence a little
+TRANSLATIONS = 3  # most probable translations of a word that are kept
+ROUNDS = 3  # rounds of learning: in each, the path is found by the lexicon and the lexicon is counted along the path
+SWITCH = -25.0  # log probability of another offset at the next line, in nats
+LOST = -40.0  # log probability that the next line has no translation nearby, in nats
 BINS = 12
-SHORTEST = 6
-"""Lines of the shortest shift; fewer are a few loose translations."""
+SHORTEST = 6  # lines of the shortest shift; fewer are a few loose translations
 
 
 @dataclass(frozen=True)
@@ -81,8 +72,7 @@ class Shifts:
         self.learnt: _Learnt | None = None
         self.state: int | None = None
         self.segments: list[tuple[int, int | None]] = []  # (first source line from 0, offset)
-        self.belief = 0.0
-        """Evidence that lines correspond, in nats, summed over all source lines."""
+        self.belief = 0.0  # evidence that lines correspond, in nats, summed over all source lines
 
     def add(self, src: Sequence[str], tgt: Sequence[str]) -> None:
         self.src += src
@@ -165,13 +155,10 @@ def _look(word: str) -> int:
 Lexicon = tuple[Array, Array]
 """(source words, TRANSLATIONS) each: numbers of target words, -1 for none, and the evidence of each, in nats."""
 
-Table = Array
-"""(bins) log of how much more probable each bin of a feature is where lines correspond."""
+Table = Array  # (bins) log of how much more probable each bin of a feature is where lines correspond
 
-_SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)
-"""Bins of each feature."""
-_TRUST = 0.7
-"""Weight of the summed evidence: the features are not independent of each other."""
+_SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)  # bins of each feature
+_TRUST = 0.7  # weight of the summed evidence: the features are not independent of each other
 
 
 class _Features:
