@@ -82,22 +82,16 @@ def trace(
     device = next(model.parameters()).device
     batch = collate(ids).to(device)
     model.eval()
-    return [
-        *_text_rows(pairs, tokenizers, ids),
-        *_batch_rows(batch),
-        *_model_rows(model, batch, label_smoothing, every_call),
-        *_search_rows(model, batch, tokenizers),
-    ]
+    rows = _text_rows(pairs, tokenizers, ids) + _batch_rows(batch)
+    return rows + _model_rows(model, batch, label_smoothing, every_call) + _search_rows(model, batch, tokenizers)
 
 
 def _text_rows(
     pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, ids: Sequence[tuple[list[int], list[int]]]
 ) -> list[TraceRow]:
     rows = [TraceRow(STEPS[0], f"pair {n}", f"{src} → {tgt}") for n, (src, tgt) in enumerate(pairs)]
-    for side, tokenizer, sentences in zip(
-        ("src", "tgt"), (tokenizers.src, tokenizers.tgt), zip(*ids, strict=True), strict=True
-    ):
-        for number, sentence in enumerate(sentences):
+    for column, (side, tokenizer) in enumerate((("src", tokenizers.src), ("tgt", tokenizers.tgt))):
+        for number, sentence in enumerate(pair[column] for pair in ids):
             shape = f"({len(sentence)})"
             pieces = " ".join(labels(tokenizer, sentence))
             rows.append(TraceRow(STEPS[1], f"{side} pieces {number}", pieces, shape))
@@ -114,13 +108,11 @@ def _batch_rows(batch: Batch) -> list[TraceRow]:
         "tgt_mask": "tgt_out != <pad>",
     }
     pads = int((~batch.src_mask).sum() + (~batch.tgt_mask).sum())
-    places = batch.src.numel() + batch.tgt_out.numel()
-    rows = [
+    positions = batch.src.numel() + batch.tgt_out.numel()
+    return [
         TraceRow(STEPS[3], "pairs", f"{len(batch)} together, each side as long as its longest"),
-        TraceRow(STEPS[3], "positions", f"{places}, of which {pads} are padding"),
-    ]
-    return rows + [
-        TraceRow(STEPS[4], name, origin, *_shape_and_dtype(getattr(batch, name))) for name, origin in origins.items()
+        TraceRow(STEPS[3], "positions", f"{positions}, of which {pads} are padding"),
+        *(TraceRow(STEPS[4], name, text, *_shape_and_dtype(getattr(batch, name))) for name, text in origins.items()),
     ]
 
 
@@ -239,8 +231,8 @@ def _call_rows(step: str, calls: Sequence[_Call], every_call: bool) -> list[Trac
                 shape = f"{call.inputs} → {call.output}" if call.inputs else call.output
                 origin, inner, before = call.kind, call.inner, call
             if times > 1 and call is calls[position]:
-                following = {1: "this call", 2: "this and the next call"}
-                origin += f" ({following.get(size, f'this and the next {size - 1} calls')}: {times} times)"
+                following = ("this call", "this and the next call", f"this and the next {size - 1} calls")
+                origin += f" ({following[min(size, 3) - 1]}: {times} times)"
             rows.append(TraceRow(step, call.path, origin, shape, call.dtype, call.depth))
             rows += _call_rows(step, inner, every_call)
         position += size * times

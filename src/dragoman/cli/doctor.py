@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is wrong with a corpus. The table goes to stdout, the verdict is the exit code."""
+"""`dragoman doctor`: the findings about a corpus go to stdout, the verdict is the exit code."""
 
 import contextlib
 import json
@@ -73,9 +73,8 @@ def doctor(
 
 def _print(name: str, diagnosis: "Diagnosis") -> None:
     title = f"{name}: " if name else ""
-    lines = f"{diagnosis.src_lines:,}" + (
-        "" if diagnosis.src_lines == diagnosis.tgt_lines else f" and {diagnosis.tgt_lines:,}"
-    )
+    counts = dict.fromkeys((diagnosis.src_lines, diagnosis.tgt_lines))  # one number if they are equal
+    lines = " and ".join(f"{count:,}" for count in counts)
     typer.echo(f"{title}{diagnosis.src} | {diagnosis.tgt}: {lines} lines: {diagnosis.verdict}")
     for finding in diagnosis.findings:
         asked = diagnosis.sampled.get((finding.kind, finding.file))

@@ -1,16 +1,15 @@
-"""The corpus doctor: everything that can be seen to be wrong with a parallel corpus before anything is trained on it.
+"""The corpus doctor: damage of a parallel corpus, found and repaired before anything is trained on it.
 
     examination = Examination(FilesSource(src="corpus.de", tgt="corpus.en"), "de", "en")
     diagnosis = examination.run()
     print(diagnosis.verdict, diagnosis.findings)
 
-Files of any size are read once, side by side; what is kept of a pair are eight bytes. `fix` reads them twice again and
-writes what is left of them.
+Files of any size are read once, and eight bytes a pair are kept. `fix` reads them twice more and writes what is left.
 """
 
 from dragoman.doctor.examine import Examination, HeldOut, Identify
-from dragoman.doctor.findings import EXIT_CODES, KINDS, Diagnosis, Finding, worst
-from dragoman.doctor.fix import FixReport, fix, require_new
+from dragoman.doctor.findings import EXIT_CODES, KINDS, Diagnosis, worst
+from dragoman.doctor.fix import fix, require_new
 from dragoman.doctor.shifts import Shift, Shifts
 
 __all__ = [
@@ -18,8 +17,6 @@ __all__ = [
     "KINDS",
     "Diagnosis",
     "Examination",
-    "Finding",
-    "FixReport",
     "HeldOut",
     "Identify",
     "Shift",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +84,10 @@ def _require_mendable(examination: Examination) -> None:
 def _write(examination: Examination, report: FixReport) -> None:
     """Write the pairs that are kept and the table of the others, and count them in the report."""
     with ExitStack() as stack:
-        sides = [stack.enter_context(_opened(path)) for path in (report.src, report.tgt)]
+        sides: list[Any] = [
+            stack.enter_context(gzip.GzipFile(path, "wb", mtime=0) if path.suffix == ".gz" else path.open("wb"))
+            for path in (report.src, report.tgt)
+        ]
         table = stack.enter_context(report.report.open("w", encoding="utf-8", newline="\n"))
         bar = stack.enter_context(Progress("mending", examination.diagnosis.src_lines))
         table.write("line\treason\tsource\ttarget\n")
@@ -128,8 +131,7 @@ def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
 
 
 def _pairs(examination: Examination) -> Iterator[NumberedPair]:
-    sides = sides_of(examination.source, examination.names, Diagnosis(*examination.names))
-    return paired(*sides, examination.shifts)
+    return paired(*sides_of(examination.source, examination.names, Diagnosis("", "")), examination.shifts)
 
 
 def _repeated(examination: Examination) -> set[int]:
@@ -213,9 +215,3 @@ def _stretches(shifts: Sequence[Shift]) -> list[tuple[int, int | None]]:
         stretches += [(max(1, line - UNSURE), None), (line + UNSURE, offset)]
     ends = [line for line, _ in stretches[1:]] + [None]
     return [(line, offset) for (line, offset), end in zip(stretches, ends, strict=True) if end is None or end > line]
-
-
-def _opened(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.GzipFile(path, "wb", mtime=0))
-    return path.open("wb")
