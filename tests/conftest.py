@@ -65,7 +65,7 @@ def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) 
     from dragoman.inference.loading import build_model
     from dragoman.inference.translator import Translator
     from dragoman.models.families import MODELS
-    from dragoman.text.tokenizers import train_tokenizers
+    from dragoman.text.tokenizers.pair import train_tokenizers
     from dragoman.text.tokenizers.words import WordsConfig
     from dragoman.training.loss import token_loss
 

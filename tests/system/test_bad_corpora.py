@@ -35,7 +35,7 @@ from dragoman.tasks.base import dropped_text
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.tasks.translation.job import Prepared, TranslationJob
 from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource, read_pairs
-from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
 DOCUMENT = Path(__file__).parents[2] / "docs/bad-corpora.md"
 PAIRS = 400

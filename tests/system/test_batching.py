@@ -18,7 +18,7 @@ from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
-from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
 WORDS = [f"w{number}" for number in range(300)]

@@ -28,7 +28,7 @@ from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import PAD_ID, TokenizerPair, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import PAD_ID, TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 

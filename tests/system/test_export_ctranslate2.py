@@ -27,9 +27,9 @@ from dragoman.nn.positions import sinusoidal_table
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.corpus import DemoSource, read_pairs
-from dragoman.text.tokenizers import TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 

@@ -21,8 +21,8 @@ from dragoman.inference.translator import Translator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import SeparateConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.pair import SeparateConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig

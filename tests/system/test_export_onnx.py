@@ -30,7 +30,7 @@ from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.recurrent import CELLS
 from dragoman.nn.recurrent_attention import SCORES
 from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
-from dragoman.text.tokenizers import train_tokenizers
+from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird .", "dog", ""]

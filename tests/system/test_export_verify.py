@@ -20,7 +20,7 @@ from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.text.corpus import FilesSource
-from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
 LINES = ["a b c d", "b c d e", "c d e a"]

@@ -17,9 +17,9 @@ from dragoman.inference.glossary import Glossary
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
-from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 
 SOURCES = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat .", " ".join(LINES)]

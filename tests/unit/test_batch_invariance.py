@@ -13,7 +13,7 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.families import MODELS
-from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
 WORDS = [f"w{number}" for number in range(150)]

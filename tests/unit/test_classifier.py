@@ -18,7 +18,7 @@ from dragoman.inference.translator import Translator
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import ClassificationRun, ImageClassificationRun
-from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 2}

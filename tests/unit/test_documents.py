@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from dragoman.config import parse
 from dragoman.data.documents import TextCorpusConfig, encode, prepare_text
 from dragoman.errors import DragomanError
-from dragoman.text.tokenizers import TOKENIZERS as KINDS
-from dragoman.text.tokenizers import CharactersConfig, SentencePieceConfig, WhitespaceConfig, WordsConfig
 from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.text.tokenizers.pair import TOKENIZERS as KINDS
+from dragoman.text.tokenizers.pair import CharactersConfig, SentencePieceConfig, WhitespaceConfig, WordsConfig
 
 TEXT = "ROMEO:\nBut, soft! what light\n\n  through yonder window breaks?\tIt ▁is_ the east.\n"
 

@@ -28,8 +28,8 @@ from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import train_tokenizers
 from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig

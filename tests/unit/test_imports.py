@@ -14,7 +14,9 @@ import dragoman
 ROOT = Path(dragoman.__file__).parent
 
 
-@pytest.mark.parametrize(("module", "most"), [("nn.attention", 6), ("models.transformer", 16)])
+@pytest.mark.parametrize(
+    ("module", "most"), [("nn.attention", 6), ("models.transformer", 16), ("inference.translator", 45)]
+)
 def test_a_core_module_loads_few_files_of_the_package(module: str, most: int) -> None:
     code = f"import dragoman.{module}, sys; print(*(name for name in sys.modules if name.split('.')[0] == 'dragoman'))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

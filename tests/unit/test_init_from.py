@@ -14,7 +14,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
-from dragoman.text.tokenizers import load_tokenizers
+from dragoman.text.tokenizers.pair import load_tokenizers
 
 
 def settings(folder: Path, name: str, german: str, english: str, **model: Any) -> dict[str, Any]:

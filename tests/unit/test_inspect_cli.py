@@ -18,7 +18,7 @@ from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
-from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 
 ROOT = Path(__file__).parents[2]

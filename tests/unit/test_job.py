@@ -21,7 +21,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.task import TranslationTask
-from dragoman.text.tokenizers import load_tokenizers
+from dragoman.text.tokenizers.pair import load_tokenizers
 from dragoman.training.loop import Outcome
 from dragoman.training.preflight import Estimate
 from dragoman.training.schedules import NoamConfig

@@ -22,9 +22,9 @@ from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
 from dragoman.tasks.language_modelling.job import LanguageModellingRun
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, samples, score
-from dragoman.text.tokenizers import CharactersConfig, TokenizerPair, WordsConfig, save_tokenizers
 from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.tokenizers.characters import CharactersTokenizer
+from dragoman.text.tokenizers.pair import CharactersConfig, TokenizerPair, WordsConfig, save_tokenizers
 from dragoman.text.tokenizers.words import WordsTokenizer
 
 SIZES = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_layers": 1, "dropout": 0.1, "position": {"type": "rotary"}}

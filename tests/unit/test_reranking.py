@@ -18,7 +18,7 @@ from dragoman.inference.reranking import NoisyChannelReranker, require_opposite
 from dragoman.inference.translation import Scored, Translation
 from dragoman.inference.translator import Translator
 from dragoman.models.families import MODELS
-from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
 WORDS = [f"w{number}" for number in range(40)]

@@ -168,7 +168,6 @@ UNCLEAR_TODAY: set[str] = {
     "text/corpus.py",
     "text/languages.py",
     "text/lines.py",
-    "text/tokenizers/__init__.py",
     "text/tokenizers/base.py",
     "tools/bench/__init__.py",
     "tools/bench/batches.py",

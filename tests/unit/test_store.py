@@ -15,7 +15,7 @@ from dragoman.data import encode, store
 from dragoman.data.store import FILES, META, IdCorpus, prepare
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import FilesSource
-from dragoman.text.tokenizers import WhitespaceConfig, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import WhitespaceConfig, save_tokenizers, train_tokenizers
 
 WORDS = [f"w{number}" for number in range(50)]
 WHITESPACE = train_tokenizers(WhitespaceConfig(), lambda: iter(WORDS), lambda: iter(WORDS))
@@ -200,7 +200,7 @@ import itertools, sys
 from pathlib import Path
 from dragoman.data import encode, store
 from dragoman.text.corpus import DemoSource, Pair
-from dragoman.text.tokenizers import WhitespaceConfig, train_tokenizers
+from dragoman.text.tokenizers.pair import WhitespaceConfig, train_tokenizers
 encode.CHUNK_PAIRS = 100
 store.read_pairs = lambda source: (Pair(n, "a b", "c") for n in itertools.count(1))
 tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(["a b"]), lambda: iter(["c"]))

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.text.tokenizers import (
+from dragoman.text.tokenizers.base import UNK_SURFACE, Vocabulary, sample_lines
+from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
+from dragoman.text.tokenizers.pair import (
     BOS_ID,
     EOS_ID,
     PAD_ID,
@@ -29,8 +31,6 @@ from dragoman.text.tokenizers import (
     save_tokenizers,
     train_tokenizers,
 )
-from dragoman.text.tokenizers.base import UNK_SURFACE, Vocabulary, sample_lines
-from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.resampling import BpeDropout, UnigramSampling
 from dragoman.text.tokenizers.segmenters import segmenter
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer

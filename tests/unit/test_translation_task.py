@@ -17,7 +17,7 @@ from dragoman.inference.loading import build_model
 from dragoman.models.families import TransformerConfig
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import FilesSource, Pair
-from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 
 WORDS = ["window", "winter", "wind", "windows", "snowing", "snow", "snowman", "mountain", "fountain", "counting"]

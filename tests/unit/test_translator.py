@@ -17,7 +17,7 @@ from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRun
-from dragoman.text.tokenizers import save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
 MODEL = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from dragoman.text.tokenizers import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.words import JOINER, SPACE, WordsConfig
 
 _SHOWN = str.maketrans({" ": "␣", "\t": "⇥", "\n": "⏎", SPACE: "␣", JOINER: ""})

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.models.base import Seq2SeqModel
 from dragoman.nn.recurrent import RecurrentLayer, RecurrentStack
 from dragoman.nn.recurrent_attention import RecurrentAttention
-from dragoman.text.tokenizers import TokenizerPair
+from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.loss import token_loss
 
 STEPS = [f"{number} {title.lower()}" for number, title in enumerate(NINE_STEPS, start=1)]

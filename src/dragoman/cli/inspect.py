@@ -101,7 +101,7 @@ def masks(
     """
     from dragoman.analysis.examples import words_of
     from dragoman.analysis.masks import masks_figure, sentence_masks
-    from dragoman.text.tokenizers import load_tokenizers
+    from dragoman.text.tokenizers.pair import load_tokenizers
 
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)

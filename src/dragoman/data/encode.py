@@ -21,8 +21,8 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import Pair
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
 CHUNK_PAIRS = 10_000
 """Pairs that are encoded at a time: enough to make sending them to a process cheap."""

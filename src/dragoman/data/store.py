@@ -24,8 +24,8 @@ from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source, files_of, fingerprint, read_pairs
 from dragoman.text.lines import reporting_os_errors, show
-from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
 from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 
 FORMAT = 1
 META = "meta.json"

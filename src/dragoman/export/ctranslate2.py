@@ -27,8 +27,8 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
 from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
-from dragoman.text.tokenizers import TokenizerPair, save_tokenizers
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 """What weights may be kept as. Without any they are the float32 numbers of the checkpoint."""

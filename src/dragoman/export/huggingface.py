@@ -42,7 +42,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.models.transformer import Transformer
-from dragoman.text.tokenizers import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BATCH_SENTENCES = 32
 """What the engine of `load` gives to `generate` at once, at most."""

@@ -37,7 +37,7 @@ from dragoman.models.recurrent import Recurrent
 from dragoman.models.transformer import Transformer
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers
 from dragoman.version import __version__
 
 ENCODER, STEP, DESCRIPTION, TOKENIZER = "encoder.onnx", "step.onnx", "dragoman.json", "tokenizer"

@@ -28,8 +28,8 @@ from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import read_run
 from dragoman.text.lines import in_chunks
-from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
+from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 BATCH_POSITIONS = 8192
 """Positions of a batch in use, pads included."""

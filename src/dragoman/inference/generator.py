@@ -15,8 +15,8 @@ from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import Tokenizer, load_tokenizers
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID
+from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 
 class Generator:

@@ -12,8 +12,8 @@ from dragoman.models.families import ModelConfig, Seq2SeqModel
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run, require_alike
 from dragoman.text.corpus import CorpusConfig
-from dragoman.text.tokenizers import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
 
 class Loaded(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import FoundNothing
@@ -21,16 +20,13 @@ from dragoman.device import pick_device
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.glossary import HELD, Glossary
-from dragoman.inference.loading import decoding_settings, load_parts
 from dragoman.inference.long_input import split_long
-from dragoman.inference.mbr import expected_utility
 from dragoman.inference.translation import Part, Reranker, Scored, Translation
-from dragoman.models.families import Seq2SeqModel
+from dragoman.models.base import Seq2SeqModel
 from dragoman.text.languages import written_without_spaces
 from dragoman.text.lines import in_chunks
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import TokenizerPair
-from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.text.tokenizers.base import SPECIALS, TokenizerPair
 
 BATCH_TOKENS = 2048
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
@@ -103,6 +99,10 @@ class Translator:
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
+        # Here, because they know every family of models and tokenizers, and a translator only needs its own.
+        from dragoman.backends.accelerate import accelerate_inference
+        from dragoman.inference.loading import decoding_settings, load_parts
+
         settings = decoding_settings(Path(run), changes, decoding)
         parts, chosen = load_parts(Path(run), which, ensemble), pick_device(device)
         model = parts.model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
@@ -285,6 +285,8 @@ class Translator:
             found.setdefault(text, Translation(text, item.score, item.log_prob))
         best = list(found.values())
         if self.decoding.mbr != "none":
+            from dragoman.inference.mbr import expected_utility
+
             utility = expected_utility(texts, self.decoding.mbr, "char" if self.join == "" else "13a")
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
         return best[: self.decoding.n_best]

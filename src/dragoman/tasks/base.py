@@ -30,7 +30,7 @@ from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
 from dragoman.text.corpus import contents
-from dragoman.text.tokenizers import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Outcome, Trainer

@@ -36,7 +36,8 @@ from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_wor
 from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers import (
+from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
+from dragoman.text.tokenizers.pair import (
     SingleConfig,
     TokenizerPair,
     WordsConfig,
@@ -44,7 +45,6 @@ from dragoman.text.tokenizers import (
     load_tokenizers,
     train_tokenizers,
 )
-from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task

@@ -35,9 +35,15 @@ from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextSc
 from dragoman.text.corpus import fingerprint
 from dragoman.text.documents import PlainSource, TextSource, read_text
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import SingleConfig, TokenizerPair, check_tokenizers, load_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
+from dragoman.text.tokenizers.pair import (
+    SingleConfig,
+    TokenizerPair,
+    check_tokenizers,
+    load_tokenizers,
+    train_tokenizers,
+)
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.step import pick_losses

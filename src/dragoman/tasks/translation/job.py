@@ -42,7 +42,7 @@ from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_wor
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, files_of, fingerprint, read_pairs
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers import (
+from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
     TokenizerPair,

@@ -17,8 +17,8 @@ from dragoman.data.store import IdCorpus
 from dragoman.evaluation.translation import EvaluationConfig, evaluate, spread
 from dragoman.inference.translator import Translator
 from dragoman.text.corpus import Pair
-from dragoman.text.tokenizers import TokenizerPair
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed

@@ -6,6 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -108,6 +109,15 @@ class Tokenizer(ABC):
         """The tokenizer that `save` wrote. Raises DragomanError when a file is missing or damaged."""
         path = directory / "config.json"
         return cls._load_model(settings_io.parse(cls.config_class, read_json(path, dict), source=str(path)), directory)
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of the two sides; if `shared`, both are the same object."""
+
+    src: Tokenizer
+    tgt: Tokenizer
+    shared: bool
 
 
 class Vocabulary:
