@@ -5,7 +5,7 @@ import os
 import platform
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,8 @@ CGROUP = Path("/sys/fs/cgroup")
 """Where a container sees its limits (cgroups v2)."""
 
 PrecisionName = Literal["auto", "float32", "bfloat16"]
+ONE_THREAD = 64 * 64
+"""Positions times d_model of a batch that a second thread does not make faster (benchmarks/results.md)."""
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -103,6 +105,21 @@ def side_by_side(
     finally:
         pool.shutdown(cancel_futures=True)
         # What a worker sets is also what threads that PyTorch sees for the first time later would begin with.
+        torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def threads_for(hidden_numbers: int) -> Iterator[None]:
+    """Compute on one thread within, where batches are small: its sums then do not depend on the number of cores.
+
+    `OMP_NUM_THREADS`, if set, has the last word.
+    """
+    threads = torch.get_num_threads()
+    if hidden_numbers <= ONE_THREAD and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
         torch.set_num_threads(threads)
 
 

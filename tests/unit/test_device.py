@@ -1,6 +1,7 @@
 """Where and how precisely to compute."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from dragoman import device
+from dragoman.cli import threads
 from dragoman.errors import DragomanError
 
 
@@ -63,3 +65,45 @@ def test_in_a_container_remembered_files_are_free_memory(tmp_path: Path, monkeyp
     assert device.available_bytes(torch.device("cpu")) == 800
     (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
     assert device.available_bytes(torch.device("cpu")) != 800
+
+
+@pytest.mark.parametrize(
+    ("loadavg", "policy"),
+    [("0.10 0.10 0.10 1/100 999\n", None), ("0.10 0.10 0.10 2/100 999\n", "PASSIVE"), ("nothing\n", None)],
+)
+def test_threads_sleep_while_they_wait_where_another_program_is_busy(
+    loadavg: str, policy: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loadavg").write_text(loadavg, encoding="ascii")
+    monkeypatch.setattr(threads, "LOADAVG", tmp_path / "loadavg")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that it is put back in the end
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    threads.wait_passively_if_busy()
+    assert os.environ.get("OMP_WAIT_POLICY") == policy
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    threads.wait_passively_if_busy()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+
+
+def test_the_policy_is_chosen_before_pytorch_is_loaded() -> None:
+    code = "import dragoman.cli.main, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("hidden_numbers", "asked", "count"), [(4096, None, 1), (4097, None, 2), (4096, "2", 2)])
+def test_small_batches_have_one_thread(
+    hidden_numbers: int, asked: str | None, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = torch.get_num_threads()
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    torch.set_num_threads(2)
+    try:
+        with device.threads_for(hidden_numbers):
+            assert torch.get_num_threads() == count
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -35,6 +35,7 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.cli.settings import settings as settings_command
+from dragoman.cli.threads import wait_passively_if_busy
 from dragoman.cli.translate import score, translate
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say, seconds_of
@@ -438,6 +439,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if sys.stderr is None:  # closed: what is said there goes nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    wait_passively_if_busy()
     try:
         code = app(standalone_mode=False)
         if code == 130:  # typer's for Ctrl-C

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config
+from dragoman.device import threads_for
 from dragoman.errors import DragomanError
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
@@ -69,7 +70,7 @@ def run(recipe: Any, seconds_left: float | None = None) -> Result:
 
     `seconds_left`: choose the number of steps so that all of it takes so long.
     """
-    with locked(Path(recipe.run_dir)):
+    with locked(Path(recipe.run_dir)), threads_for(recipe.training.batch_tokens * recipe.model.d_model):
         return job(recipe).run(seconds_left)
 
 
