@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-system test-all check format bench clean
+.PHONY: help install demo test test-system test-all mutations check format bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test-system: install  ## kills, crash points, broken corpora, exports, compilers
 
 test-all: install  ## all of them, and the long ones
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
+
+mutations: install  ## wrong a line at a time: how many of a hundred mistakes the tests see (half an hour)
+	@$(BIN)/python tests/mutations.py
 
 check: install  ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check .
