@@ -124,3 +124,10 @@ def test_alibi_in_attention_by_a_loop() -> None:
 
 def attention_projections(attention: MultiHeadAttention) -> list[torch.nn.Linear]:
     return [attention.query_proj, attention.key_proj, attention.value_proj]
+
+
+def test_learned_positions_end_in_the_middle_of_a_search_too() -> None:
+    positions = LearnedPositions(d_model=4, max_len=3)
+    assert positions(2, 1).shape == (1, 4)
+    with pytest.raises(DragomanError, match="a sequence of 4 tokens is longer than the 3 learned positions"):
+        positions(3, 1)
