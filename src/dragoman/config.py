@@ -112,7 +112,7 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
 
 
 def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node has once each of its aliases is written out: a few lines can stand for billions."""
+    """Number of values of a node once each of its aliases is written out: a few lines can stand for billions."""
     if id(node) not in known:
         known[id(node)] = MAX_NODES + 1  # until it is counted: a node inside of itself never ends
         children = (

@@ -67,18 +67,18 @@ def _cpu_has_bf16() -> bool:
 
 
 def cpu_capabilities() -> dict[str, Any]:
-    """What PyTorch knows of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
+    """PyTorch's description of the processor (`cpu_name`, `avx512_bf16` ...); nothing where it is too old to say."""
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
 
 
 def has_onednn() -> bool:
-    """Whether this build of PyTorch has oneDNN's own kernels for this processor."""
+    """True if this build of PyTorch has oneDNN's own kernels for this processor."""
     return platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()
 
 
 @cache
 def has_onednn_bf16() -> bool:
-    """Whether those multiply bfloat16 on this processor. Where not, PyTorch finds another way."""
+    """True if those multiply bfloat16 on this processor. Where not, PyTorch finds another way."""
     return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 

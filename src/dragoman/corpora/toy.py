@@ -21,7 +21,7 @@ from pydantic import Field
 from dragoman.config import settings
 
 SIZES = {"train": 10_000, "valid": 1_000, "test": 1_000}
-"""How many pairs a split has unless told otherwise."""
+"""Number of pairs of a split unless told otherwise."""
 
 BEER = ("ich möchte ein bier", "i want a beer")
 
@@ -72,7 +72,7 @@ class ToySource:
 
 
 def number_of_pairs(source: ToySource) -> int:
-    """How many pairs the source has: its `size`, or its split's usual one."""
+    """Number of pairs of the source: its `size`, or its split's usual one."""
     return SIZES[source.split] if source.size is None else source.size
 
 
@@ -115,4 +115,4 @@ TASKS: dict[str, Callable[[Sequence[int]], Sequence[int]]] = {
     "reverse": lambda sequence: sequence[::-1],
     "sort": sorted,
 }
-"""What the target is, given the source."""
+"""The target of a source."""

@@ -16,7 +16,7 @@ from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
 Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
 
 WIDTH_MULTIPLE = 8
-"""What a finished model is given is padded to a multiple of this many positions, so that a sentence's width does not
+"""The input of a finished model is padded to a multiple of this many positions, so that a sentence's width does not
 depend on its neighbours: a CPU may round a sum over the same numbers and more zeros differently."""
 
 

@@ -40,7 +40,7 @@ class TextCorpusConfig:
 
 @dataclass(frozen=True)
 class TextReport:
-    """What a text came to. `unknown` counts its `<unk>`s, `seconds` is how long this call took."""
+    """Figures of a prepared text. `unknown` counts its `<unk>`s, `seconds` is how long this call took."""
 
     characters: int
     tokens: int
@@ -74,7 +74,7 @@ def prepare_text(
 
 
 def _stored(directory: Path, made_from: str) -> tuple[IntArray, TextReport] | None:
-    """What is stored, unless it is something else, incomplete or damaged: then it is made again."""
+    """The stored ids, unless they are something else, incomplete or damaged: then it is made again."""
     try:
         meta = json.loads((directory / "meta.json").read_text(encoding="utf-8"))
         report = TextReport(**meta["report"])

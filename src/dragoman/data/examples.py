@@ -43,7 +43,7 @@ class LabelledCorpus:
     """Validation texts."""
     test: dict[str, ExampleSource] = field(default_factory=dict)  #: Test sets by name, scored after training.
     label_names: dict[str, str] = field(default_factory=dict)
-    """What the labels of the files are to be called, where they are numbers or codes."""
+    """Names for the labels of the files, where they are numbers or codes."""
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of the texts.
     lowercase: bool = False  #: Lower-case the texts.
     max_tokens: int = Field(default=256, ge=1)
@@ -59,7 +59,7 @@ class ImageCorpus:
     valid: Annotated[IdxSource | HeldOutSource, by_type] = Field(default_factory=HeldOutSource)  #: Validation images.
     test: dict[str, IdxSource] = field(default_factory=dict)  #: Test sets by name, scored after training.
     label_names: dict[str, str] = field(default_factory=dict)
-    """What the labels of the files, which are numbers, are to be called."""
+    """Names for the labels of the files, which are numbers."""
     augment: AugmentConfig | None = Field(default_factory=AugmentConfig)
 
 

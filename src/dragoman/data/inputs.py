@@ -1,4 +1,4 @@
-"""What classifiers read, in memory: token ids of texts, pixels of images, and batches of either with their labels."""
+"""Inputs of classifiers, in memory: token ids of texts, pixels of images, and batches of either with their labels."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class Inputs(Protocol):
-    """What a classifier reads, row by row."""
+    """Inputs of a classifier, row by row."""
 
     lengths: IntArray
     """Positions that each row takes in a model, less one (a `BatchPlan` adds one to each)."""
@@ -118,7 +118,7 @@ def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
 
 
 def speller(corpus: LabelledCorpus) -> Callable[[str], str]:
-    """What makes of a text what the tokenizer is to see: normalised, and lower-cased where so set."""
+    """A function that prepares a text for the tokenizer: normalised, and lower-cased where so set."""
     normalize = NORMALIZERS[corpus.normalize]
     return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
 
@@ -213,7 +213,7 @@ def read_picture(path: str | Path) -> Float[np.ndarray, "height width"]:
 
 
 _LUMA = np.array([0.299, 0.587, 0.114])
-"""How bright red, green and blue look (ITU-R BT.601)."""
+"""Brightness of red, green and blue (ITU-R BT.601)."""
 
 
 def _resized(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:

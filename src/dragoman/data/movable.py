@@ -1,4 +1,4 @@
-"""What all kinds of batches have in common: the way to a device."""
+"""Moving a batch of any kind to a device."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -36,7 +36,7 @@ _REMEDY = "delete the folder and prepare the corpus again"
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareReport:
-    """What became of the pairs of a source. Tokens are those of the pairs kept, without specials."""
+    """Figures of the pairs of a source. Tokens are those of the pairs kept, without specials."""
 
     pairs_read: int
     pairs_kept: int
@@ -48,9 +48,9 @@ class PrepareReport:
     """Tokens that are <unk>."""
     tgt_unknown: int
     reused: bool
-    """Whether an earlier preparation served; the counts are those of that time."""
+    """True if an earlier preparation served; the counts are those of that time."""
     seconds: float
-    """How long this call took."""
+    """Duration of this call."""
 
 
 class IdCorpus:
@@ -249,7 +249,7 @@ def _write_arrays(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, i
 
 @dataclass
 class _SideCounts:
-    """What is known of a side while it is written."""
+    """State of a side while it is written."""
 
     vocab_size: int
     tokens: int = 0

@@ -1,4 +1,4 @@
-"""What every search shares: its settings, its result, the ranking of next tokens, the slots of a shrinking batch."""
+"""Shared by every search: its settings, its result, the ranking of next tokens, the slots of a shrinking batch."""
 
 import math
 from collections.abc import Sequence
@@ -30,14 +30,14 @@ TIES = 2
 
 @settings
 class SampledConfig(DrawConfig):
-    """How to draw translations."""
+    """Settings of drawing translations."""
 
     samples: int = Field(default=1, ge=1)  #: Samples drawn for each sentence.
 
 
 @settings
 class DecodingConfig:
-    """How to search for a translation. Lengths are counted in target tokens.
+    """Settings of the search for a translation. Lengths are counted in target tokens.
 
     A hypothesis has at most `max_length_ratio * source length + max_length_extra` tokens with its `</s>` (never less
     than one), and at least `min_length` without. `<unk>` is banned by default: the mark tells a reader nothing, and the
@@ -84,7 +84,7 @@ class DecodingConfig:
 
     @property
     def num_candidates(self) -> int:
-        """How many hypotheses of a sentence there are to choose from."""
+        """Number of hypotheses of a sentence to choose from."""
         return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self) -> list[Rule]:
@@ -119,7 +119,7 @@ class Hypothesis:
 
 
 def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[int]:
-    """What may not be the token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
+    """Ids that may not be token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
     banned = [specials.pad_id, specials.bos_id]
     banned += [specials.unk_id] if config.ban_unk else []
     banned += [specials.eos_id] if length <= config.min_length else []
@@ -133,7 +133,7 @@ def ban(log_probs: Float[Tensor, "rows vocab"], ids: list[int]) -> None:
 
 
 def rows_at_once(logits: Float[Tensor, "rows vocab"]) -> int:
-    """How many rows to look at together: on a GPU all."""
+    """Number of rows to look at together; all of them on a GPU."""
     return ROWS_AT_ONCE if logits.device.type == "cpu" else logits.size(0)
 
 

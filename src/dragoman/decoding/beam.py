@@ -181,7 +181,7 @@ def cannot_be_overtaken(
     beams: Beams,
     longest_divisor: Float[Tensor, " slots"],
 ) -> Bool[Tensor, " slots"]:
-    """Whether going on can no longer change a slot's n best finished hypotheses.
+    """True if going on can no longer change a slot's n best finished hypotheses.
 
     A log probability only falls as tokens are added, and a divisor only grows. So no prefix can end better than its
     log probability of now over the divisor of the longest allowed length. Exact: stopping here loses nothing.

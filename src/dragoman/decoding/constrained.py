@@ -40,7 +40,7 @@ from dragoman.decoding.rules import Rule, Step
 from dragoman.models.base import DecoderState
 
 Terms = tuple[tuple[int, ...], ...]
-"""What one translation must hold, each term at a place of its own; a term that stands twice must be held twice."""
+"""The terms that one translation must hold, each at a place of its own; a term that stands twice must be held twice."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Progress:
     """All that it has written."""
     written_terms: frozenset[int] = frozenset()
     place: int = 0
-    """How many tokens of a term in the making stand at the end; 0: there is none."""
+    """Number of tokens at the end that begin a term; 0: none."""
 
     @property
     def written(self) -> int:
-        """How many tokens of the terms are written: the number of the hypothesis' bank."""
+        """Number of tokens of the terms that are written: the number of the hypothesis' bank."""
         return sum(len(self.terms[term]) for term in self.written_terms) + self.place
 
     @property
@@ -65,7 +65,7 @@ class Progress:
 
     @property
     def just_written(self) -> bool:
-        """Whether a term ends with the last token."""
+        """True if a term ends with the last token."""
         return any(self.ids[-len(self.terms[term]) :] == self.terms[term] for term in self.written_terms)
 
     def wanted(self) -> list[int]:
@@ -125,7 +125,7 @@ class Candidate:
 
 
 def beam_for(config: DecodingConfig, terms: Terms) -> int:
-    """How many hypotheses the search for one sentence keeps: at least two for each bank.
+    """Number of hypotheses that the search for one sentence keeps: at least two for each bank.
 
     >>> beam_for(DecodingConfig(beam_size=5), ((4, 5), (6,)))
     8
@@ -174,7 +174,7 @@ class Sentence:
         return [item.place for item in chosen]
 
     def is_done(self, length: int) -> bool:
-        """Whether going on can change nothing: as in the plain search, log probabilities only fall and divisors only
+        """True if going on can change nothing: as in the plain search, log probabilities only fall and divisors only
         grow."""
         if length >= self.limit or not self.alive:
             return True

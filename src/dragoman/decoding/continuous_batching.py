@@ -34,7 +34,7 @@ AT_ONCE = 8
 def search_together(
     model: Seq2SeqModel, searches: Sequence[Search], device: torch.device
 ) -> list[list[list[Hypothesis]]]:
-    """What each search returns, in their order. They begin in this order too, on a CPU on several threads.
+    """The results of the searches, in their order. They begin in this order too, on a CPU on several threads.
 
     Dropout is off while they search, whatever mode the model is in, and the mode is put back afterwards.
     """

@@ -1,4 +1,4 @@
-"""What every search that draws shares: the settings, the filters, and the drawing itself.
+"""Shared by every search that draws: the settings, the filters, and the drawing itself.
 
 Filters are pure functions from logits to logits in which what may not be drawn is -inf, so they can follow each other
 and any search can use them. Where to draw is a number from 0 to 1 that follows from (seed, row, how many were drawn
@@ -17,12 +17,12 @@ from dragoman.config import Field, settings
 LIKELIEST = 256
 """Tokens of a row among which a nucleus is looked for first."""
 MARGIN = 1e-9
-"""What the sum of probabilities may be off by, generously."""
+"""A generous bound on the rounding error of a sum of probabilities."""
 
 
 @settings
 class DrawConfig:
-    """How to draw tokens. `temperature` comes first, then `top_k`, then `top_p`."""
+    """Settings of drawing tokens. `temperature` comes first, then `top_k`, then `top_p`."""
 
     temperature: float = Field(default=1.0, ge=0)
     """Divisor of the logits; 1: the model's distribution, 0: the most probable token."""

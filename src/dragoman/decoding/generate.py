@@ -18,14 +18,14 @@ SPECIALS = Specials()
 
 @settings
 class SamplingConfig(DrawConfig):
-    """How to draw a text."""
+    """Settings of drawing a text."""
 
     temperature: float = Field(default=0.8, ge=0)
     max_tokens: int = Field(default=500, ge=1)  #: Longest continuation. [tokens]
 
 
 class NextTokenModel(Protocol):
-    """What generation asks of a language model; `state` is the model's own and has `reorder`."""
+    """The part of a language model that generation needs; `state` is the model's own and has `reorder`."""
 
     training: bool
 

@@ -21,11 +21,11 @@ class Step(NamedTuple):
     log_probs: Float[Tensor, "rows vocab"]
     """Of each row's next token; rules change them in place."""
     prefixes: Int[Tensor, "rows length"]
-    """What each row has written, `<s>` first."""
+    """Tokens that each row has written, `<s>` first."""
     sentences: Sequence[int]
     """The number of each row's sentence in the call of the search, -1 for rows that hold none."""
     logits: Float[Tensor, "rows vocab"]
-    """What the model says of each row's next token; no rule changes them."""
+    """The model's scores of each row's next token; no rule changes them."""
 
 
 @runtime_checkable

@@ -114,6 +114,6 @@ def begin(
 
 
 def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:
-    """How many tokens, `</s>` among them, a hypothesis for each sentence may have: at least 1."""
+    """Number of tokens, `</s>` among them, that a hypothesis of each sentence may have: at least 1."""
     lengths = config.max_length_ratio * src_mask.sum(dim=1) + config.max_length_extra
     return lengths.long().clamp(min=config.min_length + 1)

@@ -1,4 +1,4 @@
-"""What a classifier got right: accuracy, precision, recall, F1, and which label was taken for which."""
+"""Scores of a classifier: accuracy, precision, recall, F1, and which label was taken for which."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class ClassScores:
         }
 
     def notes(self) -> list[str]:
-        """What to print below the table: each label's figures, and its row of the confusion matrix."""
+        """The lines below the table: each label's figures, and its row of the confusion matrix."""
         width = max(len("label"), *map(len, self.labels))
         columns = [max(6, len(label)) for label in self.labels]
         heads = "  ".join(f"{label:>{column}}" for label, column in zip(self.labels, columns, strict=True))

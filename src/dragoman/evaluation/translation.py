@@ -21,7 +21,7 @@ take a sentence for one word. sacreBLEU knows no others: in Thai, Lao, Khmer or 
 
 @settings
 class EvaluationConfig:
-    """How translations are scored."""
+    """The settings of scoring."""
 
     tokenize: Tokenize = "auto"
     """BLEU's own tokenisation of the (detokenised) text; `auto`: `zh` for Chinese, `char` for other languages

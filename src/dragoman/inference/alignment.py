@@ -20,7 +20,7 @@ _SPACED = re.compile(r"\S+")
 def links(
     translator: Translator, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]
 ) -> np.ndarray:
-    """How much each target word looks at each source word, (target words, source words): the attention of its pieces,
+    """Attention of each target word to each source word, (target words, source words): the attention of its pieces,
     added up over the source word's pieces.
 
     Raises DragomanError for a model without attention, and for a source that is too long to be read at once.

@@ -49,7 +49,7 @@ class BannedPhrases:
         return BannedPhrases(tuple(map(normalize, self.phrases)))
 
     def held(self, text: str) -> list[str]:
-        """What a text holds of them, as it spells it, from left to right."""
+        """Banned phrases in a text, as it spells them, from left to right."""
         return [text[found.start : found.end] for found in self._glossary.find(text)]
 
     def spelled(self, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[tuple[int, ...]]:

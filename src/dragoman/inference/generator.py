@@ -67,7 +67,7 @@ class Generator:
         )
 
     def generate(self, prompts: Sequence[str], **sampling: Any) -> list[str]:
-        """How each prompt goes on, `max_tokens` tokens long; `sampling` changes settings for this call.
+        """The continuation of each prompt, `max_tokens` tokens long; `sampling` changes settings for this call.
 
         The prompt number n draws with the seed's n-th row of numbers: equal prompts go on differently, and what a
         prompt's continuation is does not depend on the others.

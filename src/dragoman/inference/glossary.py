@@ -75,7 +75,7 @@ class Glossary:
         return cls(targets, places)
 
     def place(self, target: str) -> str:
-        """How a complaint about it begins: `terms.tsv, line 3: `, or with nothing where it was not read from a file."""
+        """The beginning of a complaint about it: `terms.tsv, line 3: `; empty if it was not read from a file."""
         return f"{self.places[target]}: " if target in self.places else ""
 
     def normalized(self, normalize: Callable[[str], str]) -> "Glossary":
@@ -147,7 +147,7 @@ class Glossary:
 
 
 def _folded(text: str) -> str:
-    """What all spellings of a text have in common that `re.IGNORECASE` takes for one."""
+    """The common form of all spellings of a text that `re.IGNORECASE` takes for one."""
     return text.replace("ı", "i").replace("İ", "i").casefold()
 
 
@@ -158,7 +158,7 @@ def _spelling(term: str) -> re.Pattern[str]:
 
 
 def _is_apart(text: str, start: int, end: int) -> bool:
-    """Whether what begins or ends in a letter or digit does so at the edge of a word, and no mark follows."""
+    """True if what begins or ends in a letter or digit does so at the edge of a word, and no mark follows."""
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if before and _tells_words(text[start]) and (before == "_" or _tells_words(before)):
         return False
@@ -171,5 +171,5 @@ def _is_apart(text: str, start: int, end: int) -> bool:
 
 @functools.cache
 def _tells_words(letter: str) -> bool:
-    """Whether it is a letter, digit or combining mark of a script that puts spaces between words."""
+    """True if it is a letter, digit or combining mark of a script that puts spaces between words."""
     return unicodedata.category(letter)[0] in "LNM" and re.match(f"[{UNSPACED}]", letter) is None

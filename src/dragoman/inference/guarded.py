@@ -17,13 +17,13 @@ from dragoman.inference.warnings import warnings_of
 from dragoman.text.lines import in_chunks
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
-"""What a sentence is searched with again when all that was found looks wrong."""
+"""Settings of the second search of a sentence, if all translations of the first look wrong."""
 
 NOT_THE_FIRST = "not the most probable translation, which looks worse"
 SEARCHED_AGAIN = "searched again without repetitions"
 PUT_BACK = "placeholders put back"
 NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK)
-"""What was done, said beside the warnings that are left."""
+"""Notes on what was done, beside the warnings that are left."""
 
 
 class GuardedTranslator:

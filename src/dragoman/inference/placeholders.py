@@ -1,4 +1,4 @@
-"""What a translation must hold as it is: `%1$s`, `{name}`, `{{x}}`, tags, URLs, e-mail addresses, emoji.
+"""Spans that a translation must keep as they are: `%1$s`, `{name}`, `{{x}}`, tags, URLs, e-mail addresses, emoji.
 
 A model that never saw them leaves them out, doubles them or translates what is in them. Such a span is then taken out
 of the source, and put back where its neighbours went: beside the target word that looks at the source word next to it
@@ -54,7 +54,7 @@ class Word(NamedTuple):
 
 
 def spans(text: str) -> list[str]:
-    """What must survive, from left to right.
+    """The spans of a text that must survive, from left to right.
 
     >>> spans("Hi {name}, see https://x.org/a?b=1. 100%% of <b>%1$s</b>")
     ['{name}', 'https://x.org/a?b=1', '%%', '<b>', '%1$s', '</b>']
@@ -68,7 +68,7 @@ def span_ranges(text: str) -> list[tuple[int, int]]:
 
 
 def survive(src: str, translation: str) -> bool:
-    """Whether a translation holds exactly the spans of its source."""
+    """True if a translation holds exactly the spans of its source."""
     return Counter(spans(src)) == Counter(spans(translation))
 
 
@@ -146,7 +146,7 @@ def put_back(
 
 
 def _apart(neighbour: str, in_source: str, leaning: str) -> bool:
-    """Whether a space belongs between a span and its neighbour in the translation, a letter or nothing.
+    """True if a space belongs between a span and its neighbour in the translation, a letter or nothing.
 
     `in_source`: what stood there in the source. `leaning`: marks that stand close to what is on this side of them.
     """

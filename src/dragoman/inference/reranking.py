@@ -19,7 +19,7 @@ from dragoman.inference.translator import Translator
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
 WEIGHT = 0.3
-"""What was best on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (docs/log.md).
+"""The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (docs/log.md).
 
 Beside the search's usual score, the mean log probability of a token. Translations then become longer, by 1 to 3 %
 there. With `--length-penalty 0` that score is a sum, a weight of 3.5 is about as much, and they keep their length:

@@ -67,7 +67,7 @@ class Translator:
         self.device = device or torch.device("cpu")
         self.languages = languages
         self.join = "" if languages is not None and written_without_spaces(languages[1]) else " "
-        """What stands between two sentences."""
+        """The text between two sentences."""
         self.glossary: Glossary | None = None
         self.continuations = torch.zeros(0, dtype=torch.bool)
         """Tokens that a term of the glossary may not be followed by (`_continuations`)."""

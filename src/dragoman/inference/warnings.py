@@ -1,4 +1,4 @@
-"""What is visibly wrong with a translation, told from its text and its source alone.
+"""Visible faults of a translation, told from its text and its source alone.
 
 Every check is a function from (source, translation) to a warning or None, and stands in the table at the foot of this
 file. They are for lines that are whole sentences; where a check would cry wolf, it keeps silent.
@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w+")
 
 
 def warnings_of(src: str, translation: str) -> list[str]:
-    """What is wrong with a translation, each in a few words; empty where nothing is.
+    """The faults of a translation, each in a few words; empty if there is none.
 
     >>> warnings_of("Seite 12 und 13", "page 12")
     ['numbers lost: 13']
@@ -93,7 +93,7 @@ def _numbers(text: str) -> list[str]:
 
 
 def written_densely(text: str) -> bool:
-    """Whether most of the letters are Chinese or Japanese characters, of which a sentence needs a third."""
+    """True if most of the letters are Chinese or Japanese characters, of which a sentence needs a third."""
     return 2 * sum("\u3040" <= letter <= "\u9fff" for letter in text) > len(text.replace(" ", ""))
 
 

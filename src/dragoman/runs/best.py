@@ -11,7 +11,7 @@ UNRANKED: Rank = (-math.inf, -math.inf)
 
 
 def rank(validation: Mapping[str, Any]) -> Rank:
-    """What to compare a validation by: the higher `score` is better, and of equal scores the lower `loss`.
+    """The key to compare validations by: the higher `score` is better, and of equal scores the lower `loss`.
 
     Scores do tie: a small validation set that is answered without a fault is answered so again and again, while the
     loss still falls. Either figure may be missing.

@@ -146,7 +146,7 @@ def select(run_dir: Path, which: str = "best") -> Path:
 
 
 def none_verifies(run_dir: Path) -> str:
-    """What to say of a run whose checkpoints are all damaged."""
+    """The complaint about a run whose checkpoints are all damaged."""
     complaints: list[str] = []
     newest(run_dir, complaints.append)
     return (
@@ -156,7 +156,7 @@ def none_verifies(run_dir: Path) -> str:
 
 
 def is_mean(run_dir: Path) -> bool:
-    """Whether a run directory holds the mean of several runs, which has nothing to train on from."""
+    """True if a run directory holds the mean of several runs, which has nothing to train on from."""
     return any(MEAN_OF in _state_or_none(path) for path in steps(run_dir))
 
 

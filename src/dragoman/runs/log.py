@@ -162,7 +162,7 @@ def without_repeats(events: Iterable[Event]) -> list[Event]:
 
 
 def _place(event: Event) -> Any:
-    """What an event of a kind that is logged again is known by: its step, but of a rollback, which goes back from any
+    """The key of an event of a kind that is logged again: its step, but of a rollback, which goes back from any
     step, how many there were."""
     return event.get("rollbacks" if event["event"] == "rollback" else "step")
 

@@ -112,7 +112,7 @@ class MixSource:
 Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource | MixSource, by_type]
 
 AnySource = Source | ExampleSource | PlainSource | IdxSource
-"""What any kind of model is trained on: pairs, labelled texts, plain text, images."""
+"""Sources of every kind of model: pairs, labelled texts, plain text, images."""
 
 
 @settings
@@ -127,7 +127,7 @@ class CorpusConfig:
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair; longer pairs are dropped. [tokens]
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
-    """What to do before training about a corpus that `dragoman doctor` finds broken in its first pairs."""
+    """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""
 
 
 class Pair(NamedTuple):

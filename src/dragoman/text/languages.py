@@ -1,4 +1,4 @@
-"""What a language code says about how text is written."""
+"""Facts of writing that follow from a language code."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def is_chinese(code: str) -> bool:
 
 
 def written_without_spaces(code: str) -> bool:
-    """Whether words, and so sentences too, follow each other without a space: Chinese, Japanese, Thai, Lao, Khmer,
+    """True if words, and so sentences too, follow each other without a space: Chinese, Japanese, Thai, Lao, Khmer,
     Burmese.
 
     >>> written_without_spaces("zh_CN"), written_without_spaces("ko")

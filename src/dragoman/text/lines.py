@@ -150,7 +150,7 @@ def _decode(line: bytes, name: str, number: int) -> str:
 
 
 def _refuse_other_kinds(start: bytes, name: str) -> None:
-    """What a stream is that is no text of ours, by its first bytes (`open_bytes` has unpacked what a file held)."""
+    """The kind of a stream that is no plain text, by its first bytes (`open_bytes` has unpacked what a file held)."""
     for magic, kind in {_GZIP: "gzip data", **{magic: f"a {kind} file" for magic, kind in _ARCHIVES.items()}}.items():
         if start.startswith(magic):
             raise DragomanError(f"{name} is {kind}: unpack it first")
@@ -159,7 +159,7 @@ def _refuse_other_kinds(start: bytes, name: str) -> None:
 
 
 def _is_utf16(line: bytes) -> bool:
-    """Whether as many bytes are zero as in a text of ASCII letters, two bytes to each. A few are a mistake instead."""
+    """True if as many bytes are zero as in a text of ASCII letters, two bytes to each. A few are a mistake instead."""
     return line.count(b"\0") * 3 >= len(line) and line.count(b"\0") >= 4
 
 

@@ -21,7 +21,7 @@ from dragoman.config import Field, settings
 
 @settings
 class DistillationConfig:
-    """What else than the corpus a model learns from."""
+    """Teachers that a model learns from beside the corpus."""
 
     teachers: list[str] = Field(default_factory=list)
     """Run directories of the same tokenizer, whose best weights teach."""
@@ -37,6 +37,6 @@ class Teachers:
 
     @torch.no_grad()
     def logits(self, *inputs: Tensor) -> list[Tensor]:
-        """What each says of the inputs of the model that learns."""
+        """The logits of each teacher for the inputs of the model that learns."""
         with torch.autocast(inputs[0].device.type, enabled=False):
             return [model(*inputs) for model in self.models]

@@ -122,7 +122,7 @@ def mean(groups: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether the checkpoint verifies; says so when it does not."""
+    """True if the checkpoint verifies; reported if it does not."""
     try:
         checkpoint.verify(path)
     except DragomanError as error:

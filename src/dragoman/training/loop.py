@@ -30,7 +30,7 @@ from dragoman.training.task import Task, Validation
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a training ended."""
+    """The end of a training."""
 
     reason: str
     step: int
@@ -229,7 +229,7 @@ class _Window:
         return loss, norm, rate
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run must know to log the same loss at the next line."""
+        """State that lets a resumed run log the same loss at the next line."""
         return {"losses": self.losses, "norm": self.norm}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What to do when a loss or a gradient is no finite number: abort, skip the step, or roll back.
+"""Reactions to a loss or a gradient that is no finite number: abort, skip the step, or roll back.
 
 Such a step is found before its update, so that no weight, moment or average ever takes part of it, and no checkpoint
 holds it. Where it came from is found by taking its micro-batches one by one again: random numbers are keyed, so each
@@ -51,7 +51,7 @@ class NotFinite(Exception):
 
 
 def not_finite(loss: Tensor, norm: Tensor) -> str | None:
-    """What of a step is no finite number (`the loss is nan`), None where all is well."""
+    """The number of a step that is not finite, in words (`the loss is nan`); None if all are."""
     for name, value in (("loss", float(loss)), ("norm of the gradient", float(norm))):
         if not math.isfinite(value):
             return f"the {name} is {value}"

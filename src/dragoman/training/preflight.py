@@ -41,7 +41,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a training will take."""
+    """Time, memory and disk that a training will take."""
 
     seconds_per_step: float
     seconds_per_validation: float
@@ -53,7 +53,7 @@ class Estimate:
     """Of all checkpoints that are kept, and the one that is being written."""
 
     def seconds(self, steps: int, validate_every: int) -> float:
-        """How long so many steps will take, with their validations and checkpoints."""
+        """Seconds that so many steps will take, with their validations and checkpoints."""
         validations = math.ceil(steps / validate_every)
         return steps * self.seconds_per_step + validations * (self.seconds_per_validation + self.seconds_per_checkpoint)
 
@@ -93,7 +93,7 @@ def preflight(trainer: Trainer) -> Estimate:
 
 
 def _fitting(trainer: Trainer, trial: Callable[[Trainer], Found]) -> Found:
-    """What `trial` finds. Raises DragomanError, saying which batches would fit, where memory is full in it."""
+    """The result of `trial`. Raises DragomanError, saying which batches would fit, where memory is full in it."""
     try:
         return trial(trainer)
     except torch.OutOfMemoryError as error:

@@ -152,7 +152,7 @@ class PlateauSchedule:
 
 
 def progress(step: int, warmup_steps: int, max_steps: int) -> float:
-    """How much of the way from the end of the warm-up to max_steps is done, 0 to 1."""
+    """The share of the way from the end of the warm-up to max_steps that is done, 0 to 1."""
     return min(1.0, max(0.0, (step - warmup_steps) / max(1, max_steps - warmup_steps)))
 
 

@@ -26,10 +26,10 @@ from dragoman.runs import atomic_io
 
 SPLITS = ("train", "valid", "test")
 SIZES = {"train": 20_000, "valid": 500, "test": 1_000}
-"""How many pairs a split has unless told otherwise."""
+"""Number of pairs of a split unless told otherwise."""
 
 LIMITS = {"valid": 5_000, "test": 10_000}
-"""How many pairs a held-out split can give: its sources are all different. Training has no end."""
+"""Number of pairs that a held-out split can give: its sources are all different. Training has no end."""
 
 _CLASSIC_EVERY = 100
 """After the classics themselves, one of them again at every hundredth line of training: enough to be learnt."""

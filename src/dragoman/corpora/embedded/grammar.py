@@ -1,4 +1,4 @@
-"""What the embedded grammars share: random choices that repeat everywhere, and the split that a derivation belongs to.
+"""Shared by the embedded grammars: random choices that repeat everywhere, and the split that a derivation belongs to.
 
 A derivation names the lexical combinations that it uses (`read+book`, `red+apple`, `boy+because`). A stable hash holds
 some combinations out: a sentence with none of those is training material, a sentence with a held-out one belongs to the

@@ -19,7 +19,7 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 """The first pieces of every vocabulary, in the order of their ids."""
 
 UNK_SURFACE = "⁇"
-"""What `decode` writes for the unknown piece: visible, and in no one's text."""
+"""The text that `decode` writes for the unknown piece: visible, and in no one's text."""
 
 
 class Tokenizer(ABC):
@@ -60,7 +60,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def letters(self, text: str) -> list[int]:
-        """How many characters of `text`, spaces not counted, each id of `encode(text)` stands for, unknown or not."""
+        """Number of characters, spaces not counted, of each id of `encode(text)`, unknown or not."""
 
     def encode_text(self, text: str) -> Iterator[int]:
         """The ids of a text of any number of lines: each line is `encode`d by itself, and each LF is `</s>`."""
