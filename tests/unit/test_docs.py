@@ -25,3 +25,10 @@ def test_the_help_has_every_command_in_a_group() -> None:
             name = getattr(command, "__name__", None) or command.info.name
             assert f"│ {name} " in text.split(f"─ {group} ─")[1]
     assert "dragoman settings" in CliRunner().invoke(app, ["train", "--help"]).stdout
+
+
+def test_the_readme_lists_every_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")]
+    assert [page for page in pages if f"]({page})" not in text] == []
+    assert len(text.splitlines()) <= 150

@@ -1,0 +1,84 @@
+"""Every command of the README runs, in its order, on small corpora and for few steps."""
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TINY = {"training.max_steps": 6, "training.validate_every": 3, "training.batch_tokens": 512, "device": "cpu"}
+SMALL_DEMO = {"corpus.train.size": 300, "corpus.valid.size": 20, "corpus.test.test.size": 20}
+OF_RECIPES = {
+    "recipes/demo.yaml": SMALL_DEMO,
+    "recipes/lm-demo.yaml": {},
+    "recipes/language-id-demo.yaml": {},
+    "recipes/toy-reverse-lstm.yaml": {},
+}
+SMALL_MODEL = {"model.d_model": 32, "model.d_ff": 64, "model.num_encoder_layers": 1, "model.num_decoder_layers": 1}
+ELSEWHERE = ("dragoman data multi30k", "source ", "dragoman train recipes/demo.yaml --budget")
+"""They need a folder of files, an environment of one's own, and as much time as they say."""
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
+    return [line for line in lines if "dragoman " in line and not line.startswith(("#", *ELSEWHERE))]
+
+
+def run(command: str) -> None:
+    """Run one line of a shell: `echo TEXT |`, `< FILE` and `> FILE` are what it may have beside a command."""
+    text, _, command = command.rpartition(" | ")
+    words = shlex.split(command)
+    files = {"<": Path("stdin"), ">": Path("stdout")}
+    files["<"].write_text(f"{shlex.split(text)[1]}\n" if text else "", encoding="utf-8")
+    for sign in files:
+        if sign in words:
+            place = words.index(sign)
+            files[sign] = Path(words[place + 1])
+            del words[place : place + 2]
+    arguments = words[1:]
+    if arguments[0] == "train":
+        changes = TINY | OF_RECIPES.get(arguments[1], {})
+        if arguments[-1] == "runs/mine":  # an export of a model that has learnt nothing may be refused
+            changes |= {"training.max_steps": 100, "training.validate_every": 50, **SMALL_MODEL}
+        arguments += [f"{key}={value}" for key, value in changes.items()]
+    if arguments[0] == "bench":
+        arguments += ["--steps", "2"]
+    with (
+        files["<"].open(encoding="utf-8") as stdin,
+        files[">"].open("w", encoding="utf-8") as stdout,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", stdin)
+        patch.setattr(sys, "stdout", stdout)
+        assert app(arguments, standalone_mode=False) in (None, 0), command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the README's commands name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    run("dragoman data demo")
+    for name, first, last in (("corpus", 0, 400), ("news", 400, 700), ("train", 700, 900), ("test", 900, 920)):
+        for language in ("de", "en"):
+            lines = (tmp_path / f"data/demo/train.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
+            (tmp_path / f"{name}.{language}").write_text("".join(lines[first:last]), encoding="utf-8")
+    shutil.copy("test.de", "letter.de")
+    (tmp_path / "terms.tsv").write_text("bier\tbeer\n", encoding="utf-8")
+    run("dragoman train --src corpus.en --tgt corpus.de --run runs/back")
+    run("dragoman train recipes/demo.yaml")
+    return tmp_path
+
+
+def test_every_command_of_the_readme_runs(folder: Path) -> None:
+    lines = commands()
+    assert len(lines) > 30
+    for line in lines:
+        run(line)
