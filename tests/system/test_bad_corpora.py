@@ -32,7 +32,7 @@ from dragoman.doctor import Examination, HeldOut, Shifts
 from dragoman.errors import DragomanError
 from dragoman.tasks import recipes
 from dragoman.tasks.base import dropped_text
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import Prepared, TranslationJob
 from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource, read_pairs
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
@@ -113,7 +113,7 @@ def job(source: Source, **changes: Any) -> TranslationJob:
         "model": {"type": "transformer", "d_model": 8, "num_heads": 2, "d_ff": 8},
         **changes,
     }
-    return TranslationJob(parse(TranslationRun, settings, "recipe.yaml"))
+    return TranslationJob(parse(TranslationRecipe, settings, "recipe.yaml"))
 
 
 def prepared(source: Source, **changes: Any) -> Prepared:

@@ -17,7 +17,7 @@ from dragoman.cli.main import app
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
@@ -48,7 +48,7 @@ def run_with(folder: Path, model: dict[str, Any]) -> Path:
     corpus = {"src_lang": "en", "tgt_lang": "en", "train": source, "valid": source, "max_tokens": 128}
     decoding = {"max_length_ratio": 0.2, "max_length_extra": 3}
     recipe = config.parse(
-        TranslationRun, {"run_dir": str(folder), "corpus": corpus, "model": model, "decoding": decoding}
+        TranslationRecipe, {"run_dir": str(folder), "corpus": corpus, "model": model, "decoding": decoding}
     )
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
     text = [" ".join(WORDS)]

@@ -26,7 +26,7 @@ from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pair import PAD_ID, TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -85,7 +85,7 @@ def run(tmp_path: Path) -> Path:
     corpus = {"src_lang": "en", "tgt_lang": "de_AT", "train": files, "valid": files}
     model = {"type": "transformer", **SIZES}
     settings = {"run_dir": str(folder), "corpus": corpus, "model": model, "decoding": {"no_repeat_ngram": 2}}
-    (folder / "config.yaml").write_text(config.to_yaml(config.parse(TranslationRun, settings)), encoding="utf-8")
+    (folder / "config.yaml").write_text(config.to_yaml(config.parse(TranslationRecipe, settings)), encoding="utf-8")
     save_tokenizers(TOKENIZERS, folder / "tokenizer")
     checkpoint.save(folder, 1, {"model": checkpoint.weights(copying().model)}, {"step": 1, "score": 1.0})
     return folder

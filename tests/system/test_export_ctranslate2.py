@@ -25,7 +25,7 @@ from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import DemoSource, read_pairs
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
@@ -370,7 +370,7 @@ def run(tmp_path: Path) -> Path:
     model = {"type": "transformer", **SIZES, "position": {"type": "sinusoidal"}}
     settings = {"run_dir": str(folder), "corpus": {**corpus, "test": {"demo": held_out["test"]}}, "model": model}
     recipe = config.parse(
-        TranslationRun, {**settings, "decoding": {"beam_size": 3, "max_length_ratio": 1.0, "max_length_extra": 3}}
+        TranslationRecipe, {**settings, "decoding": {"beam_size": 3, "max_length_ratio": 1.0, "max_length_extra": 3}}
     )
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
     pairs = list(read_pairs(DemoSource(pair="de-en", split="test", size=12)))

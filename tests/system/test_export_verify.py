@@ -18,7 +18,7 @@ from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import FilesSource
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -105,7 +105,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     corpus: dict[str, Any] = {"src_lang": "de", "tgt_lang": "en", "train": source["valid"], "valid": source["valid"]}
     corpus["test"] = {"news": source["test"]}
     recipe = config.parse(
-        TranslationRun, {"run_dir": str(folder), "corpus": corpus, "model": {"type": "transformer", **MODEL}}
+        TranslationRecipe, {"run_dir": str(folder), "corpus": corpus, "model": {"type": "transformer", **MODEL}}
     )
     folder.mkdir()
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")

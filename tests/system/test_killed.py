@@ -155,7 +155,7 @@ def test_a_file_that_may_not_grow_is_reported_and_the_run_goes_on_later(runs: di
         r"limited/checkpoints/step-00000018: .*File too large.*needs [\d,]+ bytes.*the same command", said[0]
     )
     assert "Traceback" not in done.stderr
-    assert [path.name for path in checkpoint.steps(one.folder / "limited")] == ["step-00000009"]
+    assert [path.name for path in checkpoint.list_checkpoints(one.folder / "limited")] == ["step-00000009"]
     assert one.go_on("limited", {}) == 0
     assert fingerprint(one.folder / "limited") == one.expected
 
@@ -182,7 +182,7 @@ def test_a_full_disk_is_reported_and_the_run_goes_on_once_there_is_room(
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("dragoman: "))
     assert re.search(r"step-00000018: .*No space left on device.*needs [\d,]+ bytes", said)
     assert "Traceback" not in done.stderr
-    assert [path.name for path in checkpoint.steps(small_disk / "run")] == ["step-00000009"]
+    assert [path.name for path in checkpoint.list_checkpoints(small_disk / "run")] == ["step-00000009"]
     again = one.command(str(small_disk / "run"), {})  # the disk is still full, which is seen before the first step
     assert again.returncode == 2
     assert "training: " not in again.stderr

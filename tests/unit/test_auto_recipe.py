@@ -10,7 +10,7 @@ from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.tasks import auto_recipe as module
 from dragoman.tasks.auto_recipe import MAX_HELD_OUT, SIZES, default_recipe, hold_out
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
 
 Lines = list[tuple[str, str]]
@@ -150,7 +150,7 @@ def test_every_size_makes_settings_that_parse_and_heads_that_divide(
     monkeypatch: pytest.MonkeyPatch, limit: float, size: module.Size
 ) -> None:
     monkeypatch.setattr(module, "read_pairs", lambda source: range(int(min(limit, 2_000_000)) - 1))
-    settings = parse(TranslationRun, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))
+    settings = parse(TranslationRecipe, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))
     assert (settings.model.d_model, settings.training.schedule.lr) == (size.d_model, size.lr)
     assert settings.model.d_model % settings.model.num_heads == 0
     assert settings.training.max_steps % settings.training.validate_every == 0
@@ -161,7 +161,7 @@ def test_every_size_makes_settings_that_parse_and_heads_that_divide(
 
 def test_without_validation_files_the_recipe_names_the_split(tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
-    settings = parse(TranslationRun, default_recipe(*write(tmp_path, corpus(200)), str(run_dir)))
+    settings = parse(TranslationRecipe, default_recipe(*write(tmp_path, corpus(200)), str(run_dir)))
     train, valid = settings.corpus.train, settings.corpus.valid
     assert isinstance(train, FilesSource)
     assert isinstance(valid, FilesSource)

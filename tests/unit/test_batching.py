@@ -17,7 +17,7 @@ def lengths(n, seed=0):
 
 
 def epoch_of(plan, epoch):
-    return [plan.step(epoch, step) for step in range(plan.steps_per_epoch(epoch))]
+    return [plan.step(epoch, step) for step in range(plan.steps_per_epoch)]
 
 
 @given(
@@ -73,7 +73,7 @@ def test_the_micro_batches_of_a_step_do_not_depend_on_how_many_there_are():
     by_four = BatchPlan(src, tgt, batch_tokens=512, micro_batches=4, seed=1)
     flat = [rows.tolist() for step in epoch_of(by_four, 1) for rows in step]
     assert flat == [rows.tolist() for [rows] in epoch_of(single, 1)]
-    assert by_four.steps_per_epoch() == -(-single.steps_per_epoch() // 4)
+    assert by_four.steps_per_epoch == -(-single.steps_per_epoch // 4)
 
 
 def test_without_shuffle_every_epoch_is_the_same():

@@ -33,7 +33,7 @@ def write_all(run: Path, scores: dict[int, float | None]) -> None:
 
 
 def kept(run: Path) -> list[int]:
-    return [int(path.name.removeprefix("step-")) for path in checkpoint.steps(run)]
+    return [int(path.name.removeprefix("step-")) for path in checkpoint.list_checkpoints(run)]
 
 
 def flip(path: Path, position: int = -2) -> None:
@@ -156,7 +156,7 @@ def test_a_file_that_was_put_there_afterwards_is_refused_by_name(tmp_path: Path)
 def test_what_was_being_written_when_a_run_was_killed_is_ignored_and_cleared_away(tmp_path: Path) -> None:
     whole = write(tmp_path, 1, 1.0)
     shutil.copytree(whole, whole.with_name("step-00000002.tmp"))
-    assert checkpoint.steps(tmp_path) == [whole]
+    assert checkpoint.list_checkpoints(tmp_path) == [whole]
     assert checkpoint.newest(tmp_path) == whole
     assert checkpoint.load_state(write(tmp_path, 2, 2.0))["step"] == 2  # over the leftover
     shutil.copytree(whole, whole.with_name("step-00000003.tmp"))
@@ -167,7 +167,7 @@ def test_what_was_being_written_when_a_run_was_killed_is_ignored_and_cleared_awa
 def test_newest_goes_by_the_number_of_the_step_even_when_it_is_long(tmp_path: Path) -> None:
     write_all(tmp_path, {99_999_999: None, 100_000_000: None, 5: None})
     assert kept(tmp_path) == [5, 99_999_999, 100_000_000]
-    assert checkpoint.newest(tmp_path) == checkpoint.steps(tmp_path)[-1]
+    assert checkpoint.newest(tmp_path) == checkpoint.list_checkpoints(tmp_path)[-1]
     assert checkpoint.newest(tmp_path / "elsewhere") is None
 
 
@@ -184,12 +184,12 @@ def test_best_has_the_highest_score_the_first_of_equals_and_must_verify(tmp_path
 def test_best_is_the_newest_where_nothing_was_validated(tmp_path: Path) -> None:
     assert checkpoint.best(tmp_path) is None
     write_all(tmp_path, {1: None, 2: None})
-    assert checkpoint.best(tmp_path) == checkpoint.steps(tmp_path)[-1]
+    assert checkpoint.best(tmp_path) == checkpoint.list_checkpoints(tmp_path)[-1]
 
 
 def test_select_takes_best_last_or_a_step(tmp_path: Path) -> None:
     write_all(tmp_path, {1: 5.0, 20: 1.0})
-    one, twenty = checkpoint.steps(tmp_path)
+    one, twenty = checkpoint.list_checkpoints(tmp_path)
     assert [checkpoint.select(tmp_path, which) for which in ("best", "last", "1", "20")] == [one, twenty, one, twenty]
     assert checkpoint.select(tmp_path) == one
 
@@ -204,7 +204,7 @@ def test_select_refuses_what_is_not_there(tmp_path: Path, which: str, message: s
         checkpoint.select(tmp_path, which)
     with pytest.raises(DragomanError, match="no such run directory"):
         checkpoint.select(tmp_path / "absent", "best")
-    flip(checkpoint.steps(tmp_path)[0] / "state.json")
+    flip(checkpoint.list_checkpoints(tmp_path)[0] / "state.json")
     for name in ("best", "last", "1"):
         with pytest.raises(DragomanError, match=r"state\.json: size or SHA-256 differ"):
             checkpoint.select(tmp_path, name)
@@ -231,14 +231,14 @@ def test_prune_keeps_the_newest_the_last_validated_and_the_best(
 
 def test_prune_drops_nothing_while_the_newest_does_not_verify(tmp_path: Path) -> None:
     write_all(tmp_path, {1: 1.0, 2: 2.0, 3: 3.0})
-    flip(checkpoint.steps(tmp_path)[-1] / "model.safetensors")
+    flip(checkpoint.list_checkpoints(tmp_path)[-1] / "model.safetensors")
     checkpoint.prune(tmp_path, 1, 1)
     assert kept(tmp_path) == [1, 2, 3]
 
 
 def test_what_is_later_than_a_step_is_dropped_whether_it_verifies_or_not(tmp_path: Path) -> None:
     write_all(tmp_path, {1: 1.0, 2: 2.0, 3: None, 4: 4.0})
-    flip(checkpoint.steps(tmp_path)[-1] / "model.safetensors")
+    flip(checkpoint.list_checkpoints(tmp_path)[-1] / "model.safetensors")
     checkpoint.drop_after(tmp_path, 2)
     assert kept(tmp_path) == [1, 2]
     assert not list(checkpoints_dir(tmp_path).glob("*.tmp"))

@@ -19,7 +19,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.classification.image_job import ImageClassificationJob
 from dragoman.tasks.classification.job import ClassificationJob
 from dragoman.tasks.classification.task import ClassificationTask
-from dragoman.tasks.recipes import ClassificationRun, ImageClassificationRun
+from dragoman.tasks.recipes import ClassificationRecipe, ImageClassificationRecipe
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.training.nonfinite import listed
 
@@ -45,7 +45,7 @@ def task_over(labels: list[str], seed: int = 1) -> ClassificationTask:
 def test_every_example_comes_once_an_epoch_with_its_label() -> None:
     labels = ["x", "y", "z"] * 13
     task = task_over(labels)
-    steps = task.plan.steps_per_epoch()
+    steps = task.plan.steps_per_epoch
     seen = []
     for step in range(1, steps + 1):
         assert task.position(step) == (0, step - 1)
@@ -69,7 +69,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
     split = Split(lines, [str(row % 2) for row in range(120)], lines)
     task = ClassificationTask(inputs, split, plan, inputs, split, ["0", "1"], device=torch.device("cpu"), samples=0)
     seen, cut, drawn = [], 0, 0
-    for step in range(1, plan.steps_per_epoch() + 1):
+    for step in range(1, plan.steps_per_epoch + 1):
         batches = task.batches(step)
         cut += len(batches) > 1
         for number, batch in enumerate(batches):
@@ -86,7 +86,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
     assert sorted(seen) == list(range(120))  # none twice, none lost
     assert cut > 0
     assert drawn > 60
-    assert task.worst_case_batch(40).inputs[0].size(1) == inputs.lengths[plan.largest(40)].max() + 1
+    assert task.worst_case_batch(40).inputs[0].size(1) == inputs.lengths[plan.worst_case_batch(40)].max() + 1
 
 
 def test_loss_and_validation_are_the_definitions() -> None:
@@ -127,9 +127,9 @@ def settings(tmp_path: Path) -> dict[str, Any]:
     return {"task": "classification", **run}
 
 
-def parsed(settings: dict[str, Any], changes: dict[str, Any]) -> ClassificationRun:
+def parsed(settings: dict[str, Any], changes: dict[str, Any]) -> ClassificationRecipe:
     overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()]
-    return config.parse(ClassificationRun, config.override(settings, overrides))
+    return config.parse(ClassificationRecipe, config.override(settings, overrides))
 
 
 def run(settings: dict[str, Any], **changes: Any) -> recipes.Result:
@@ -257,7 +257,9 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
     training = {**TRAINING, "max_steps": 60, "batch_tokens": 160, "validate_every": 30}
     model = {"type": "vit", **TINY, "image_size": 8, "patch_size": 4}
     settings = {"task": "image_classification", "run_dir": str(tmp_path / "run"), "device": "cpu"}
-    recipe = config.parse(ImageClassificationRun, {**settings, "corpus": corpus, "training": training, "model": model})
+    recipe = config.parse(
+        ImageClassificationRecipe, {**settings, "corpus": corpus, "training": training, "model": model}
+    )
     found = recipes.run(recipe)
     assert found.tests["t"].accuracy >= 98
     assert found.tests["t"].labels == ("left", "right")
@@ -266,7 +268,7 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
     _, task = job.start()
     assert isinstance(task, ClassificationTask)
     assert isinstance(task.train, ImageInputs)
-    sizes = [len(task.batches(step)[0]) for step in range(1, task.plan.steps_per_epoch() + 1)]
+    sizes = [len(task.batches(step)[0]) for step in range(1, task.plan.steps_per_epoch + 1)]
     assert max(sizes) == 32  # 160 // (4 patches + 1)
     assert sum(sizes) == len(job.splits[0])
     assert sizes.count(32) >= len(sizes) - 1
@@ -277,7 +279,9 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
 def test_images_of_several_channels_are_refused_before_training(tmp_path: Path) -> None:
     settings = {"task": "image_classification", "run_dir": str(tmp_path / "run"), "model": {"type": "vit", **TINY}}
     corpus = {"train": {"type": "idx", "images": "nowhere", "labels": "nowhere"}}
-    recipe = config.parse(ImageClassificationRun, config.override({**settings, "corpus": corpus}, ["model.channels=3"]))
+    recipe = config.parse(
+        ImageClassificationRecipe, config.override({**settings, "corpus": corpus}, ["model.channels=3"])
+    )
     with pytest.raises(DragomanError, match=r"model\.channels is 3, but images are read as grey values.*leave it at 1"):
         ImageClassificationJob(recipe).build_untrained()
 

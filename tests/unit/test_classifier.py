@@ -17,7 +17,7 @@ from dragoman.inference.generator import Generator
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import ClassificationRun, ImageClassificationRun
+from dragoman.tasks.recipes import ClassificationRecipe, ImageClassificationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
@@ -32,7 +32,7 @@ def texts_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = {"train": {"type": "labelled", "path": "x"}, "max_tokens": 12, "lowercase": True}
     model = {"type": "text_classifier", **SIZES}
     recipe = {"task": "classification", "run_dir": str(folder), "corpus": corpus, "model": model}
-    (folder / "config.yaml").write_text(config.to_yaml(config.parse(ClassificationRun, recipe)), encoding="utf-8")
+    (folder / "config.yaml").write_text(config.to_yaml(config.parse(ClassificationRecipe, recipe)), encoding="utf-8")
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(TEXTS), lambda: iter(()))
     save_tokenizers(tokenizers, folder / "tokenizer")
     (folder / LABELS).write_text('["ant", "bee", "cat"]', encoding="utf-8")
@@ -48,7 +48,9 @@ def images_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = {"type": "idx", "images": "x", "labels": "y"}
     model = {"type": "vit", **SIZES, "image_size": 8}
     recipe = {"task": "image_classification", "run_dir": str(folder), "corpus": {"train": source}, "model": model}
-    (folder / "config.yaml").write_text(config.to_yaml(config.parse(ImageClassificationRun, recipe)), encoding="utf-8")
+    (folder / "config.yaml").write_text(
+        config.to_yaml(config.parse(ImageClassificationRecipe, recipe)), encoding="utf-8"
+    )
     (folder / LABELS).write_text('["0", "1"]', encoding="utf-8")
     torch.manual_seed(3)
     built = ViTConfig(**SIZES, image_size=8).build(num_labels=2)

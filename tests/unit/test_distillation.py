@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
 from dragoman.runs import log as runlog
 from dragoman.tasks import recipes
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.training.distillation import Teachers
 from dragoman.training.loss import textbook_loss
 
@@ -99,7 +99,7 @@ def settings(folder: Path, name: str, *changes: str, english: str = "one two\nth
 
 
 def run(data: dict[str, Any]) -> Path:
-    recipe = parse(TranslationRun, data)
+    recipe = parse(TranslationRecipe, data)
     recipes.run(recipe)
     return Path(recipe.run_dir)
 
@@ -160,4 +160,4 @@ def test_who_cannot_teach(tmp_path: Path, teacher: Path) -> None:
     with pytest.raises(DragomanError, match="nowhere: not a run directory"):
         run(settings(tmp_path, "pupil", "distillation.teachers=[nowhere]"))
     with pytest.raises(DragomanError, match="choose one of them"):
-        parse(TranslationRun, settings(tmp_path, "x", f"distillation.teachers=[{teacher}]", "training.r_drop=1"))
+        parse(TranslationRecipe, settings(tmp_path, "x", f"distillation.teachers=[{teacher}]", "training.r_drop=1"))

@@ -52,7 +52,7 @@ def resume(run: Path) -> Path:
     """Let the half-done training go on; its newest checkpoint."""
     recipe = recipes.load(run / "config.yaml", [f"run_dir={run}"])
     recipes.run(recipe)
-    return checkpoint.steps(run)[-1]
+    return checkpoint.list_checkpoints(run)[-1]
 
 
 def logged(run: Path) -> list[dict[str, Any]]:

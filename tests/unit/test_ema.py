@@ -96,7 +96,7 @@ def test_last_before_the_first_checkpoint_is_the_weights(tmp_path: Path) -> None
 def test_last_leaves_out_a_damaged_checkpoint_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for step in (1, 2):
         checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
-    damaged = checkpoint.steps(tmp_path)[-1] / "model.safetensors"
+    damaged = checkpoint.list_checkpoints(tmp_path)[-1] / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     average = LastConfig(checkpoints=3).build(model_of([5.0, 5.0]), tmp_path).average(model_of([5.0, 5.0]), 9)
     assert average is not None
@@ -109,7 +109,7 @@ def test_last_reads_no_more_checkpoints_than_it_takes_and_once_for_a_step(
 ) -> None:
     for step in range(1, 6):
         checkpoint.save(tmp_path, step, {"model": {"weight": torch.full((1, 2), float(step))}}, {"score": 1.0})
-    damaged = checkpoint.steps(tmp_path)[3] / "model.safetensors"
+    damaged = checkpoint.list_checkpoints(tmp_path)[3] / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     verify, seen = checkpoint.verify, []
     monkeypatch.setattr(checkpoint, "verify", lambda path: seen.append(checkpoint.step_of(path)) or verify(path))

@@ -22,7 +22,7 @@ from dragoman.inference.classifier import read_labels
 from dragoman.inference.translator import Translator
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.lines import read_lines
 from dragoman.text.vectors import read_vectors
 
@@ -55,7 +55,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "model": {"type": "transformer", "d_model": 8, "num_heads": 2, "d_ff": 8},
         "training": {"max_steps": 1, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 0}},
     }
-    recipes.run(parse(TranslationRun, data))
+    recipes.run(parse(TranslationRecipe, data))
     Translator.load(folder / "run").translate(["eins"])
     return folder / "run"
 

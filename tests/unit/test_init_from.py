@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.pair import load_tokenizers
 
@@ -40,13 +40,13 @@ SECOND = ("zwei drei fünf\nsechs\n", "two three five\nsix\n")
 
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
-    recipes.run(parse(TranslationRun, settings(tmp_path, "first", *FIRST)))
+    recipes.run(parse(TranslationRecipe, settings(tmp_path, "first", *FIRST)))
     return tmp_path / "first"
 
 
 def begun(data: dict[str, Any], first: Path) -> Any:
     """The model that a run begins with, before its first step."""
-    job = TranslationJob(parse(TranslationRun, config.override(data, [f"init_from={first}"])))
+    job = TranslationJob(parse(TranslationRecipe, config.override(data, [f"init_from={first}"])))
     job.prepare()
     return job.training_step().model
 
@@ -59,7 +59,7 @@ def test_the_same_vocabulary_takes_every_weight(tmp_path: Path, first: Path) -> 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "learned"])
 def test_rows_go_to_the_words_that_they_stand_for(tmp_path: Path, position: str) -> None:
-    recipes.run(parse(TranslationRun, settings(tmp_path, "first", *FIRST, position={"type": position})))
+    recipes.run(parse(TranslationRecipe, settings(tmp_path, "first", *FIRST, position={"type": position})))
     data = settings(tmp_path, "second", *SECOND, position={"type": position})
     model = begun(data, tmp_path / "first")
     fresh = begun({**data, "run_dir": str(tmp_path / "third")}, tmp_path / "first")  # initialised alike
@@ -78,12 +78,12 @@ def test_rows_go_to_the_words_that_they_stand_for(tmp_path: Path, position: str)
 
 def test_the_run_is_trained_from_there_with_everything_else_fresh(tmp_path: Path, first: Path) -> None:
     data = config.override(settings(tmp_path, "second", *SECOND), [f"init_from={first}"])
-    result = recipes.run(parse(TranslationRun, data))
+    result = recipes.run(parse(TranslationRecipe, data))
     assert result.outcome.step == 3
     assert recipes.of_run(tmp_path / "second").init_from == str(first)
     # Once it has a checkpoint of its own it needs the other run no more.
     first.rename(tmp_path / "gone")
-    assert recipes.run(parse(TranslationRun, config.override(data, ["training.max_steps=4"]))).outcome.step == 4
+    assert recipes.run(parse(TranslationRecipe, config.override(data, ["training.max_steps=4"]))).outcome.step == 4
 
 
 def test_another_model_or_no_run_is_refused(tmp_path: Path, first: Path) -> None:
@@ -99,7 +99,7 @@ def test_another_model_is_refused_before_anything_is_written(
 ) -> None:
     data = config.override(settings(tmp_path, "second", *SECOND, **change), [f"init_from={first}"])
     with pytest.raises(DragomanError, match=r"init_from: .*first: does not fit.*both runs need the same `model:`"):
-        recipes.run(parse(TranslationRun, data))
+        recipes.run(parse(TranslationRecipe, data))
     assert not (tmp_path / "second").exists()
 
 
@@ -125,12 +125,12 @@ def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
 
 def test_a_run_of_damaged_checkpoints_does_not_begin_with_the_other_run_again(tmp_path: Path, first: Path) -> None:
     data = config.override(settings(tmp_path, "second", *SECOND), [f"init_from={first}", "training.max_steps=3"])
-    recipes.run(parse(TranslationRun, data))
-    for path in checkpoint.steps(tmp_path / "second"):
+    recipes.run(parse(TranslationRecipe, data))
+    for path in checkpoint.list_checkpoints(tmp_path / "second"):
         (path / "state.json").write_text("{}")
     log = (tmp_path / "second/metrics.jsonl").read_bytes()
     with pytest.raises(DragomanError, match=r"no checkpoint verifies.*state\.json"):
-        recipes.run(parse(TranslationRun, data))
+        recipes.run(parse(TranslationRecipe, data))
     assert (tmp_path / "second/metrics.jsonl").read_bytes() == log
 
 
@@ -143,7 +143,7 @@ def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, fi
     data = default_recipe(*files, str(tmp_path / "news"), languages=("de", "en"), init_from=str(first))
     assert data["model"]["d_model"] == 8
     assert data["training"]["schedule"]["lr"] == pytest.approx(0.2 * usual["training"]["schedule"]["lr"])
-    result = recipes.run(parse(TranslationRun, config.override(data, ["training.max_steps=2", "device=cpu"])))
+    result = recipes.run(parse(TranslationRecipe, config.override(data, ["training.max_steps=2", "device=cpu"])))
     assert result.outcome.step == 2
     files_of = [
         {path.name: path.read_bytes() for path in (run / "tokenizer").rglob("*.json")}
@@ -151,5 +151,5 @@ def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, fi
     ]
     assert files_of[0] == files_of[1]
     first.rename(tmp_path / "gone")  # the tokenizer is its own now
-    settings_now = parse(TranslationRun, config.override(data, ["training.max_steps=3", "device=cpu"]))
+    settings_now = parse(TranslationRecipe, config.override(data, ["training.max_steps=3", "device=cpu"]))
     assert recipes.run(settings_now).outcome.step == 3

@@ -17,7 +17,7 @@ from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 
@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = {"src_lang": "en", "tgt_lang": "en", "train": source, "valid": source}
     model = {**MODEL, "position": {"type": "learned", "max_len": 64}}
     data = {"run_dir": str(folder), "corpus": corpus, "model": model, "decoding": {"beam_size": 2}}
-    recipe = config.parse(TranslationRun, data)
+    recipe = config.parse(TranslationRecipe, data)
     tokenizers = train_tokenizers(SentencePieceConfig(vocab_size=60), lambda: iter(LINES), lambda: iter(LINES))
     save_tokenizers(tokenizers, folder / "tokenizer")
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.runs.directory import require_alike
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -53,7 +53,7 @@ def recipe(tmp_path: Path) -> dict[str, Any]:
 
 
 def job(recipe: dict[str, Any], *overrides: str) -> TranslationJob:
-    return TranslationJob(parse(TranslationRun, config.override(recipe, overrides)))
+    return TranslationJob(parse(TranslationRecipe, config.override(recipe, overrides)))
 
 
 def trained(recipe: dict[str, Any]) -> Path:
@@ -221,18 +221,18 @@ def test_another_tokenizer_that_is_reused_is_taken_until_there_are_checkpoints(
 
 
 def test_what_a_file_manager_leaves_is_in_nobodys_way(recipe: dict[str, Any], tmp_path: Path) -> None:
-    run_dir = Path(recipes.run(parse(TranslationRun, recipe)).run_dir)
+    run_dir = Path(recipes.run(parse(TranslationRecipe, recipe)).run_dir)
     for folder in ("prepared/train", "tokenizer/shared", "checkpoints/step-00000002"):
         (run_dir / folder / "._config.json").write_bytes(b"\0")
-    assert recipes.run(parse(TranslationRun, config.override(recipe, ["training.max_steps=3"]))).outcome.step == 3
+    assert recipes.run(parse(TranslationRecipe, config.override(recipe, ["training.max_steps=3"]))).outcome.step == 3
     require_alike(run_dir, run_dir)
 
 
 def test_a_run_that_goes_on_forgets_the_scores_of_when_it_was_done(recipe: dict[str, Any]) -> None:
     recipe["corpus"]["test"] = {"old": recipe["corpus"]["valid"]}
-    run_dir = recipes.run(parse(TranslationRun, recipe)).run_dir
+    run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
     recipe["corpus"]["test"] = {"new": recipe["corpus"]["valid"]}
-    recipes.run(parse(TranslationRun, config.override(recipe, ["training.max_steps=3"])))
+    recipes.run(parse(TranslationRecipe, config.override(recipe, ["training.max_steps=3"])))
     tests = [event["name"] for event in read_events(run_dir / "metrics.jsonl") if event["event"] == "test"]
     assert tests == ["new"]
 
@@ -304,19 +304,19 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
                     peak_bytes=1, checkpoint_bytes=1, disk_bytes=1)  # fmt: skip
     monkeypatch.setattr(MODULE, "preflight", lambda trainer: took)
     recipe["training"] |= {"validate_every": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 1}}
-    result = recipes.run(parse(TranslationRun, recipe), seconds_left=50.0)
+    result = recipes.run(parse(TranslationRecipe, recipe), seconds_left=50.0)
     assert result.outcome.step == 4  # 4 x 10 s, and 2 validations
     written = recipes.of_run(recipe["run_dir"])
     assert written.training.max_steps == 4
     rates = [event["lr"] for event in read_events(result.run_dir / "metrics.jsonl") if event["event"] == "train"]
     assert rates[-1] == written.training.schedule.build(4, 8).rate(4)
-    assert recipes.run(parse(TranslationRun, recipe), seconds_left=5000.0).outcome.step == 4
+    assert recipes.run(parse(TranslationRecipe, recipe), seconds_left=5000.0).outcome.step == 4
 
 
 def test_a_run_begun_without_a_budget_goes_on_with_one_and_its_own_warm_up(recipe: dict[str, Any]) -> None:
     recipe["training"] |= {"max_steps": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 2}}
-    recipes.run(parse(TranslationRun, recipe))
-    assert recipes.run(parse(TranslationRun, recipe), seconds_left=5000.0).outcome.step == 2
+    recipes.run(parse(TranslationRecipe, recipe))
+    assert recipes.run(parse(TranslationRecipe, recipe), seconds_left=5000.0).outcome.step == 2
     assert recipes.of_run(recipe["run_dir"]).training.schedule.warmup_steps == 2
 
 

@@ -20,7 +20,7 @@ from dragoman.inference.translator import Translator
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tasks.language_modelling.job import LanguageModellingRun
+from dragoman.tasks.language_modelling.job import LanguageModellingRecipe
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, samples, score
 from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.tokenizers.characters import CharactersTokenizer
@@ -172,7 +172,7 @@ def run_directory(folder: Path, generator: Generator) -> Path:
     corpus = {"train": source, "valid": source, "block_len": 12}
     data = {"task": "language_modelling", "run_dir": str(folder), "model": SIZES, "decoding": {"max_tokens": 30},
             "corpus": corpus, "tokenizer": {"type": "characters"}}  # fmt: skip
-    recipe = config.parse(LanguageModellingRun, data)
+    recipe = config.parse(LanguageModellingRecipe, data)
     folder.mkdir(exist_ok=True)
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
     save_tokenizers(TokenizerPair(generator.tokenizer, generator.tokenizer, shared=True), folder / "tokenizer")
@@ -222,14 +222,14 @@ def test_a_tokenizer_that_samples_is_refused() -> None:
     data = {"task": "language_modelling", "run_dir": "x", "corpus": {"train": source, "valid": source},
             "tokenizer": {"type": "sentencepiece", "sampling": 0.1}}  # fmt: skip
     with pytest.raises(DragomanError, match=r"tokenizer\.sampling"):
-        config.parse(LanguageModellingRun, data)
+        config.parse(LanguageModellingRecipe, data)
 
 
 def test_labels_are_not_smoothed_unless_the_recipe_says_so() -> None:
     source = {"type": "text", "path": "x"}
     data: dict[str, Any] = {"task": "language_modelling", "run_dir": "x", "corpus": {"train": source, "valid": source}}
-    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.0
+    assert config.parse(LanguageModellingRecipe, data).training.label_smoothing == 0.0
     data["training"] = {"max_steps": 5}
-    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.0
+    assert config.parse(LanguageModellingRecipe, data).training.label_smoothing == 0.0
     data["training"] = {"label_smoothing": 0.1}
-    assert config.parse(LanguageModellingRun, data).training.label_smoothing == 0.1
+    assert config.parse(LanguageModellingRecipe, data).training.label_smoothing == 0.1

@@ -116,7 +116,7 @@ def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path, optimizer:
     assert not (tmp_path / "b" / "preflight").exists()
     tried.train()
     assert saved(tmp_path / "a") == saved(tmp_path / "b")
-    size = sum(file.stat().st_size for file in checkpoint.steps(tmp_path / "a")[-1].iterdir())
+    size = sum(file.stat().st_size for file in checkpoint.list_checkpoints(tmp_path / "a")[-1].iterdir())
     assert took.checkpoint_bytes == pytest.approx(size, rel=0.1)
     assert took.disk_bytes == 4 * took.checkpoint_bytes  # two last, one best, one being written
     assert took.seconds_per_validation == 0.5
@@ -171,7 +171,7 @@ def test_what_filled_the_memory_is_gone_before_a_smaller_batch_is_tried(trainer:
         preflight(trainer(tmp_path, task, batch_tokens=1024))
     assert len(task.held) == 2  # 1,024 and 512
     assert not any(task.alive)
-    assert checkpoint.steps(tmp_path) == []
+    assert checkpoint.list_checkpoints(tmp_path) == []
 
 
 def everything(trained: Trainer) -> dict[str, Tensor]:
@@ -424,7 +424,7 @@ def test_a_second_signal_stops_at_once(trainer: Make, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         trainer(tmp_path, Regression(on_loss=interrupt_twice)).train()
     assert signal.getsignal(signal.SIGINT) is before
-    assert checkpoint.steps(tmp_path) == []
+    assert checkpoint.list_checkpoints(tmp_path) == []
 
 
 class Spoilt(Regression):
@@ -506,7 +506,7 @@ def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Mak
     third = trainer(tmp_path, spoilt, **settings)
     recovery.resume(third, tmp_path / "checkpoints/step-00000012")
     assert [event["step"] for event in logged(tmp_path) if event["event"] == "rollback"] == [18], "it went back, still"
-    assert list(map(checkpoint.step_of, checkpoint.steps(tmp_path))) == [10, 12]
+    assert list(map(checkpoint.step_of, checkpoint.list_checkpoints(tmp_path))) == [10, 12]
 
 
 def stop_at(one: Trainer, step: int) -> None:
@@ -579,7 +579,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_no_checkpoint_holds_it(
     with pytest.raises(DragomanError, match=lines) as caught:
         one.train()
     assert "\n" not in str(caught.value)
-    paths = checkpoint.steps(tmp_path)
+    paths = checkpoint.list_checkpoints(tmp_path)
     assert paths[-1].name == f"step-{(at - 1) // 5 * 5:08d}"
     for path in paths:
         for group in ("model", "averaged", "optimizer"):
@@ -597,4 +597,4 @@ def test_an_interrupted_step_whose_loss_is_no_number_is_not_saved(trainer: Make,
 
     with pytest.raises(DragomanError, match="is nan"):
         trainer(tmp_path, Regression(on_loss=spoil)).train()
-    assert checkpoint.steps(tmp_path) == []
+    assert checkpoint.list_checkpoints(tmp_path) == []

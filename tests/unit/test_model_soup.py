@@ -34,7 +34,7 @@ def recipe(folder: Path, run: str, **settings: Any) -> Any:
         "training": {"max_steps": 3, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 1}},
     }
     changes = [f"{key}={value}" for key, value in settings.items()]
-    return config.parse(recipes.TranslationRun, config.override(data, changes))
+    return config.parse(recipes.TranslationRecipe, config.override(data, changes))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_it_is_not_trained_on_but_begun_with(runs: Path, tmp_path: Path) -> None
     out = average([runs / "a", runs / "b"], tmp_path / "mean")
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     with pytest.raises(DragomanError, match=r"the mean of several runs, .* --init-from"):
-        recipes.run(config.parse(recipes.TranslationRun, config.to_dict(recipes.of_run(out))))
+        recipes.run(config.parse(recipes.TranslationRecipe, config.to_dict(recipes.of_run(out))))
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     begun = recipe(runs, "begun", init_from=out, tokenizer=f"{{type: reuse, run: {out}}}")
     assert recipes.run(begun).outcome.step == 3

@@ -1,4 +1,4 @@
-"""Batches made a step ahead are the same ones, errors come where their step is asked for, and no thread stays."""
+"""Batches made a step prefetcher are the same ones, errors come where their step is asked for, and no thread stays."""
 
 import threading
 from typing import Any
@@ -13,7 +13,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.inputs import LabelledBatch
 from dragoman.data.movable import Movable
 from dragoman.data.windows import WindowPlan, Windows, cut
-from dragoman.training.prefetch import BatchesAhead
+from dragoman.training.prefetch import Prefetcher
 
 
 def threads() -> int:
@@ -21,25 +21,25 @@ def threads() -> int:
 
 
 def test_any_order_of_steps_gives_what_they_are_made_of() -> None:
-    ahead = BatchesAhead(lambda step: [step, threading.current_thread().name])
+    prefetcher = Prefetcher(lambda step: [step, threading.current_thread().name])
     for step in (1, 2, 3, 3, 1, 2, 40, 41, 41):
-        found, thread = ahead.of(step)
+        found, thread = prefetcher.of(step)
         assert found == step
         assert thread != threading.current_thread().name
-    ahead.stop()
+    prefetcher.stop()
     assert threads() == 0
-    assert ahead.of(42)[0] == 42
-    ahead.stop()
+    assert prefetcher.of(42)[0] == 42
+    prefetcher.stop()
     assert threads() == 0
 
 
 def test_never_more_than_one_step_is_made_ahead() -> None:
     made: list[int] = []
-    ahead = BatchesAhead(lambda step: made.append(step) or [step])  # type: ignore[func-returns-value]
+    prefetcher = Prefetcher(lambda step: made.append(step) or [step])  # type: ignore[func-returns-value]
     for step in (1, 2, 3):
-        ahead.of(step)
+        prefetcher.of(step)
         assert set(made) <= set(range(1, step + 2))
-    ahead.stop()
+    prefetcher.stop()
     assert made == [1, 2, 3, 4]
 
 
@@ -49,13 +49,13 @@ def test_an_error_is_raised_where_its_step_is_asked_for_and_nowhere_else() -> No
             raise OSError("the disk is gone")
         return [step]
 
-    ahead = BatchesAhead(make)
-    assert [ahead.of(step) for step in (1, 2)] == [[1], [2]]
+    prefetcher = Prefetcher(make)
+    assert [prefetcher.of(step) for step in (1, 2)] == [[1], [2]]
     with pytest.raises(OSError, match="the disk is gone"):
-        ahead.of(3)
-    assert ahead.of(4) == [4]
-    assert ahead.of(2) == [2]
-    ahead.stop()  # what was under way for step 3 is nobody's concern
+        prefetcher.of(3)
+    assert prefetcher.of(4) == [4]
+    assert prefetcher.of(2) == [2]
+    prefetcher.stop()  # what was under way for step 3 is nobody's concern
     assert threads() == 0
 
 
@@ -99,9 +99,9 @@ def tensors(batch: Movable) -> list[Tensor]:
 def test_every_kind_of_batch_is_pinned_and_moved_whole(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[Tensor] = []
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
-    ahead = BatchesAhead(lambda _: [batch], pin=True)
-    found = ahead.of(1)[0]
-    ahead.stop()
+    prefetcher = Prefetcher(lambda _: [batch], pin=True)
+    found = prefetcher.of(1)[0]
+    prefetcher.stop()
     assert type(found) is type(batch)
     assert len(tensors(batch)) == {Batch: 5, Windows: 3, LabelledBatch: 3}[type(batch)]
     assert [tensor.data_ptr() for tensor in pinned[: len(tensors(batch))]] == [t.data_ptr() for t in tensors(batch)]

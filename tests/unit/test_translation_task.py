@@ -50,7 +50,7 @@ def task_on(corpus: tuple[IdCorpus, TokenizerPair], seed: int = 1) -> Translatio
 
 def sources_in(task: TranslationTask, epoch: int) -> dict[int, list[int]]:
     """The source of each row as it is in an epoch."""
-    steps = task.plan.steps_per_epoch()
+    steps = task.plan.steps_per_epoch
     return {
         int(row): batch.src[place][batch.src_mask[place]][:-1].tolist()
         for step in range(epoch * steps + 1, (epoch + 1) * steps + 1)
@@ -64,7 +64,7 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens(
 ) -> None:
     task, (ids, tokenizers) = task_on(corpus), corpus
     seen, cut, drawn = [], 0, 0
-    for step in range(1, task.plan.steps_per_epoch() + 1):
+    for step in range(1, task.plan.steps_per_epoch + 1):
         batches = task.batches(step)
         cut += len(batches) > 1
         for batch in batches:

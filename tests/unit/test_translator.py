@@ -16,7 +16,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.recipes import TranslationRun
+from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 
@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     source = {"type": "files", "src": "x", "tgt": "y"}
     corpus = {"src_lang": "en", "tgt_lang": "en", "train": source, "valid": source, "max_tokens": 12}
-    recipe = config.parse(TranslationRun, {"run_dir": str(folder), "corpus": corpus, "model": MODEL})
+    recipe = config.parse(TranslationRecipe, {"run_dir": str(folder), "corpus": corpus, "model": MODEL})
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
     save_tokenizers(tokenizers, folder / "tokenizer")

@@ -172,7 +172,7 @@ def _recipe_for_files(
     from dragoman import config
     from dragoman.device import pick_device
     from dragoman.tasks.auto_recipe import default_recipe
-    from dragoman.tasks.recipes import TranslationRun
+    from dragoman.tasks.recipes import TranslationRecipe
 
     if (valid_src is None) != (valid_tgt is None):
         raise DragomanError("give both --valid-src and --valid-tgt, or neither")
@@ -188,7 +188,7 @@ def _recipe_for_files(
         init_from=str(init_from) if init_from else None,
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
-    return config.parse(TranslationRun, config.override(data, changes), "settings for two files")
+    return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")
 
 
 def predict(

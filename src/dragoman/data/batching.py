@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.data.random import raw_words
 from dragoman.errors import DragomanError
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -27,7 +28,7 @@ class BatchPlan:
     takes what is left: at least one. Each epoch has every row exactly once.
 
     >>> plan = BatchPlan([3, 9, 3, 2], [3, 8, 2, 3], batch_tokens=12, micro_batches=2, seed=1, shuffle=False)
-    >>> [[rows.tolist() for rows in plan.step(0, step)] for step in range(plan.steps_per_epoch(0))]
+    >>> [[rows.tolist() for rows in plan.step(0, step)] for step in range(plan.steps_per_epoch)]
     [[[1], [2, 0, 3]]]
 
     Row 1 is 9 + 1 positions wide and fills the budget of 12 alone; the other three are 3 + 1 wide, and 3 x 4 = 12.
@@ -78,19 +79,20 @@ class BatchPlan:
         """The share of the positions of both sides that hold real tokens; the rest is padding. Equal for all epochs."""
         return self._fill
 
-    def steps_per_epoch(self, epoch: int = 0) -> int:
+    @property
+    def steps_per_epoch(self) -> int:
         """Steps in an epoch: ceil(batches / micro_batches), so that the last step may be a smaller one."""
         return -(-self.num_batches // self.micro_batches)
 
     def step(self, epoch: int, step: int) -> list[IntArray]:
         """The row numbers of the micro-batches of one step; `step` counts from 0 within the epoch."""
-        if not 0 <= step < self.steps_per_epoch(epoch):
-            raise IndexError(f"step {step} of epoch {epoch}, which has {self.steps_per_epoch(epoch)} steps")
+        if not 0 <= step < self.steps_per_epoch:
+            raise IndexError(f"step {step} of epoch {epoch}, which has {self.steps_per_epoch} steps")
         rows, order = self._plan(epoch)
         batches = order[step * self.micro_batches : (step + 1) * self.micro_batches]
         return [rows[self._cuts[batch] : self._cuts[batch + 1]] for batch in batches]
 
-    def largest(self, batch_tokens: int) -> IntArray:
+    def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
         src, tgt = self._sorted_lengths
         widths = np.maximum(src, tgt) + 1
@@ -105,11 +107,9 @@ class BatchPlan:
         if kept is None or kept[0] != epoch:
             rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)
             if self.shuffle:
-                # Raw words of a counter-based generator: numpy promises that these stay the same in every version,
-                # which it does not for Generator.permutation.
-                noise = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
-                order = np.argsort(noise.random_raw(self.num_batches), kind="stable").astype(np.int32)
-                ties = noise.random_raw(len(rows)) >> np.uint64(32)
+                words = raw_words(self.seed, epoch)
+                order = np.argsort(words(self.num_batches), kind="stable").astype(np.int32)
+                ties = words(len(rows)) >> np.uint64(32)
                 ties |= self._alike.astype(np.uint64) << np.uint64(32)
                 rows = rows[np.argsort(ties, kind="stable")]
             rows.flags.writeable = False

@@ -1,6 +1,5 @@
 """Labelled corpora for classifiers: their settings, their splits, and the part that is held out for validation."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -9,6 +8,7 @@ import numpy as np
 
 from dragoman.config import Field, by_type, settings
 from dragoman.data.augment import AugmentConfig
+from dragoman.data.random import hash64
 from dragoman.errors import DragomanError
 from dragoman.text.images import IdxSource, read_images
 from dragoman.text.labelled import ExampleSource, read_examples
@@ -130,5 +130,4 @@ def hold_out(split: Split, share: float) -> tuple[Split, Split]:
 
 
 def _hash(item: str | np.ndarray) -> int:
-    data = item.encode() if isinstance(item, str) else item.tobytes()
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+    return hash64(item if isinstance(item, str) else item.tobytes(), "big")

@@ -1,4 +1,11 @@
-"""Random numbers keyed by (seed, epoch, row): a row's are the same whatever batch it comes in, whatever came before."""
+"""Random numbers that depend on a key alone, (seed, epoch, row) for example: no generator state, nothing to resume.
+
+Each function here stays the same in every version of Python, numpy and PyTorch.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64, Int, UInt64
@@ -19,6 +26,20 @@ def keyed_uniform(
     keys = _mix(key + rows.astype(np.uint64))  # (rows,)
     words = _mix(keys[:, None] + _GOLDEN * np.arange(1, count + 1, dtype=np.uint64))
     return (words >> np.uint64(11)) * 2.0**-53
+
+
+def raw_words(seed: int, epoch: int) -> Callable[[int], UInt64[np.ndarray, " count"]]:
+    """A function that returns the next `count` 64-bit words of an epoch: those of a counter-based generator.
+
+    numpy promises that raw words stay the same in every version, which it does not for `Generator.permutation`.
+    """
+    return np.random.Philox(key=np.array([seed, epoch], dtype=np.uint64)).random_raw
+
+
+def hash64(key: str | bytes, byteorder: Literal["little", "big"] = "little") -> int:
+    """Eight bytes of BLAKE2b of the key: a seed, or a number to choose by. 1M keys collide with probability 3e-8."""
+    data = key.encode() if isinstance(key, str) else key
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), byteorder)
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

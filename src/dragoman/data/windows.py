@@ -13,6 +13,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from dragoman.data.movable import Movable
+from dragoman.data.random import raw_words
 from dragoman.errors import DragomanError
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -95,7 +96,7 @@ class WindowPlan:
         cuts = self._cuts[step * self.micro_batches : (step + 1) * self.micro_batches + 1]
         return [starts[begin:end] for begin, end in itertools.pairwise(cuts)]
 
-    def largest(self, batch_tokens: int) -> IntArray:
+    def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """Where the windows of a full batch under such a budget start."""
         return self._starts(0)[: max(1, batch_tokens // self.block_len)]
 
@@ -103,10 +104,9 @@ class WindowPlan:
         """The starts of an epoch's windows in their order; only the latest epoch asked for is kept."""
         kept = self._epoch  # as in `BatchPlan`: other threads may ask too
         if kept is None or kept[0] != epoch:
-            # Raw words of a counter-based generator: numpy promises that these stay the same in every version.
-            noise = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
-            offset = int(noise.random_raw()) % self.block_len
-            order = np.argsort(noise.random_raw(self.num_windows), kind="stable")
+            words = raw_words(self.seed, epoch)
+            offset = int(words(1)[0]) % self.block_len
+            order = np.argsort(words(self.num_windows), kind="stable")
             self._epoch = kept = epoch, offset + order * self.block_len
         return kept[1]
 

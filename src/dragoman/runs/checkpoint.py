@@ -93,7 +93,7 @@ def _verify(path: Path) -> None:
             raise DragomanError(f"{path / name}: size or SHA-256 differ from the manifest; the file is damaged")
 
 
-def steps(run_dir: Path) -> list[Path]:
+def list_checkpoints(run_dir: Path) -> list[Path]:
     """Every complete checkpoint directory, oldest first; verified or not."""
     directory = checkpoints_dir(run_dir)
     found = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
@@ -102,7 +102,7 @@ def steps(run_dir: Path) -> list[Path]:
 
 def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = None) -> Path | None:
     """The newest checkpoint (`among` some) that verifies, or None. `complain(text)` is told of each that does not."""
-    for path in reversed(steps(run_dir) if among is None else among):
+    for path in reversed(list_checkpoints(run_dir) if among is None else among):
         try:
             verify(path)
             return path
@@ -113,7 +113,7 @@ def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = N
 
 
 def best(run_dir: Path) -> Path | None:
-    """The best validated checkpoint (`ranking.rank`) that verifies; the newest where none was validated."""
+    """The best validated checkpoint (`best.rank`) that verifies; the newest where none was validated."""
     for path in _best_first(run_dir):
         with contextlib.suppress(DragomanError):
             verify(path)
@@ -133,14 +133,14 @@ def select(run_dir: Path, which: str = "best") -> Path:
     elif which.isdecimal():
         path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
         if not path.is_dir():
-            there = ", ".join(f"{step_of(found):,}" for found in steps(run_dir)) or "none"
+            there = ", ".join(f"{step_of(found):,}" for found in list_checkpoints(run_dir)) or "none"
             raise DragomanError(f"{run_dir}: has no checkpoint of step {int(which):,}; there are: {there}")
         verify(path)
     else:
         raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")
     if path is None:
         raise DragomanError(
-            none_verifies(run_dir) if steps(run_dir) else f"{run_dir}: holds no checkpoint; train it first"
+            none_verifies(run_dir) if list_checkpoints(run_dir) else f"{run_dir}: holds no checkpoint; train it first"
         )
     return path
 
@@ -157,7 +157,7 @@ def none_verifies(run_dir: Path) -> str:
 
 def is_mean(run_dir: Path) -> bool:
     """True if a run directory holds the mean of several runs, which has nothing to train on from."""
-    return any(MEAN_OF in _state_or_none(path) for path in steps(run_dir))
+    return any(MEAN_OF in _state_or_none(path) for path in list_checkpoints(run_dir))
 
 
 def load_state(path: Path) -> dict[str, Any]:
@@ -252,7 +252,7 @@ def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
     One that was saved because a run was stopped has no score and goes as soon as there is a newer one. Nothing goes
     unless the newest verifies.
     """
-    paths = steps(run_dir)
+    paths = list_checkpoints(run_dir)
     if not paths or newest(run_dir) != paths[-1]:
         return
     kept = {paths[-1], *validated(run_dir)[-keep_last:], *_best_first(run_dir)[:keep_best]}
@@ -268,7 +268,7 @@ def drop_after(run_dir: Path, step: int) -> None:
 
     Otherwise it would go on from them if it were interrupted before it is as far again.
     """
-    for path in steps(run_dir):
+    for path in list_checkpoints(run_dir):
         if step_of(path) > step:
             atomic_io.drop(path)
 
@@ -281,7 +281,7 @@ def _best_first(run_dir: Path) -> list[Path]:
 
 def validated(run_dir: Path) -> list[Path]:
     """The checkpoints that were written after a validation, oldest first."""
-    return [path for path in steps(run_dir) if _state_or_none(path).get("score") is not None]
+    return [path for path in list_checkpoints(run_dir) if _state_or_none(path).get("score") is not None]
 
 
 def _state_or_none(path: Path) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def _place(event: Event) -> Any:
 
 
 def best_validation(events: Iterable[Event]) -> Event | None:
-    """The best validation (`ranking.rank`), the first of equals; None where none measured anything."""
+    """The best validation (`best.rank`), the first of equals; None where none measured anything."""
     ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
     return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
 

@@ -1,7 +1,6 @@
 """A recipe for a corpus that comes as two bare files, sized to its number of pairs."""
 
 import filecmp
-import hashlib
 import heapq
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import read_yaml
+from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
@@ -69,7 +69,7 @@ def default_recipe(
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
-    if valid is None and not checkpoint.steps(Path(run_dir)):
+    if valid is None and not checkpoint.list_checkpoints(Path(run_dir)):
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
         doctor = "skip"
@@ -150,7 +150,7 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
                     f"{sizes['train']:,} pairs to train on; give --valid-src and --valid-tgt"
                 )
             if not _same(building, directory):
-                if checkpoint.steps(directory.parent):
+                if checkpoint.list_checkpoints(directory.parent):
                     raise DragomanError(
                         f"{directory.parent}: holds a run that was not trained on the pairs of {' and '.join(names)}: "
                         "choose another --run"
@@ -183,4 +183,4 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _hash(sentence: str) -> int:
-    return int.from_bytes(hashlib.blake2b(sentence.encode(), digest_size=8).digest())
+    return hash64(sentence, "big")

@@ -65,7 +65,7 @@ TEST_SAMPLES = 8
 
 
 @settings
-class RunSettings:
+class RecipeSettings:
     """What every recipe has, whatever its task."""
 
     task: str  #: The kind of model: what a recipe's other keys may be follows from it.
@@ -118,7 +118,7 @@ class Job(ABC):
     """A recipe being carried out. One class for each task; `recipe.JOBS` lists them."""
 
     settings: ClassVar[Any]
-    """The settings class of the task's recipes, a `RunSettings`."""
+    """The settings class of the task's recipes, a `RecipeSettings`."""
     next_command: ClassVar[str]
     """What to do with a run, `{run}` standing for its directory."""
     inference: ClassVar[Any]
@@ -197,7 +197,7 @@ class Job(ABC):
         number of steps that was chosen when it began.
         """
         started = time.monotonic()
-        if seconds_left is not None and checkpoint.steps(self.run_dir):
+        if seconds_left is not None and checkpoint.list_checkpoints(self.run_dir):
             self._take_steps_of_run()
         if checkpoint.is_mean(self.run_dir):
             raise DragomanError(
@@ -206,10 +206,12 @@ class Job(ABC):
             )
         # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
         # had to.
-        self.check(with_others=not checkpoint.steps(self.run_dir))
+        self.check(with_others=not checkpoint.list_checkpoints(self.run_dir))
         self.prepare()
         path = checkpoint.newest(self.run_dir, complain=say)
-        if path is None and checkpoint.steps(self.run_dir):  # to begin anew would write over what may be mended
+        if path is None and checkpoint.list_checkpoints(
+            self.run_dir
+        ):  # to begin anew would overwrite what may be mended
             raise DragomanError(checkpoint.none_verifies(self.run_dir))
         with RunLog(self.run_dir) as log:
             step = self.training_step(fresh=path is None)
@@ -276,7 +278,7 @@ class Job(ABC):
         another corpus; the directory is then as it was.
         """
         identity = self.identity()
-        if checkpoint.steps(self.run_dir) and (refused := self._differences(identity)):
+        if checkpoint.list_checkpoints(self.run_dir) and (refused := self._differences(identity)):
             raise DragomanError(
                 f"{self.run_dir}: holds a run with other settings ({'; '.join(refused)}): take those, or choose "
                 "another run_dir=..."
@@ -430,7 +432,7 @@ def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], T
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
     marker = directory / "made-from.txt"
     learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
-    if learnt_so or checkpoint.steps(directory.parent):
+    if learnt_so or checkpoint.list_checkpoints(directory.parent):
         return load_tokenizers(directory)
     say("learning the tokenizer")
     tokenizers = learn()

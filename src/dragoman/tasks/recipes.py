@@ -13,11 +13,11 @@ from dragoman.device import threads_for
 from dragoman.errors import DragomanError
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
-from dragoman.tasks.base import Job, Result, RunSettings, Scores
-from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRun
-from dragoman.tasks.classification.job import ClassificationJob, ClassificationRun
+from dragoman.tasks.base import Job, RecipeSettings, Result, Scores
+from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRecipe
+from dragoman.tasks.classification.job import ClassificationJob, ClassificationRecipe
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
-from dragoman.tasks.translation.job import TranslationJob, TranslationRun
+from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
 
 JOBS: dict[str, type[Job]] = {
     "translation": TranslationJob,
@@ -28,24 +28,24 @@ JOBS: dict[str, type[Job]] = {
 """Each `task:` of a recipe and what carries it out."""
 
 
-def load(path: str | Path, overrides: list[str] | None = None) -> RunSettings:
+def load(path: str | Path, overrides: list[str] | None = None) -> RecipeSettings:
     """A recipe file with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
     data = config.override(config.read_yaml(path), overrides or [])
     data.setdefault("run_dir", f"runs/{Path(path).stem}")
     return _parse(data, str(path))
 
 
-def of_run(run_dir: str | Path) -> RunSettings:
+def of_run(run_dir: str | Path) -> RecipeSettings:
     """The recipe of a run directory. Raises DragomanError when it is none."""
     path = check_run_dir(run_dir) / "config.yaml"
     return _parse(config.read_yaml(path), str(path))
 
 
-def _parse(data: dict[str, Any], source: str) -> RunSettings:
+def _parse(data: dict[str, Any], source: str) -> RecipeSettings:
     task = data.get("task", "translation")
     if not isinstance(task, str) or task not in JOBS:
         raise DragomanError(f"{source}: `task`: no {task!r}; known: {', '.join(JOBS)}")
-    recipe: RunSettings = config.parse(JOBS[task].settings, data, source)
+    recipe: RecipeSettings = config.parse(JOBS[task].settings, data, source)
     return recipe
 
 
@@ -115,12 +115,12 @@ def _titles(sources: list[Path], names: list[str]) -> list[str]:
 
 __all__ = [
     "JOBS",
-    "ClassificationRun",
-    "ImageClassificationRun",
+    "ClassificationRecipe",
+    "ImageClassificationRecipe",
     "Job",
+    "RecipeSettings",
     "Result",
-    "RunSettings",
-    "TranslationRun",
+    "TranslationRecipe",
     "check",
     "evaluate",
     "job",

@@ -5,7 +5,6 @@ algorithm 1, one round): forward models translate the source side, backward mode
 put beside the text that it was made from, and a new model is trained on all of it together. No other text is needed.
 """
 
-import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.config import to_dict
+from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, writing
 from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.progress import Progress, say
@@ -182,5 +182,4 @@ def _write(files: Sequence[Any], *texts: str) -> None:
 
 
 def _hash(src: str, tgt: str) -> int:
-    """Eight bytes for a pair: of a million pairs two are taken for one with a probability of 3e-8."""
-    return int.from_bytes(hashlib.blake2b(f"{src}\n{tgt}".encode(), digest_size=8).digest(), "little")
+    return hash64(f"{src}\n{tgt}")

@@ -24,7 +24,7 @@ from pydantic_core import PydanticUndefined
 
 from dragoman import config
 from dragoman.errors import DragomanError
-from dragoman.tasks.base import RunSettings
+from dragoman.tasks.base import RecipeSettings
 from dragoman.tasks.recipes import JOBS
 
 FIRST_VERSION = "0.1"
@@ -85,7 +85,7 @@ def sections() -> list[Section]:
     """The settings of every task's recipes, a class once, in the order in which they are met."""
     met: dict[Any, Section] = {}
     for task in JOBS:
-        _collect(RunSettings, "", task, met)
+        _collect(RecipeSettings, "", task, met)
     for task, job in JOBS.items():
         _collect(job.settings, "", task, met)
     return list(met.values())

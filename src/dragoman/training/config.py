@@ -6,7 +6,7 @@ from dragoman.backends.compile import CompileName
 from dragoman.config import Field, settings
 from dragoman.device import PrecisionName
 from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig
-from dragoman.training.nonfinite import AbortConfig, GuardConfig
+from dragoman.training.nonfinite import AbortConfig, NonFiniteConfig
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
 from dragoman.training.schedules import LinearConfig, ScheduleConfig
 
@@ -40,7 +40,9 @@ class TrainingConfig:
     backend: Literal["auto", "textbook"] = "auto"
     """`auto`: fast twins of layers and losses, those for this processor among them; `textbook`: all as it is written in
     `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
-    not_finite: GuardConfig = Field(default_factory=AbortConfig)  #: Reaction to a loss or gradient that is not finite.
+    not_finite: NonFiniteConfig = Field(
+        default_factory=AbortConfig
+    )  #: Reaction to a loss or gradient that is not finite.
     validate_every: int = Field(default=500, ge=1)
     """Interval between validations; a checkpoint is written after each. [steps]"""
     validation_beam_size: int = Field(default=1, ge=1)  #: Beam of validation decoding; 1: greedy. [hypotheses]

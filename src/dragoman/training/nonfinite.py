@@ -78,4 +78,4 @@ def given_up(error: NotFinite, tried: str) -> DragomanError:
     )
 
 
-GuardConfig = Annotated[AbortConfig | SkipConfig | RollbackConfig, by_type]
+NonFiniteConfig = Annotated[AbortConfig | SkipConfig | RollbackConfig, by_type]

@@ -1,18 +1,18 @@
-"""The batches of the next step, made while the device computes this one."""
+"""Prefetch: the batches of the next step are made while the device computes this one."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 
-class BatchesAhead:
-    """`make(step)`, with the step after it already under way on a thread of its own.
+class Prefetcher:
+    """`make(step)` for the step asked for, while a thread makes the batches of the step after it.
 
-    As batches are a pure function of the step, these are the same ones, whatever is asked for next: after a rollback,
-    say, what was made ahead is thrown away. An error on the thread is raised where its step is asked for, and nowhere
-    if it never is. Never more than one step is made ahead. `make` has to be safe to call from several threads.
+    Batches are a pure function of the step, so these are the same as without prefetching. A prefetched step that is not
+    the next one asked for (after a rollback, say) is thrown away. An error on the thread is raised when its step is
+    asked for. `make` must be safe to call from several threads.
 
-    `pin`: into memory from which a GPU fetches while the program goes on; without it every copy would be waited for.
+    `pin`: put them into pinned memory, from which a GPU copies without stopping the program.
     """
 
     def __init__(self, make: Callable[[int], Sequence[Any]], *, pin: bool = False) -> None:
@@ -31,7 +31,7 @@ class BatchesAhead:
         return batches
 
     def stop(self) -> None:
-        """Wait for what is under way and throw it away: no thread is left. It may be asked for more all the same."""
+        """Wait for the thread and throw its batches away; `of` may be called again afterwards."""
         self._thread.shutdown()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
         self._next = None

@@ -4,7 +4,6 @@ The batches of a step come from a pure function of (seed, step), and the random 
 (seed, step, micro-batch); so a step computes the same wherever and whenever it is taken.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +13,13 @@ from torch import Tensor, nn
 from dragoman.backends import chunked_loss
 from dragoman.backends.accelerate import accelerate
 from dragoman.backends.compile import compile_layers
+from dragoman.data.random import hash64
 from dragoman.device import autocast
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import NotFinite, not_finite
-from dragoman.training.prefetch import BatchesAhead
+from dragoman.training.prefetch import Prefetcher
 from dragoman.training.task import Task
 
 
@@ -53,7 +53,7 @@ class TrainingStep:
         self.optimizer = config.optimizer.build(self.model)
         self.compiled = compile_layers(self.model, config.compile, device)
         prefetch = device.type != "cpu" if prefetch is None else prefetch
-        self.prefetched = BatchesAhead(task.batches, pin=device.type == "cuda") if prefetch else None
+        self.prefetched = Prefetcher(task.batches, pin=device.type == "cuda") if prefetch else None
 
     def set_precision(self, precision: str) -> None:
         """Compute in `precision` from now on: a run that goes on keeps the one that it began in."""
@@ -147,5 +147,4 @@ class TrainingStep:
 
 def seed_for(seed: int, step: int, micro_batch: int) -> None:
     """Key torch's random numbers by (seed, step, micro-batch): the same wherever and whenever the batch is computed."""
-    digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
-    torch.manual_seed(int.from_bytes(digest, "little") >> 1)
+    torch.manual_seed(hash64(f"{seed}/{step}/{micro_batch}") >> 1)

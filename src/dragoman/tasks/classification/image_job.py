@@ -11,14 +11,14 @@ from dragoman.data.examples import ImageCorpus, Split, read_split
 from dragoman.data.inputs import ImageReader, Inputs
 from dragoman.errors import DragomanError
 from dragoman.models.families import ViTConfig
-from dragoman.tasks.base import RunSettings
+from dragoman.tasks.base import RecipeSettings
 from dragoman.tasks.classification.job import ClassifierJob
 from dragoman.text.images import IdxSource
 from dragoman.training.loop import Trainer
 
 
 @settings
-class ImageClassificationRun(RunSettings):
+class ImageClassificationRecipe(RecipeSettings):
     """Everything that makes a run of an image classifier.
 
     Patches are an image's tokens: a batch has `training.batch_tokens` // (patches + 1) images.
@@ -30,12 +30,12 @@ class ImageClassificationRun(RunSettings):
 
 
 class ImageClassificationJob(ClassifierJob):
-    """Carries out an `ImageClassificationRun`."""
+    """Carries out an `ImageClassificationRecipe`."""
 
-    settings: ClassVar[Any] = ImageClassificationRun
+    settings: ClassVar[Any] = ImageClassificationRecipe
     next_command: ClassVar[str] = "label images with: dragoman predict {run} image.png ..."
     things: ClassVar[str] = "images"
-    recipe: ImageClassificationRun
+    recipe: ImageClassificationRecipe
 
     def build_untrained(self) -> nn.Module:
         if self.recipe.model.channels != 1:

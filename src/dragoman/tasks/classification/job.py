@@ -23,7 +23,7 @@ from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
     TEST_SAMPLES,
     Job,
-    RunSettings,
+    RecipeSettings,
     check_positions,
     count_parameters,
     expected_vocabulary,
@@ -51,7 +51,7 @@ from dragoman.training.task import Task
 
 
 @settings
-class ClassificationRun(RunSettings):
+class ClassificationRecipe(RecipeSettings):
     """Everything that makes a run of a text classifier."""
 
     task: Literal["classification"] = "classification"
@@ -141,7 +141,7 @@ class ClassifierJob(Job):
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits
         assert isinstance(task, ClassificationTask)
-        steps_per_epoch = task.plan.steps_per_epoch()
+        steps_per_epoch = task.plan.steps_per_epoch
         per_step = len(train) / steps_per_epoch
         lines = {
             1: f"{len(train):,} {self.things} for training, {len(valid):,} for validation; "
@@ -198,12 +198,12 @@ class ClassifierJob(Job):
 
 
 class ClassificationJob(ClassifierJob):
-    """Carries out a `ClassificationRun`."""
+    """Carries out a `ClassificationRecipe`."""
 
-    settings: ClassVar[Any] = ClassificationRun
+    settings: ClassVar[Any] = ClassificationRecipe
     next_command: ClassVar[str] = "label texts with: dragoman predict {run} < texts"
     things: ClassVar[str] = "texts"
-    recipe: ClassificationRun
+    recipe: ClassificationRecipe
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:

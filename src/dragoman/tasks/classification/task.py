@@ -44,7 +44,7 @@ class ClassificationTask:
         self.train_numbers, self.valid_numbers = self._numbers(train_split.labels), self._numbers(valid_split.labels)
 
     def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch())
+        return divmod(step - 1, self.plan.steps_per_epoch)
 
     def batches(self, step: int) -> list[LabelledBatch]:
         epoch, step_in_epoch = self.position(step)
@@ -77,7 +77,7 @@ class ClassificationTask:
         return loss, len(batch), batch.num_positions
 
     def worst_case_batch(self, batch_tokens: int) -> LabelledBatch:
-        [batch] = self._batches(self.plan.largest(batch_tokens), None)
+        [batch] = self._batches(self.plan.worst_case_batch(batch_tokens), None)
         return batch
 
     def describe_batch(self, step: int, number: int) -> str:

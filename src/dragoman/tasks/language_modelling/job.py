@@ -24,7 +24,7 @@ from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
     TEST_SAMPLES,
     Job,
-    RunSettings,
+    RecipeSettings,
     count_parameters,
     expected_vocabulary,
     kept_tokenizers,
@@ -59,7 +59,7 @@ class LanguageModelTraining(TrainingConfig):
 
 
 @settings
-class LanguageModellingRun(RunSettings):
+class LanguageModellingRecipe(RecipeSettings):
     """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
 
     task: Literal["language_modelling"]
@@ -75,12 +75,12 @@ class LanguageModellingRun(RunSettings):
 
 
 class LanguageModellingJob(Job):
-    """Carries out a `LanguageModellingRun`."""
+    """Carries out a `LanguageModellingRecipe`."""
 
-    settings: ClassVar[Any] = LanguageModellingRun
+    settings: ClassVar[Any] = LanguageModellingRecipe
     next_command: ClassVar[str] = 'continue a text with: dragoman generate {run} --prompt "..."'
     inference: ClassVar[Any] = Generator
-    recipe: LanguageModellingRun
+    recipe: LanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
         check_tokenizers(self.recipe.tokenizer)

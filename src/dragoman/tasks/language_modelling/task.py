@@ -147,7 +147,7 @@ class LanguageModellingTask:
         return loss, batch.num_tokens, batch.num_tokens
 
     def worst_case_batch(self, batch_tokens: int) -> Windows:
-        return cut(self.train, self.plan.largest(batch_tokens), self.plan.block_len)
+        return cut(self.train, self.plan.worst_case_batch(batch_tokens), self.plan.block_len)
 
     def describe_batch(self, step: int, number: int) -> str:
         starts = self.plan.step(*self.position(step))[number]

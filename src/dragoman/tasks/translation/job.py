@@ -29,7 +29,7 @@ from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
     TEST_SAMPLES,
     Job,
-    RunSettings,
+    RecipeSettings,
     check_positions,
     count_parameters,
     dropped_text,
@@ -73,7 +73,7 @@ class SideVectors:
 
 
 @settings
-class TranslationRun(RunSettings):
+class TranslationRecipe(RecipeSettings):
     """Everything that makes a run. Relative paths are looked up here, under $DRAGOMAN_DATA, and under ./data."""
 
     task: Literal["translation"] = "translation"
@@ -106,12 +106,12 @@ class Prepared:
 
 
 class TranslationJob(Job):
-    """Carries out a `TranslationRun`."""
+    """Carries out a `TranslationRecipe`."""
 
-    settings: ClassVar[Any] = TranslationRun
+    settings: ClassVar[Any] = TranslationRecipe
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
     inference: ClassVar[Any] = Translator
-    recipe: TranslationRun
+    recipe: TranslationRecipe
 
     def build_untrained(self) -> nn.Module:
         check_tokenizers(self.recipe.tokenizer)
@@ -130,7 +130,7 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
         self.valid_pairs = list(read_pairs(corpus.valid))
-        if not checkpoint.steps(self.run_dir):
+        if not checkpoint.list_checkpoints(self.run_dir):
             examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
         self.claim()
         tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
@@ -226,7 +226,7 @@ class TranslationJob(Job):
         tokenizers, corpus = self.prepared.tokenizers, self.recipe.corpus
         src_size, tgt_size = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
         vocabulary = f"{src_size:,} joint" if tokenizers.shared else f"{src_size:,} source, {tgt_size:,} target"
-        steps_per_epoch = task.plan.steps_per_epoch()
+        steps_per_epoch = task.plan.steps_per_epoch
         valid_read = self.prepared.valid_report.pairs_read
         teachers = self.recipe.distillation.teachers
         lines = {
@@ -340,10 +340,10 @@ def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
     return expected_vocabulary(tokenizer), expected_vocabulary(tokenizer), True
 
 
-def _tokenizers(recipe: TranslationRun, directory: Path) -> TokenizerPair:
+def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
     corpus = recipe.corpus
     made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
-    if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.steps(directory.parent):
+    if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.list_checkpoints(directory.parent):
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     return kept_tokenizers(

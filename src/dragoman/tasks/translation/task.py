@@ -1,6 +1,5 @@
 """Translation: batches of sentence pairs, cross-entropy of the target, BLEU of real translations."""
 
-import hashlib
 import math
 import random
 import time
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
+from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
 from dragoman.evaluation.translation import EvaluationConfig, evaluate, spread
 from dragoman.inference.translator import Translator
@@ -60,7 +60,7 @@ class TranslationTask:
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.
-        return divmod(step - 1, self.plan.steps_per_epoch())
+        return divmod(step - 1, self.plan.steps_per_epoch)
 
     def batches(self, step: int) -> list[Batch]:
         epoch, step_in_epoch = self.position(step)
@@ -86,7 +86,7 @@ class TranslationTask:
         return loss, batch.num_tokens, processed
 
     def worst_case_batch(self, batch_tokens: int) -> Batch:
-        rows = self.plan.largest(batch_tokens)
+        rows = self.plan.worst_case_batch(batch_tokens)
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
     def describe_batch(self, step: int, number: int) -> str:
@@ -125,17 +125,17 @@ class TranslationTask:
         return total / count
 
     def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
-        """The pairs of a planned batch: one batch, or more where they were drawn longer than planned.
+        """The pairs of a planned batch: one batch, or several if sampling made them longer than planned.
 
-        Segmentations that are drawn are longer than those that the plan has counted. Such a batch is cut into several
-        that keep to the budget; as losses are summed over a step, its gradient is still that of the whole.
+        A sampled segmentation may be longer than the one that the plan has counted. Such a batch is cut into several
+        that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
         if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
             return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
         pairs = []
         for row in rows:
             # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
-            rng = random.Random(_key(self.seed, epoch, int(row)))
+            rng = random.Random(hash64(f"({self.seed}, {epoch}, {row})"))
             src = self._resample(self.tokenizers.src, self.train.src(row), rng)
             pairs.append((src, self._resample(self.tokenizers.tgt, self.train.tgt(row), rng)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
@@ -148,7 +148,3 @@ class TranslationTask:
         other = tokenizer.resample(ids.tolist(), rng)
         longest = min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)
         return other if len(other) <= longest else ids.tolist()
-
-
-def _key(*numbers: int) -> int:
-    return int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest(), "little")

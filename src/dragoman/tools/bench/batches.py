@@ -130,7 +130,7 @@ class RandomPairs:
         self.plan = BatchPlan(*lengths, batch_tokens=batch_tokens, micro_batches=micro_batches, seed=seed)
 
     def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch())
+        return divmod(step - 1, self.plan.steps_per_epoch)
 
     def batches(self, step: int) -> list[Batch]:
         (src, tgt), (src_lengths, tgt_lengths) = self.sides, self.lengths
