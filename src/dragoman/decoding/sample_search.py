@@ -40,8 +40,7 @@ def sample_search(
     rules: Sequence[Rule],
     sources: Sequence[Sequence[int]],
 ) -> Search:
-    """`config.sampling.samples` hypotheses for each sentence, in the order they were drawn; the same one may come
-    several times.
+    """`config.sampling.samples` hypotheses for each sentence, as they were drawn; several may be equal.
 
     `sources` are the sentences' tokens; the last `spare` rows of `state` hold none. Probabilities and scores are those
     of the model itself, whatever the filters leave out.
@@ -54,10 +53,8 @@ def sample_search(
     slots = Slots(num_sentences=batch - spare, rows_per_slot=samples, spare=spare)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
-    nowhere = torch.zeros(samples, longest, dtype=torch.float64)
     exact = float64_device(device)
-    where = torch.stack([_where(config.sampling, ids, longest) for ids in sources] + [nowhere] * spare)
-    where = where.to(exact)  # (batch, samples, longest)
+    where = _where(config.sampling, sources, spare, longest).to(exact)
     tokens = torch.full((batch, samples, 1), specials.bos_id, device=device)
     log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=exact)
     lengths = torch.zeros(batch, samples, dtype=torch.long, device=device)  # of what has ended; 0: it goes on
@@ -66,15 +63,11 @@ def sample_search(
     for length in range(1, longest + 1):
         logits, state = yield tokens[:, :, -1].flatten(), state
         own = logits.log_softmax(dim=-1, dtype=torch.float32)
-        allowed = own.clone()
-        for rule in rules:
-            rule(Step(allowed, tokens.flatten(0, 1), slots.of_rows(), logits))
-        ban(allowed, banned_ids(config, specials, length))
-        for row in (~(allowed > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
-            check_finite(float(allowed[row].amax()), slots.of_rows()[row])
-        at_once = rows_at_once(logits)  # as in `best_tokens`
-        parts = zip(allowed.to(exact).split(at_once), where[:, :, length - 1].flatten().split(at_once), strict=True)
-        ids = torch.cat([draw(filtered(part, config.sampling), at) for part, at in parts]).to(device)
+        step = Step(own.clone(), tokens.flatten(0, 1), slots.of_rows(), logits)
+        allowed = _allowed(step, rules, banned_ids(config, specials, length))
+        ids = _drawn(allowed.to(exact), where[:, :, length - 1].flatten(), config.sampling, rows_at_once(logits)).to(
+            device
+        )
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)
         log_probs = log_probs + torch.where(goes_on, drawn, 0.0).to(exact)
@@ -82,31 +75,55 @@ def sample_search(
         tokens = torch.cat([tokens, ids[:, :, None]], dim=2)
         ends = goes_on & ((ids == specials.eos_id) | (max_lengths <= length)[:, None])
         lengths = torch.where(ends, length, lengths)
-
         closing = slots.close((lengths > 0).all(dim=1).tolist())
         if not closing:
             continue
         for slot, sentence in closing:
             columns = tokens[slot, :, 1:].tolist(), log_probs[slot].tolist(), lengths[slot].tolist()
-            for found, log_prob, size in zip(*columns, strict=True):
+            for drawn_ids, log_prob, size in zip(*columns, strict=True):
                 check_finite(log_prob, sentence)
-                written = [token for token in found[:size] if token != specials.eos_id]
-                results[sentence].append(
-                    Hypothesis(written, log_prob / divisor[size], log_prob, cut=len(written) == size)
-                )
+                results[sentence].append(_hypothesis(drawn_ids[:size], log_prob, divisor[size], specials))
         kept = slots.shrink()
         if not kept:
             break
         rows = torch.tensor(kept, device=device)
-        first_rows = rows[:, None] * samples
-        state = state.reorder((first_rows + torch.arange(samples, device=device)).flatten())
+        state = state.reorder((rows[:, None] * samples + torch.arange(samples, device=device)).flatten())
         tokens, lengths, max_lengths = tokens[rows], lengths[rows], max_lengths[rows]
         where, log_probs = where[rows.to(exact)], log_probs[rows.to(exact)]
     return results
 
 
-def _where(config: SampledConfig, ids: Sequence[int], longest: int) -> Float[Tensor, "samples longest"]:
-    """The numbers that decide each sample of a sentence, token by token."""
-    digest = hashlib.sha256(repr(list(ids)).encode()).digest()
-    sentence = int.from_bytes(digest[:8], "little")
-    return torch.stack([numbers(config.seed, (sentence + i) % 2**64, longest) for i in range(config.samples)])
+def _hypothesis(ids: list[int], log_prob: float, divisor: float, specials: Specials) -> Hypothesis:
+    """A sample as a hypothesis; one that does not end in </s> was cut."""
+    written = [token for token in ids if token != specials.eos_id]
+    return Hypothesis(written, log_prob / divisor, log_prob, cut=len(written) == len(ids))
+
+
+def _drawn(
+    log_probs: Float[Tensor, "rows vocab"], where: Float[Tensor, " rows"], config: SampledConfig, at_once: int
+) -> Int[Tensor, " rows"]:
+    """A token for each row, from the filtered probabilities; `at_once` rows at a time, as in `best_tokens`."""
+    parts = zip(log_probs.split(at_once), where.split(at_once), strict=True)
+    return torch.cat([draw(filtered(part, config), at) for part, at in parts])
+
+
+def _where(
+    config: SampledConfig, sources: Sequence[Sequence[int]], spare: int, longest: int
+) -> Float[Tensor, "batch samples longest"]:
+    """The numbers that decide each sample of each sentence, token by token; 0 in the last `spare` rows."""
+    where = torch.zeros(len(sources) + spare, config.samples, longest, dtype=torch.float64)
+    for row, ids in enumerate(sources):
+        sentence = int.from_bytes(hashlib.sha256(repr(list(ids)).encode()).digest()[:8], "little")
+        for i in range(config.samples):
+            where[row, i] = numbers(config.seed, (sentence + i) % 2**64, longest)
+    return where
+
+
+def _allowed(step: Step, rules: Sequence[Rule], banned: list[int]) -> Float[Tensor, "rows vocab"]:
+    """Log probabilities with -inf where rules or bans forbid a token. Raises DragomanError for a row without any."""
+    for rule in rules:
+        rule(step)
+    ban(step.log_probs, banned)
+    for row in (~(step.log_probs > -math.inf).any(dim=1)).nonzero().flatten().tolist()[:1]:
+        check_finite(float(step.log_probs[row].amax()), step.sentences[row])
+    return step.log_probs

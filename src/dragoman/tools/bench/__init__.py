@@ -167,20 +167,8 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
     flops, all_s = counted.flops / steps, sum(map(sum, step_s))
     per_step, best, products_s = all_s / steps / ROUNDS, _sum_of_best(step_s) / steps, _sum_of_best(product_s) / steps
     return Measured(
-        machine=machine_name(device),
-        cores=os.cpu_count() or 1,
-        threads=torch.get_num_threads(),
-        device=str(device),
-        torch=torch.__version__,
-        dragoman=__version__,
-        commit=commit(),
-        precision=trainer.precision,
-        compiled=trainer.training_step.compiled,
-        model=recipe.model.type,
-        parameters=count_parameters(trainer.model),
+        **_circumstances(trainer, recipe),
         batches=batches,
-        batch_tokens=trainer.config.batch_tokens,
-        micro_batches=trainer.config.micro_batches,
         steps=steps,
         tokens_per_s=ROUNDS * tokens / all_s,
         padded_tokens_per_s=ROUNDS * positions / all_s,
@@ -199,6 +187,25 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
         parts={name: part / steps / ROUNDS for name, part in parts.items()},
         groups=groups,
     )
+
+
+def _circumstances(trainer: Trainer, recipe: Any) -> dict[str, Any]:
+    """Machine, versions, model and batch sizes of a measurement."""
+    return {
+        "machine": machine_name(trainer.device),
+        "cores": os.cpu_count() or 1,
+        "threads": torch.get_num_threads(),
+        "device": str(trainer.device),
+        "torch": torch.__version__,
+        "dragoman": __version__,
+        "commit": commit(),
+        "precision": trainer.precision,
+        "compiled": trainer.training_step.compiled,
+        "model": recipe.model.type,
+        "parameters": count_parameters(trainer.model),
+        "batch_tokens": trainer.config.batch_tokens,
+        "micro_batches": trainer.config.micro_batches,
+    }
 
 
 def _timed_steps(trainer: Trainer, steps: range, *, waiting: bool) -> tuple[list[float], int, Stopwatch]:
