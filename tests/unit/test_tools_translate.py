@@ -14,6 +14,8 @@ import pytest
 
 from dragoman.text.lines import LiveInput, in_chunks, lines_in
 
+pytestmark = pytest.mark.timeout(120)  # a line that is not answered would be waited for
+
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "run_4f9e9c2"
 
 
