@@ -64,6 +64,7 @@ TESTS: dict[str, list[str]] = {
         "unit/test_translator.py",
         "unit/test_batch_invariance.py",
         "unit/test_banned_phrases.py",
+        "unit/test_reranking.py",
     ],
     "inference/scoring.py": ["unit/test_translator.py"],
     "inference/long_input.py": ["unit/test_translator.py", "unit/test_doctests.py"],

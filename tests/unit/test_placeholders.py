@@ -108,3 +108,10 @@ def test_they_survive_whatever_the_translation_is() -> None:
         assert sorted(item.span for item in removed) == sorted(spans(src))
         for item in removed:
             assert found.count(item.span) >= spans(src).count(item.span), (src, translation, found)
+
+
+def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
+    src = "Hi {name}, see <b>%1$s</b>"
+    assert survive(src, "Siehe <b>%1$s</b>, {name}")
+    assert not survive(src, "Siehe <b>%1$s</b>")
+    assert not survive(src, "Siehe <b>%1$s</b>, {name} {name}")
