@@ -2,7 +2,7 @@
 
     python tests/mutations.py [NUMBER ...]
 
-Each row of `MUTATIONS` replaces one text of the source by a wrong one, in a copy of the package. Then the tests that
+Each row of `MUTATIONS` replaces one text of the source by a wrong one, in a copy of the checkout. Then the tests that
 should see it are run, those of `make test` first; where none fails, all of `make test`, and then those of
 `make test-system`. Printed is a line for each, and at the end how many each layer has seen. `tests/unit/test_mutations.py`
 holds that every text is still there, exactly once.
@@ -19,6 +19,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "src/dragoman"
+
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+COPIED = ("src", "tests", "docs", "recipes", "benchmarks", "speedrun")
+"""Folders of the checkout, beside the files that lie in it."""
 
 MODELS = ["contracts/test_models.py", "unit/test_transformer.py", "unit/test_blocks.py", "unit/test_kv_cache.py"]
 SEARCH = ["unit/test_search.py", "unit/test_batch_invariance.py", "unit/test_continuous_batching.py"]
@@ -269,7 +273,10 @@ def seen_by(number: int) -> str:
     """The layer that sees a mutation: `test`, `test-system`, or `nobody`."""
     row = MUTATIONS[number]
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for name in COPIED:
+            shutil.copytree(ROOT / name, Path(folder) / name, ignore=NOT_COPIED, symlinks=True)
+        for file in filter(Path.is_file, ROOT.iterdir()):
+            shutil.copy(file, folder)
         path = Path(folder) / PACKAGE / row.path
         path.write_text(path.read_text(encoding="utf-8").replace(row.right, row.wrong), encoding="utf-8")
         quick, system = "not system and not slow", "system and not slow"
@@ -289,7 +296,7 @@ def fails(folder: str, marker: str, files: list[str]) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "-m", marker]
     environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [*command, *(f"tests/{name}" for name in files)], cwd=ROOT, env=environment, capture_output=True, check=False
+        [*command, *(f"tests/{name}" for name in files)], cwd=folder, env=environment, capture_output=True, check=False
     )
     return done.returncode == 1
 
