@@ -63,7 +63,7 @@ TESTS: dict[str, list[str]] = {
     "runs/log.py": ["unit/test_run_log.py"],
     "runs/lock.py": ["unit/test_lock.py"],
     "text/lines.py": ["unit/test_corpus.py", "unit/test_tools_translate.py", "unit/test_hostile_files.py"],
-    "text/corpus.py": ["unit/test_corpus.py"],
+    "text/sources/files.py": ["unit/test_corpus.py"],
     "inference/translator.py": [
         "unit/test_translator.py",
         "unit/test_batch_invariance.py",
@@ -240,7 +240,7 @@ MUTATIONS = [
         ("training/ema.py", "list(self.current.values()), 1.0 - decay)", "list(self.current.values()), decay)"),
         ("training/ema.py", "min(self.decay, (1 + step) / (10 + step))\n", "self.decay\n"),
         ("runs/lock.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB"),
-        ("text/corpus.py", "[line - (text is None) + sum", "[line + sum"),
+        ("text/sources/files.py", "[line - (text is None) + sum", "[line + sum"),
         ("text/lines.py", '.removesuffix("\\n").removesuffix("\\r")', '.removesuffix("\\n")'),
         ("text/lines.py", 'yield text.removeprefix("\\ufeff") if number == 1 else text', "yield text"),
         ("text/lines.py", "while len(chunk) < size and not waiting():", "while len(chunk) < size:"),

@@ -18,7 +18,8 @@ from dragoman.doctor import shifts
 from dragoman.inference import translator
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs import log as runlog
-from dragoman.text import corpus, lines
+from dragoman.text import lines
+from dragoman.text.sources import files
 from dragoman.training import ema as averaging
 from dragoman.training import optim, step
 
@@ -62,7 +63,7 @@ def losses_not_looked_at() -> None:
 
 
 def zip_hides_a_missing_line() -> None:
-    corpus.itertools.zip_longest = zip  # type: ignore[attr-defined, misc, assignment]
+    files.itertools.zip_longest = zip  # type: ignore[attr-defined, misc, assignment]
 
 
 def lines_end_anywhere() -> None:

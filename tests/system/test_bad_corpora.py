@@ -34,7 +34,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.base import dropped_text
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import Prepared, TranslationJob
-from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource, read_pairs
+from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
 DOCUMENT = Path(__file__).parents[2] / "docs/bad-corpora.md"
@@ -53,7 +53,7 @@ class Corpus(NamedTuple):
 def good(pair: Any = "de-en") -> Corpus:
     """Sentences of the embedded corpus, each of them once: nothing is wrong with it."""
     src: dict[str, str] = {}
-    for _, source, target in read_pairs(DemoSource(pair=pair, split="train", size=3 * PAIRS)):
+    for _, source, target in DemoSource(pair=pair, split="train", size=3 * PAIRS).pairs():
         if target not in src.values():
             src.setdefault(source, target)
     return Corpus(list(src)[:PAIRS], list(src.values())[:PAIRS])
@@ -666,15 +666,17 @@ def while_it_is_read(change: Callable[[], Any]) -> Callable[[], None]:
     """The files change when half of their pairs have become ids."""
 
     def mishap() -> None:
-        def pairs(source: Source) -> Iterator[Any]:
-            for pair in read_pairs(source):
+        read = FilesSource.pairs
+
+        def pairs(self: FilesSource) -> Iterator[Any]:
+            for pair in read(self):
                 yield pair
-                if pair.line == PAIRS // 2 and isinstance(source, FilesSource):
+                if pair.line == PAIRS // 2:
                     change()
 
         source = files()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dragoman.data.store.read_pairs", pairs)
+            patch.setattr(FilesSource, "pairs", pairs)
             prepared(source)
 
     return mishap
@@ -731,7 +733,7 @@ def no_permission() -> None:
         os.chmod(".", 0o777)
         os.seteuid(65534)
     try:
-        list(read_pairs(source))
+        list(source.pairs())
     finally:
         os.seteuid(user)
 
@@ -1077,7 +1079,7 @@ def weighted(weights: list[str]) -> Source:
 
 def every_other_pair() -> None:
     source = weighted(["0.5"] * PAIRS)
-    assert [pair.line for pair in read_pairs(source)] == list(range(2, PAIRS + 1, 2))
+    assert [pair.line for pair in source.pairs()] == list(range(2, PAIRS + 1, 2))
     assert prepared(source).train_report.pairs_read == PAIRS // 2
 
 
@@ -1091,7 +1093,7 @@ def mixed(**settings: Any) -> Source:
 
 def twice_and_never() -> None:
     source = mixed(weights=[0, 2.5])
-    assert [pair.src for pair in read_pairs(source)] == [GOOD.src[row] for row in range(10) for _ in range(2 + row % 2)]
+    assert [pair.src for pair in source.pairs()] == [GOOD.src[row] for row in range(10) for _ in range(2 + row % 2)]
     assert prepared(source).train_report.pairs_read == 25
     assert Examination(source, "de", "en").run().src_lines == PAIRS + 10
 

@@ -26,7 +26,7 @@ from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.text.corpus import DemoSource, read_pairs
+from dragoman.text.corpus import DemoSource
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers, train_tokenizers
@@ -373,7 +373,7 @@ def run(tmp_path: Path) -> Path:
         TranslationRecipe, {**settings, "decoding": {"beam_size": 3, "max_length_ratio": 1.0, "max_length_extra": 3}}
     )
     (folder / "config.yaml").write_text(config.to_yaml(recipe), encoding="utf-8")
-    pairs = list(read_pairs(DemoSource(pair="de-en", split="test", size=12)))
+    pairs = list(DemoSource(pair="de-en", split="test", size=12).pairs())
     tokenizers = train_tokenizers(
         WordsConfig(), lambda: (pair.src for pair in pairs), lambda: (pair.tgt for pair in pairs)
     )
@@ -488,7 +488,7 @@ def test_a_wrong_export_is_found_and_leaves_nothing(
 ) -> None:
     mutate(monkeypatch)
     source = tmp_path / "src.de"
-    pairs = read_pairs(DemoSource(pair="de-en", split="test", size=12))
+    pairs = DemoSource(pair="de-en", split="test", size=12).pairs()
     source.write_text("".join(pair.src + "\n" for pair in pairs), encoding="utf-8")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DragomanError, match="does not translate as the run does and was deleted"):
@@ -524,7 +524,7 @@ def test_a_folder_that_another_export_writes_is_left_to_it(run: Path, tmp_path: 
 
 def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = Translator.load(run, device="cpu")
-    lines = [pair.src for pair in read_pairs(DemoSource(pair="de-en", split="valid", size=10))]
+    lines = [pair.src for pair in DemoSource(pair="de-en", split="valid", size=10).pairs()]
     first = engine(run, "ctranslate2", translator)
     assert_same(translator.n_best(lines), first.n_best(lines))
     monkeypatch.delattr(target, "write")

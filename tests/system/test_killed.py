@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.runs import checkpoint
 from dragoman.runs.log import read_events
-from dragoman.text.corpus import DemoSource, read_pairs
+from dragoman.text.corpus import DemoSource
 
 SCRIPT = Path(__file__).parent / "killed.py"
 MODELS = {
@@ -57,7 +57,7 @@ class Runs:
         recipe = RECIPE.replace("MODEL", MODELS[model]).replace("AVERAGING", averaging)
         (folder / "recipe.yaml").write_text(recipe, encoding="utf-8")
         for split, size in (("train", 700), ("valid", 40)):
-            pairs = list(itertools.islice(read_pairs(DemoSource(split=split)), size))
+            pairs = list(itertools.islice(DemoSource(split=split).pairs(), size))
             (folder / f"{split}.de").write_text("".join(f"{pair.src}\n" for pair in pairs), encoding="utf-8")
             (folder / f"{split}.en").write_text("".join(f"{pair.tgt}\n" for pair in pairs), encoding="utf-8")
         assert self.go_on("straight", {}) == 0

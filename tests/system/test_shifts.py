@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.doctor import Shift, Shifts
-from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
+from dragoman.text.corpus import DemoSource, FilesSource
 
 DATA = Path(os.environ.get("DRAGOMAN_DATA", Path(__file__).parents[3] / "shared/data"))
 MULTI30K = DATA / "multi30k"
@@ -47,7 +47,7 @@ def is_right(found: list[Shift], place: int) -> bool:
 
 
 def pairs_of(source: DemoSource | FilesSource, count: int | None = None) -> Sides:
-    pairs = list(itertools.islice(read_pairs(source), count))
+    pairs = list(itertools.islice(source.pairs(), count))
     return [pair.src for pair in pairs], [pair.tgt for pair in pairs]
 
 

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.tasks import auto_recipe as module
 from dragoman.tasks.auto_recipe import MAX_HELD_OUT, SIZES, default_recipe, hold_out
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.text.corpus import DemoSource, FilesSource, read_pairs
+from dragoman.text.corpus import DemoSource, FilesSource
 
 Lines = list[tuple[str, str]]
 
@@ -126,7 +126,7 @@ def test_sizes_grow_with_the_corpus() -> None:
 def test_the_sizes_are_those_for_the_number_of_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, index: int
 ) -> None:
-    monkeypatch.setattr(module, "read_pairs", lambda source: range(count))
+    monkeypatch.setattr(FilesSource, "pairs", lambda self: range(count))
     size = SIZES[index][1]
     recipe = default_recipe("a", "b", "run", valid=("c", "d"))
     assert recipe["model"]["d_model"] == size.d_model
@@ -138,7 +138,7 @@ def test_the_sizes_are_those_for_the_number_of_pairs(
 def test_only_the_largest_model_has_other_batches_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, count: int, batch_tokens: int
 ) -> None:
-    monkeypatch.setattr(module, "read_pairs", lambda source: range(count))
+    monkeypatch.setattr(FilesSource, "pairs", lambda self: range(count))
     recipes = [default_recipe("a", "b", "run", valid=("c", "d"), on_gpu=on_gpu) for on_gpu in (False, True)]
     assert recipes[1]["training"].pop("batch_tokens") == batch_tokens
     recipes[0]["training"].pop("batch_tokens")
@@ -149,7 +149,7 @@ def test_only_the_largest_model_has_other_batches_on_a_gpu(
 def test_every_size_makes_settings_that_parse_and_heads_that_divide(
     monkeypatch: pytest.MonkeyPatch, limit: float, size: module.Size
 ) -> None:
-    monkeypatch.setattr(module, "read_pairs", lambda source: range(int(min(limit, 2_000_000)) - 1))
+    monkeypatch.setattr(FilesSource, "pairs", lambda self: range(int(min(limit, 2_000_000)) - 1))
     settings = parse(TranslationRecipe, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))
     assert (settings.model.d_model, settings.training.schedule.lr) == (size.d_model, size.lr)
     assert settings.model.d_model % settings.model.num_heads == 0
@@ -180,7 +180,7 @@ def test_unequal_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_shift_is_told_by_the_line_of_the_file_that_was_given(tmp_path: Path) -> None:
-    pairs = list(islice(read_pairs(DemoSource(split="train")), 600))
+    pairs = list(islice(DemoSource(split="train").pairs(), 600))
     sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     del sources[299]
     for name, lines in (("c.de", sources), ("c.en", targets[:-1])):

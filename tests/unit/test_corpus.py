@@ -15,24 +15,11 @@ from hypothesis import strategies as st
 
 from dragoman.config import parse, to_dict
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import (
-    CorpusConfig,
-    DemoSource,
-    FilesSource,
-    JsonlSource,
-    Pair,
-    Source,
-    TsvSource,
-    contents,
-    files_of,
-    find,
-    fingerprint,
-    lines_in,
-    read_lines,
-    read_pairs,
-)
+from dragoman.text.corpus import CorpusConfig, DemoSource, FilesSource, JsonlSource, Pair, Source, TsvSource
 from dragoman.text.labelled import LanguagesSource
+from dragoman.text.lines import find, lines_in, read_lines
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.sources.base import files_of, fingerprint
 
 Write = Callable[..., Path]
 
@@ -48,11 +35,11 @@ def write(tmp_path: Path) -> Write:
 
 
 def tsv(path: Path, **columns: int) -> list[Pair]:
-    return list(read_pairs(TsvSource(path=str(path), **columns)))
+    return list(TsvSource(path=str(path), **columns).pairs())
 
 
 def jsonl(path: Path) -> list[Pair]:
-    return list(read_pairs(JsonlSource(path=str(path))))
+    return list(JsonlSource(path=str(path)).pairs())
 
 
 @pytest.mark.parametrize(
@@ -195,16 +182,16 @@ def test_unequal_counts_stop_with_both(write: Write, src_lines: int, tgt_lines: 
     src, tgt = write("a\n" * src_lines or "\n", "train.de"), write("b\n" * tgt_lines, "train.en")
     expected = rf"train.de has {max(src_lines, 1):,} lines but .*train.en has {tgt_lines:,}: line n of one must be"
     with pytest.raises(DragomanError, match=expected):
-        list(read_pairs(FilesSource(src=str(src), tgt=str(tgt))))
+        list(FilesSource(src=str(src), tgt=str(tgt)).pairs())
 
 
 def test_pairs_of_files_keep_blank_lines(write: Write) -> None:
     src, tgt = write("ein\n\nzwei", "a.de"), write("one\r\nx\r\n\r\n", "a.en")
     source = FilesSource(src=str(src), tgt=str(tgt))
-    assert list(read_pairs(source)) == [Pair(1, "ein", "one"), Pair(2, "", "x"), Pair(3, "zwei", "")]
+    assert list(source.pairs()) == [Pair(1, "ein", "one"), Pair(2, "", "x"), Pair(3, "zwei", "")]
     assert files_of(source) == [src, tgt]
     with pytest.raises(DragomanError, match="both src and tgt"):
-        list(read_pairs(FilesSource(src=str(src), tgt=str(src))))
+        list(FilesSource(src=str(src), tgt=str(src)).pairs())
 
 
 def test_tsv(write: Write) -> None:
@@ -269,7 +256,7 @@ def test_demo_is_made_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dragoman.corpora.embedded", fake)
     monkeypatch.setattr("dragoman.corpora.embedded", fake, raising=False)
     source = DemoSource(split="valid", size=2)
-    assert list(read_pairs(source)) == [Pair(1, "de-en valid", "2 1"), Pair(2, "de-en valid", "2 1")]
+    assert list(source.pairs()) == [Pair(1, "de-en valid", "2 1"), Pair(2, "de-en valid", "2 1")]
     assert files_of(source) == []
     assert fingerprint(source) == fingerprint(DemoSource(split="valid", size=2))
     assert fingerprint(source) != fingerprint(DemoSource(split="train", size=2))
@@ -294,8 +281,8 @@ def test_fingerprint_goes_by_bytes_and_their_roles_not_by_paths(write: Write) ->
     languages = LanguagesSource(files={"de": [a], "en": [b]})
     assert fingerprint(languages) == fingerprint(LanguagesSource(files={"de": [copy], "en": [b]}))
     assert fingerprint(languages) != fingerprint(LanguagesSource(files={"en": [a], "de": [b]}))
-    assert contents(languages).keys() == {"files.de", "files.en"}
-    assert contents(DemoSource(split="train")) == {}
+    assert languages.contents().keys() == {"files.de", "files.en"}
+    assert DemoSource(split="train").contents() == {}
 
 
 def test_settings() -> None:

@@ -15,12 +15,12 @@ from dragoman.doctor.fix import paired
 from dragoman.doctor.leakage import Leakage, key
 from dragoman.doctor.text import decoded_twice, mended, script_of, wrong_with
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import DemoSource, FilesSource, TsvSource, read_pairs
+from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
 
 
 @pytest.fixture(scope="module")
 def good() -> list[tuple[str, str]]:
-    return [(pair.src, pair.tgt) for pair in itertools.islice(read_pairs(DemoSource(split="train")), 400)]
+    return [(pair.src, pair.tgt) for pair in itertools.islice(DemoSource(split="train").pairs(), 400)]
 
 
 def written(folder: Path, pairs: list[tuple[str, str]], names: tuple[str, str] = ("c.de", "c.en")) -> FilesSource:

@@ -9,7 +9,6 @@ import pytest
 from dragoman.config import parse, settings, to_dict
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import files_of, fingerprint
 from dragoman.text.labelled import (
     ConcatSource,
     EmbeddedLanguagesSource,
@@ -19,6 +18,7 @@ from dragoman.text.labelled import (
     LanguagesSource,
     read_examples,
 )
+from dragoman.text.sources.base import files_of, fingerprint
 
 
 @settings
@@ -147,6 +147,6 @@ def test_fingerprint_of_made_text_changes_with_the_version(monkeypatch: pytest.M
     made: ExampleSource = EmbeddedLanguagesSource(split="test")
     sources = {"made": made, "both": ConcatSource(sources=[made]), "file": LabelledSource(path="trec.tsv")}
     before = {name: fingerprint(source) for name, source in sources.items()}
-    monkeypatch.setattr("dragoman.text.corpus.__version__", "another")
+    monkeypatch.setattr("dragoman.text.sources.base.__version__", "another")
     changed = {name for name, source in sources.items() if fingerprint(source) != before[name]}
     assert changed == {"made", "both"}

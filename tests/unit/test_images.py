@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import files_of, fingerprint
 from dragoman.text.images import IdxSource, read_images
+from dragoman.text.sources.base import files_of, fingerprint
 
 PIXELS = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 LABELS = np.array([7, 0, 255], dtype=np.uint8)

@@ -202,7 +202,7 @@ from dragoman.data import encode, store
 from dragoman.text.corpus import DemoSource, Pair
 from dragoman.text.tokenizers.pair import WhitespaceConfig, train_tokenizers
 encode.CHUNK_PAIRS = 100
-store.read_pairs = lambda source: (Pair(n, "a b", "c") for n in itertools.count(1))
+DemoSource.pairs = lambda self: (Pair(n, "a b", "c") for n in itertools.count(1))
 tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(["a b"]), lambda: iter(["c"]))
 store.prepare(DemoSource(split="train"), tokenizers, sys.argv[1], normalize="nfc", max_tokens=8, workers=2)
 """

@@ -1,7 +1,11 @@
-"""Name tables: each entry can be set, builds a model that computes, and stands in no second list."""
+"""Tables: each entry can be set and does what its kind has to do, and stands in no second list."""
 
 import dataclasses
+import importlib
+import json
+import math
 import typing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from torch import Tensor, nn
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.export import TARGETS
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.families import CLASSIFIERS, MODELS
 from dragoman.models.language_model import LanguageModelConfig
@@ -18,6 +23,18 @@ from dragoman.nn.positions import LAYOUTS
 from dragoman.nn.recurrent import CELLS
 from dragoman.nn.recurrent_attention import SCORES
 from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
+from dragoman.text.corpus import CorpusConfig, SinglePairs
+from dragoman.text.sources.base import files_of
+from dragoman.text.tokenizers.pair import (
+    TOKENIZERS,
+    SingleConfig,
+    TokenizerConfig,
+    load_tokenizers,
+    save_tokenizers,
+    train_tokenizers,
+)
+from dragoman.training.optim import OptimizerConfig, load_state_tensors, set_rate, state_tensors
+from dragoman.training.schedules import ScheduleConfig
 
 FAMILIES: dict[str, Any] = {**MODELS, **CLASSIFIERS, "language_model": LanguageModelConfig}
 TINY = {"d_model": 8, "num_heads": 2, "d_ff": 8, "d_embedding": 8, "patch_size": 14}
@@ -85,3 +102,103 @@ def test_the_choices_are_the_tables() -> None:
 def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(DragomanError, match="`norm`: should be 'layer' or 'rms' \\(given: 'batch'\\)"):
         config.parse(MODELS["transformer"], {"norm": "batch"})
+
+
+def settings_of(union: Any) -> list[Any]:
+    return config.settings_classes(union)
+
+
+def of_tag(cls: Any) -> str:
+    return config.tag(cls) or cls.__name__
+
+
+FILES = {
+    "files": {"src": "a\nb\n", "tgt": "x\ny\n"},
+    "tsv": {"path": "a\tx\nb\ty\n"},
+    "jsonl": {"path": '{"src": "a", "tgt": "x"}\n{"src": "b", "tgt": "y"}\n'},
+}
+"""The files of two pairs in each format, by the setting that names them."""
+
+SETTINGS = {"demo": {"split": "train", "size": 2}, "toy": {"task": "beer", "split": "train", "size": 2}}
+
+
+@pytest.mark.parametrize("cls", settings_of(SinglePairs), ids=of_tag)
+def test_every_corpus_format_gives_its_pairs_and_names_its_files(cls: Any, tmp_path: Path) -> None:
+    given = {setting: tmp_path / setting for setting in FILES.get(cls.type, {})}
+    for setting, path in given.items():
+        path.write_text(FILES[cls.type][setting])
+    settings = {**{setting: str(path) for setting, path in given.items()}, **SETTINGS.get(cls.type, {})}
+    source = config.parse(cls, settings)
+    assert files_of(source) == [*given.values()]
+    pairs = list(source.pairs())
+    assert [pair.line for pair in pairs] == [1, 2]
+    if given:
+        assert [(pair.src, pair.tgt) for pair in pairs] == [("a", "x"), ("b", "y")]
+    mixed = config.parse(CorpusConfig, {**LANGUAGES, "train": {"type": "mix", "sources": [config.to_dict(source)]}})
+    assert list(mixed.train.pairs()) == pairs
+
+
+LANGUAGES: dict[str, Any] = {"src_lang": "de", "tgt_lang": "en", "valid": {"type": "demo", "split": "valid"}}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_every_tokenizer_learns_saves_and_loads(name: str, tmp_path: Path) -> None:
+    (cls,) = [cls for cls in settings_of(SingleConfig) if cls.type == name]
+    assert TOKENIZERS[name].config_class is cls
+    settings = config.parse(cls, {"vocab_size": 40} if "vocab_size" in cls.__dataclass_fields__ else {})
+    lines = ["der hund schläft", "die katze schläft"] * 10
+    pair = train_tokenizers(settings, lambda: iter(lines), lambda: iter(lines))
+    save_tokenizers(pair, tmp_path)
+    again = load_tokenizers(tmp_path)
+    ids = pair.src.encode("die katze")
+    assert again.src.encode("die katze") == ids
+    assert again.tgt.decode(ids) == "die katze"
+
+
+def test_the_tokenizers_are_those_that_can_be_set() -> None:
+    assert [*TOKENIZERS] == [cls.type for cls in settings_of(SingleConfig)]
+    assert {cls.type for cls in settings_of(TokenizerConfig)} == {*TOKENIZERS, "separate", "reuse"}
+
+
+@pytest.mark.parametrize("cls", settings_of(ScheduleConfig), ids=of_tag)
+def test_every_schedule_gives_rates_and_goes_on_from_its_state(cls: Any) -> None:
+    schedule, again = (config.parse(cls, {}).build(100, 16) for _ in range(2))
+    for better in (True, False, False, False):
+        schedule.observe(better)
+    again.load_state_dict(json.loads(json.dumps(schedule.state_dict())))
+    rates = [schedule.rate(step) for step in range(1, 101)]
+    assert all(math.isfinite(rate) and rate >= 0 for rate in rates)
+    assert max(rates) > 0
+    assert rates == [again.rate(step) for step in range(1, 101)]
+
+
+@pytest.mark.parametrize("cls", settings_of(OptimizerConfig), ids=of_tag)
+def test_every_optimizer_lowers_a_loss_and_goes_on_from_its_state(cls: Any) -> None:
+    torch.manual_seed(1)
+    x, y = torch.randn(32, 4), torch.randn(32, 3)
+    models, optimizers = [], []
+    for _ in range(2):
+        models.append(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)))
+        optimizers.append(config.parse(cls, {}).build(models[-1]))
+
+    def step(which: int) -> float:
+        set_rate(optimizers[which], 0.01)
+        loss = nn.functional.mse_loss(models[which](x), y)
+        optimizers[which].zero_grad()
+        loss.backward()
+        optimizers[which].step()
+        return loss.item()
+
+    first = step(0)
+    assert [step(0) for _ in range(20)][-1] < first
+    step(1)
+    models[1].load_state_dict(models[0].state_dict())
+    saved = {name: value.clone() for name, value in state_tensors(optimizers[0], models[0]).items()}
+    load_state_tensors(optimizers[1], models[1], saved)
+    assert [step(0) for _ in range(3)] == [step(1) for _ in range(3)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_export_has_the_functions_of_an_export(name: str) -> None:
+    module = importlib.import_module(TARGETS[name])
+    assert all(callable(getattr(module, function)) for function in ("problems", "write", "nearest", "load"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dragoman.config import parse
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import files_of, fingerprint
 from dragoman.text.documents import EmbeddedTextSource, TextSource, read_text
+from dragoman.text.sources.base import files_of, fingerprint
 
 VERSE = "Wer reitet so spät\r\n\r\ndurch Nacht\u2028und Wind"
 

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config import parse, to_dict
-from dragoman.corpora import toy
 from dragoman.errors import DragomanError
-from dragoman.text.corpus import CorpusConfig, Pair, ToySource, files_of, fingerprint, read_pairs
+from dragoman.text.corpus import CorpusConfig, Pair, ToySource
+from dragoman.text.sources import toy
+from dragoman.text.sources.base import files_of, fingerprint
 
 
 def sources_of(**changes: Any) -> list[str]:
-    return [pair.src for pair in read_pairs(ToySource(**{"task": "copy", **changes}))]
+    return [pair.src for pair in ToySource(**{"task": "copy", **changes}).pairs()]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_answers(task: str, tgt: list[int]) -> None:
 def test_every_pair_is_as_asked(task: str, split: str, symbols: int, min_length: int, more: int, seed: int) -> None:
     settings = {"size": 30, "symbols": symbols, "min_length": min_length, "max_length": min_length + more, "seed": seed}
     source = parse(ToySource, {"task": task, "split": split, **settings})
-    pairs = list(read_pairs(source))
+    pairs = list(source.pairs())
     assert [pair.line for pair in pairs] == list(range(1, 31))
     for _, src, tgt in pairs:
         words = src.split(" ")
@@ -51,7 +52,7 @@ def test_every_pair_is_as_asked(task: str, split: str, symbols: int, min_length:
             "sort": sorted(words, key=int),
         }
         assert tgt.split(" ") == answers[task]
-    assert pairs == list(read_pairs(source))
+    assert pairs == list(source.pairs())
 
 
 def test_no_split_shares_a_source_with_another_whatever_the_seeds() -> None:
@@ -101,7 +102,7 @@ def test_the_example_in_the_text_is_true() -> None:
 
 def test_beer() -> None:
     source = ToySource(task="beer", split="test", size=3, max_length=1)
-    assert list(read_pairs(source)) == [Pair(line, "ich möchte ein bier", "i want a beer") for line in (1, 2, 3)]
+    assert list(source.pairs()) == [Pair(line, "ich möchte ein bier", "i want a beer") for line in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,8 @@ def _held_out(sources: list[str], targets: list[str]) -> "list[HeldOut]":
 
 def _read(name: str, source: "Source") -> "HeldOut":
     from dragoman.doctor import HeldOut
-    from dragoman.text.corpus import read_pairs
 
-    pairs = list(read_pairs(source))
+    pairs = list(source.pairs())
     return HeldOut(name, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
 
 

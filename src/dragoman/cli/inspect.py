@@ -325,14 +325,14 @@ def lengths(
     from dragoman.analysis.figure import check_suffix
     from dragoman.inference.translator import Translator
     from dragoman.tasks import recipes
-    from dragoman.text.corpus import FilesSource, read_pairs
+    from dragoman.text.corpus import FilesSource
 
     # Mistakes are reported before a test set is translated.
     if output is not None:
         check_suffix(output)
     edges = sorted(edge) if edge else analysis.EDGES
     analysis.check_edges(edges)
-    pairs = list(read_pairs(FilesSource(src=str(src), tgt=str(ref))))
+    pairs = list(FilesSource(src=str(src), tgt=str(ref)).pairs())
     runs = list(dict.fromkeys(runs))
     names = [run.resolve().name for run in runs]
     if len(set(names)) < len(names):

@@ -154,9 +154,9 @@ def score(
     from dragoman.inference.translator import STREAM_LINES, Translator
     from dragoman.progress import Progress
     from dragoman.runs.directory import check_run_dir
-    from dragoman.text.corpus import FilesSource, read_pairs
+    from dragoman.text.corpus import FilesSource
 
-    pairs = [(pair.src, pair.tgt) for pair in read_pairs(FilesSource(src=str(src), tgt=str(tgt)))]
+    pairs = [(pair.src, pair.tgt) for pair in FilesSource(src=str(src), tgt=str(tgt)).pairs()]
     translator = Translator.load(
         check_run_dir(run),
         which=which,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,10 +13,11 @@ from dragoman.data.random import hash64
 from dragoman.errors import DragomanError
 from dragoman.text.images import IdxSource, read_images
 from dragoman.text.labelled import ExampleSource, read_examples
+from dragoman.text.sources.base import Source
 
 
 @settings
-class HeldOutSource:
+class HeldOutSource(Source):
     """Validate on a `share` of the training corpus, which is then not trained on.
 
     A hash of each text or image decides, so that the parts are always the same and a text that comes twice is not in
@@ -24,6 +26,9 @@ class HeldOutSource:
 
     type: Literal["held_out"] = "held_out"
     share: float = Field(default=0.1, gt=0, lt=1)  #: Share of the training corpus that is held out.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {}
 
 
 @settings

@@ -22,8 +22,9 @@ from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtyp
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
-from dragoman.text.corpus import Source, files_of, fingerprint, read_pairs
+from dragoman.text.corpus import Source
 from dragoman.text.lines import reporting_os_errors, show
+from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 
@@ -127,7 +128,7 @@ def prepare(
         reused = _holds(path, identity)
         if not reused:
             encoder = Encoder(tokenizers, normalize, max_tokens)
-            with contextlib.closing(encode(read_pairs(source), encoder, tokenizer_dir, workers)) as chunks:
+            with contextlib.closing(encode(source.pairs(), encoder, tokenizer_dir, workers)) as chunks:
                 checked = _unchanged(_not_empty(chunks, source, title), source, before)
                 _write(checked, path.resolve(), vocab_sizes, identity, title)
     corpus = IdCorpus(path, vocab_sizes)

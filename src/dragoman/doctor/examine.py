@@ -18,9 +18,10 @@ from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
-from dragoman.text.corpus import FilesSource, MixSource, Source, files_of, read_pairs, unweighted
+from dragoman.text.corpus import FilesSource, MixSource, Source
 from dragoman.text.languages import TELLING, language_of
 from dragoman.text.lines import open_bytes, raw_lines, show
+from dragoman.text.sources.base import files_of
 
 CHUNK = 5000  # pairs that are examined at a time
 LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
@@ -59,7 +60,7 @@ def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> tu
         src, tgt = files_of(source)
         return _file_lines(src, names[0], diagnosis), _file_lines(tgt, names[1], diagnosis)
     # One file has both sides: its own reader reports damage, which concerns both.
-    numbered = ((pair.line, pair) for pair in read_pairs(source))
+    numbered = ((pair.line, pair) for pair in source.pairs())
     src_pairs, tgt_pairs = itertools.tee(_readable(numbered, names[0], diagnosis))
     return (
         (_examined(pair.src, names[0], number, diagnosis) for number, pair in src_pairs),
@@ -131,7 +132,7 @@ class Examination:
     diagnosis: Diagnosis = field(init=False)
 
     def __post_init__(self) -> None:
-        self.source = unweighted(self.source)
+        self.source = self.source.unweighted()
         files = files_of(self.source) or [Path(f"the {self.source.type} corpus")]
         mixed = isinstance(self.source, MixSource)
         self.names = ("the mix's source", "the mix's target") if mixed else (show(files[0]), show(files[-1]))

@@ -16,7 +16,7 @@ from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.progress import size_text
 from dragoman.runs.directory import read_run
-from dragoman.text.corpus import CorpusConfig, FilesSource, Source, read_pairs
+from dragoman.text.corpus import CorpusConfig, FilesSource, Source
 from dragoman.text.lines import read_lines
 
 NEAR_TIE = 1e-5
@@ -184,7 +184,7 @@ def held_out(
     if src is not None:
         if ref is None:
             return _some(str(src), [(line, "") for line in islice(read_lines(src), count)], with_references=False)
-        pairs = read_pairs(FilesSource(src=str(src), tgt=str(ref)))
+        pairs = FilesSource(src=str(src), tgt=str(ref)).pairs()
         return _some(str(src), [(pair.src, pair.tgt) for pair in islice(pairs, count)])
     if ref is not None:
         raise DragomanError(f"--ref {ref} needs --src, the text that it translates")
@@ -193,7 +193,7 @@ def held_out(
     sources: dict[str, Source] = {**corpus.test, "the validation set": corpus.valid}
     for name, source in sources.items():
         try:
-            return _some(name, [(pair.src, pair.tgt) for pair in islice(read_pairs(source), count)])
+            return _some(name, [(pair.src, pair.tgt) for pair in islice(source.pairs(), count)])
         except DragomanError:  # moved or deleted since
             continue
     return _kept(run / "prepared" / "valid", translator, count)

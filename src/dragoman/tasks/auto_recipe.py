@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks.translation.job import examine
-from dragoman.text.corpus import FilesSource, read_pairs
+from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import show
 
 FINE_TUNING = 0.2
@@ -73,7 +73,7 @@ def default_recipe(
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
         doctor = "skip"
-    pairs = sum(1 for _ in read_pairs(FilesSource(src=src, tgt=tgt)))
+    pairs = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs())
     if valid is None:
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
     else:
@@ -139,7 +139,7 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     if not wanted:
         raise DragomanError(f"{names[0]}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
     source = FilesSource(src=src, tgt=tgt)
-    limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in read_pairs(source)})[-1]
+    limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in source.pairs()})[-1]
     building = directory.with_name(directory.name + ".tmp")
     try:
         with writing(directory):
@@ -170,7 +170,7 @@ def _split(source: FilesSource, limit: int, directory: Path) -> dict[str, int]:
         files = {
             name: stack.enter_context((directory / name).open("w", encoding="utf-8", newline="\n")) for name in _FILES
         }
-        for pair in read_pairs(source):
+        for pair in source.pairs():
             split = "valid" if _hash(pair.src) <= limit else "train"
             sizes[split] += 1
             files[f"{split}.src"].write(pair.src + "\n")

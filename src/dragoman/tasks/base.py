@@ -29,7 +29,6 @@ from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
-from dragoman.text.corpus import contents
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
@@ -268,7 +267,7 @@ class Job(ABC):
         return {
             f"corpus.{split}.{setting}": digest
             for split in ("train", "valid")
-            for setting, digest in contents(getattr(corpus, split)).items()
+            for setting, digest in getattr(corpus, split).contents().items()
         }
 
     def claim(self) -> None:

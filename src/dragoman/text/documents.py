@@ -1,5 +1,6 @@
 """Step 1 for language models: one long text, or a share of it."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -7,10 +8,11 @@ from pydantic import Field
 from dragoman.config import by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, read_lines, show
+from dragoman.text.sources.base import Source
 
 
 @settings
-class TextSource:
+class TextSource(Source):
     """The share of a text file, plain or `.gz`, between two fractions of its characters, or of its lines.
 
     What one source ends with, the next can start with: `end: 0.9` and `start: 0.9` share nothing and leave nothing out.
@@ -26,13 +28,16 @@ class TextSource:
         if self.start >= self.end:
             raise ValueError(f"start ({self.start}) must be less than end ({self.end})")
 
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
 
 EmbeddedPair = Literal["de-en", "zh-en", "en-de", "en-zh"]
 """The pairs of `embedded.PAIRS`, which itself is imported only where sentences are made."""
 
 
 @settings
-class EmbeddedTextSource:
+class EmbeddedTextSource(Source):
     """One side of the embedded corpus, a sentence a line."""
 
     type: Literal["embedded_text"] = "embedded_text"
@@ -41,6 +46,9 @@ class EmbeddedTextSource:
     split: Literal["train", "valid", "test"]  #: Part of the corpus.
     size: Annotated[int, Field(ge=1)] | None = None  #: Number of sentences; null: the split's own. [sentences]
     seed: int = 1  #: Another seed, another corpus.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {}
 
 
 PlainSource = Annotated[TextSource | EmbeddedTextSource, by_type]

@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 from dragoman.config import settings
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, open_bytes, show
+from dragoman.text.sources.base import Source
 
 MAX_BYTES = 2**31
 """More is no file of this kind (MNIST has 47 MB), but a damaged header."""
@@ -25,12 +26,15 @@ _INFLATION = 1_032
 
 
 @settings
-class IdxSource:
+class IdxSource(Source):
     """Grey images and their labels in two idx files; label n belongs to image n."""
 
     type: Literal["idx"] = "idx"
     images: str  #: Idx file of images.
     labels: str  #: Idx file of labels.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"images": [find(self.images)], "labels": [find(self.labels)]}
 
 
 class Images(NamedTuple):

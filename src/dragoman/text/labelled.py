@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
@@ -9,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from dragoman.config import by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, read_lines, show
+from dragoman.text.sources.base import Source, SourceList
 
 
 def _listed(value: Any) -> Any:
@@ -20,15 +22,18 @@ Paths = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 
 
 @settings
-class LabelledSource:
+class LabelledSource(Source):
     """A file, plain or `.gz`, of lines `label<TAB>text`; further tabs belong to the text."""
 
     type: Literal["labelled"] = "labelled"
     path: str  #: The file.
 
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
 
 @settings
-class LanguagesSource:
+class LanguagesSource(Source):
     """Text files by language: each line is a text, labelled with the language whose file it is in.
 
     Blank lines are passed over. `limit` takes only the first so many texts of each language.
@@ -44,9 +49,12 @@ class LanguagesSource:
             if paths.count(path) > 1:
                 raise ValueError(f"{path} is named twice: each file belongs to one language")
 
+    def paths(self) -> dict[str, list[Path]]:
+        return {f"files.{label}": list(map(find, paths)) for label, paths in self.files.items()}
+
 
 @settings
-class EmbeddedLanguagesSource:
+class EmbeddedLanguagesSource(Source):
     """German, English and Chinese sentences of the embedded corpus, in turn, `size` of each."""
 
     type: Literal["embedded_languages"] = "embedded_languages"
@@ -54,9 +62,12 @@ class EmbeddedLanguagesSource:
     size: Annotated[int, Field(ge=1)] | None = None  #: Texts of each language; null: the split's own. [texts]
     seed: int = 1  #: Another seed, another corpus.
 
+    def paths(self) -> dict[str, list[Path]]:
+        return {}
+
 
 @settings
-class ConcatSource:
+class ConcatSource(SourceList):
     """Several sources, one after another."""
 
     type: Literal["concat"] = "concat"

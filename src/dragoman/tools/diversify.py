@@ -21,7 +21,7 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import check_run_dir, languages_of
 from dragoman.runs.lock import locked
-from dragoman.text.corpus import FilesSource, contents, read_pairs
+from dragoman.text.corpus import FilesSource
 from dragoman.text.languages import of_file
 from dragoman.text.lines import in_chunks
 
@@ -71,12 +71,12 @@ def diversify(
     if names[0] == names[1]:
         names = [f"src-{names[0]}", f"tgt-{names[1]}"]
     result = Diversified(out / names[0], out / names[1])
-    result.pairs = sum(1 for _ in read_pairs(source))
+    result.pairs = sum(1 for _ in source.pairs())
     _require_same_languages(runs, source)
     # All of them now: after hours of translating it is too late to find that the last one cannot be loaded.
     translators = [Translator.load(run, **options) for _, run in runs]
     made_from = {
-        "corpus": contents(source),
+        "corpus": source.contents(),
         "precision": options.get("precision", "float32"),
         "runs": [[side, _identity(run, of)] for (side, run), of in zip(runs, translators, strict=True)],
     }
@@ -119,7 +119,7 @@ def _translate(translator: Translator, source: FilesSource, side: Side, part: Pa
     """Add to `part` the translations of the lines from `bar.done` on, one a line."""
     if bar.done:
         say(f"{bar.title}: going on from line {bar.done:,}")
-    texts = (getattr(pair, side) for pair in itertools.islice(read_pairs(source), bar.done, None))
+    texts = (getattr(pair, side) for pair in itertools.islice(source.pairs(), bar.done, None))
     with part.open("a", encoding="utf-8", newline="\n") as file:
         for chunk in in_chunks(texts, STREAM_LINES):
             file.writelines(f"{text}\n" for text in translator.translate(chunk))
@@ -136,7 +136,7 @@ def _put_together(
         files = [
             stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
         ]
-        for pair in read_pairs(source):
+        for pair in source.pairs():
             seen.add(_hash(pair.src, pair.tgt))
             _write(files, pair.src, pair.tgt)
         for (side, run), part in zip(runs, parts, strict=True):
@@ -171,7 +171,7 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSour
 
 def _pairs_of(source: FilesSource, side: Side, translations: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The pairs of a corpus, each with the translation of its `side` in the place of the other."""
-    for pair, line in zip(read_pairs(source), translations, strict=True):
+    for pair, line in zip(source.pairs(), translations, strict=True):
         translation = line.removesuffix("\n")
         yield (pair.src, translation) if side == "src" else (translation, pair.tgt)
 

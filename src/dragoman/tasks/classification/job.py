@@ -33,9 +33,9 @@ from dragoman.tasks.base import (
 from dragoman.tasks.classification.task import ClassificationTask, shown
 from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
-from dragoman.text.corpus import fingerprint
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
+from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.pair import (
     SingleConfig,

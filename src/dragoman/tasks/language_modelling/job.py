@@ -32,9 +32,9 @@ from dragoman.tasks.base import (
 )
 from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
-from dragoman.text.corpus import fingerprint
 from dragoman.text.documents import PlainSource, TextSource, read_text
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import (

@@ -39,9 +39,10 @@ from dragoman.tasks.base import (
 from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
-from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, files_of, fingerprint, read_pairs
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
@@ -128,8 +129,8 @@ class TranslationJob(Job):
     def prepare(self) -> list[str]:
         corpus = self.recipe.corpus
         # Read before the long work: a test set that is missing should not be found missing at its end.
-        self.tests = {name: list(read_pairs(source)) for name, source in corpus.test.items()}
-        self.valid_pairs = list(read_pairs(corpus.valid))
+        self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
+        self.valid_pairs = list(corpus.valid.pairs())
         if not checkpoint.list_checkpoints(self.run_dir):
             examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
         self.claim()
@@ -297,7 +298,7 @@ class TranslationJob(Job):
         if tokenize is not None:
             changed = {**config.to_dict(evaluation), "tokenize": tokenize}
             evaluation = config.parse(EvaluationConfig, changed, "--tokenize")
-        texts = {name: list(read_pairs(source)) for name, source in tests.items()}
+        texts = {name: list(source.pairs()) for name, source in tests.items()}
         translator = Translator.load(self.run_dir, which=which, device=device, **options)
         lang = self.recipe.corpus.tgt_lang
         return {name: evaluate(translator, pairs, evaluation, lang).scores for name, pairs in texts.items()}
@@ -316,7 +317,7 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
         # Where counts differ too, a shift says in which line.
         worst = next((finding for finding in broken if finding.kind == "shift"), broken[0])
         if worst.kind != "shift":
-            for _ in read_pairs(source):  # what no setting lets through is said by the reader that refuses it
+            for _ in source.pairs():  # what no setting lets through is said by the reader that refuses it
                 pass
         raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
     for finding in diagnosis.findings:
@@ -362,7 +363,7 @@ def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
     """The normalised texts of a side. Raises DragomanError at their end where all were blank, or none was there."""
     normalize = NORMALIZERS[corpus.normalize]
     blank, there_are = True, False
-    for pair in read_pairs(corpus.train):
+    for pair in corpus.train.pairs():
         text = normalize(pair.src if side == "src" else pair.tgt)
         blank, there_are = blank and not text.strip(), True
         yield text

@@ -18,7 +18,7 @@ from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.task import TranslationTask
-from dragoman.text.corpus import files_of
+from dragoman.text.sources.base import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer

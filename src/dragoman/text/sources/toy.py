@@ -4,8 +4,8 @@ A model learns them in seconds to minutes, and its attention can be read: a diag
 `reverse`. The same settings give the same pairs everywhere, and no split has a source sequence of another one,
 whatever the seeds and sizes: a hash of the sequence says which split it belongs to.
 
->>> for src, tgt in pairs(ToySource(task="reverse", split="train", size=2)):
-...     print(src, "|", tgt)
+>>> for pair in ToySource(task="reverse", split="train", size=2).pairs():
+...     print(pair.src, "|", pair.tgt)
 2 2 9 2 10 8 8 8 | 8 8 8 10 2 9 2 2
 2 3 3 9 2 8 4 7 1 | 1 7 4 8 2 9 3 3 2
 """
@@ -14,11 +14,13 @@ import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dragoman.config import settings
+from dragoman.text.sources.base import Pair, PairSource
 
 SIZES = {"train": 10_000, "valid": 1_000, "test": 1_000}
 """Number of pairs of a split unless told otherwise."""
@@ -33,7 +35,7 @@ _HELD_OUT = 10
 
 
 @settings
-class ToySource:
+class ToySource(PairSource):
     """Sequences of the numbers 1 to `symbols`, and what `task` makes of them.
 
     Their lengths are drawn evenly from `min_length` to `max_length`. Validation and test sources are all different; in
@@ -64,25 +66,25 @@ class ToySource:
             )
         # Half of what the split has on average, so that chance can leave no split short and the last ones are found.
         limit = there_are // (2 * _HELD_OUT)
-        if self.split != "train" and number_of_pairs(self) > limit:
+        if self.split != "train" and self.number_of_pairs > limit:
             raise ValueError(
                 f"the {self.split} split has {limit:,} different sequences of {self.min_length} to {self.max_length} "
-                f"out of {self.symbols} symbols, not {number_of_pairs(self):,}: lower size, or raise max_length"
+                f"out of {self.symbols} symbols, not {self.number_of_pairs:,}: lower size, or raise max_length"
             )
 
+    @property
+    def number_of_pairs(self) -> int:
+        return SIZES[self.split] if self.size is None else self.size
 
-def number_of_pairs(source: ToySource) -> int:
-    """Number of pairs of the source: its `size`, or its split's usual one."""
-    return SIZES[source.split] if source.size is None else source.size
+    def paths(self) -> dict[str, list[Path]]:
+        return {}
 
-
-def pairs(source: ToySource) -> Iterator[tuple[str, str]]:
-    """Source and target texts, symbols between spaces, one pair after another; training in constant memory."""
-    size = number_of_pairs(source)
-    if source.task == "beer":
-        return itertools.repeat(BEER, size)
-    answer = TASKS[source.task]
-    return ((_text(sequence), _text(answer(sequence))) for sequence in itertools.islice(_sequences(source), size))
+    def pairs(self) -> Iterator[Pair]:
+        """Symbols between spaces, one pair after another; training in constant memory."""
+        if self.task == "beer":
+            return (Pair(number, *BEER) for number in range(1, self.number_of_pairs + 1))
+        answer, sequences = TASKS[self.task], itertools.islice(_sequences(self), self.number_of_pairs)
+        return (Pair(n, _text(sequence), _text(answer(sequence))) for n, sequence in enumerate(sequences, start=1))
 
 
 def _sequences(source: ToySource) -> Iterator[Sequence[int]]:

@@ -1,0 +1,1 @@
+"""Corpus formats, each in a file; `text/corpus.py` has their table."""

@@ -1,0 +1,97 @@
+"""What every source of text or images can do: name its files, so that its content can be told from another's."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from dragoman.config import to_dict
+from dragoman.errors import DragomanError
+from dragoman.text.lines import check_is_file, reporting_os_errors
+from dragoman.version import __version__
+
+
+class Pair(NamedTuple):
+    """A sentence pair and where it stands: its line (or record) number, counted from 1."""
+
+    line: int
+    src: str
+    tgt: str
+
+
+class Source(ABC):
+    """Settings that say where text, pairs or images come from."""
+
+    @abstractmethod
+    def paths(self) -> dict[str, list[Path]]:
+        """The files by the setting that names them, where `find` finds them; none for what the program makes."""
+
+    def contents(self) -> dict[str, str]:
+        """SHA-256 (hex) of the bytes behind each setting that names files: `{"src": "9f86...", "tgt": "60303..."}`.
+
+        A corpus that was moved or is named by another path is the same corpus. Nothing for what the program makes.
+        """
+        return {setting: _digest(paths) for setting, paths in self.paths().items()}
+
+
+class PairSource(Source):
+    """A source of sentence pairs."""
+
+    @abstractmethod
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs, one after another, blank ones included.
+
+        Raises DragomanError at the first thing that is wrong, with file and line.
+        """
+
+    def unweighted(self) -> Self:
+        """The same pairs, each of them once."""
+        return self
+
+
+class SourceList(Source):
+    """Several sources in one setting, `sources`."""
+
+    sources: Sequence[Any]
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"sources": [path for part in self.sources for path in files_of(part)]}
+
+    def contents(self) -> dict[str, str]:
+        parts = "".join(map(fingerprint, self.sources))  # one setting names them all: how each is read counts here too
+        return {"sources": hashlib.sha256(parts.encode()).hexdigest()}
+
+
+def files_of(source: Source) -> list[Path]:
+    """The files whose content makes up the source; none for what the program makes."""
+    return [path for paths in source.paths().values() for path in paths]
+
+
+def fingerprint(source: Source) -> str:
+    """SHA-256 (hex) over how the source is read and the bytes of its files: equal means the same content again.
+
+    Where the program makes the text itself, its version stands for the content.
+    """
+    contents = source.contents()
+    naming = {setting.split(".")[0] for setting in contents}
+    reading = {key: value for key, value in to_dict(source).items() if key not in naming}
+    return hashlib.sha256(json.dumps([reading, contents or __version__]).encode()).hexdigest()
+
+
+def check_one_line(text: str, where: str) -> None:
+    """Refuse a line break: a text is one line in files that are split off, and in translations."""
+    if "\n" in text or "\r" in text:
+        raise DragomanError(
+            f"{where}: a line break inside of a text: make it a pair for each line, or replace the break by a space"
+        )
+
+
+def _digest(files: list[Path]) -> str:
+    total = hashlib.sha256()
+    for path in files:
+        check_is_file(path)
+        with reporting_os_errors(path), path.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()

@@ -1,0 +1,85 @@
+"""Two text files, line by line, strict about everything that breaks their alignment.
+
+An unequal number of lines stops the reading: `zip` would hide it.
+"""
+
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.text.lines import find, read_lines, show
+from dragoman.text.sources.base import Pair, PairSource
+
+MAX_WEIGHT = 1000.0
+"""A pair that comes more often than that in an epoch is a mistake."""
+
+
+@settings
+class FilesSource(PairSource):
+    """Two text files, plain or `.gz`; line n of one is the translation of line n of the other."""
+
+    type: Literal["files"] = "files"
+    src: str  #: File of source sentences, a line each.
+    tgt: str  #: File of target sentences.
+    weights: str | None = None
+    """A third file, of one number a line: how often the pair comes in an epoch (2: twice; of pairs with 0.5, half)."""
+
+    def paths(self) -> dict[str, list[Path]]:
+        weights = {"weights": [find(self.weights)]} if self.weights else {}
+        return {"src": [find(self.src)], "tgt": [find(self.tgt)], **weights}
+
+    def pairs(self) -> Iterator[Pair]:
+        pairs = _pairs_of_files(find(self.src), find(self.tgt))
+        return pairs if self.weights is None else repeated(_with_weights(pairs, find(self.weights)))
+
+    def unweighted(self) -> "FilesSource":
+        return replace(self, weights=None)
+
+
+def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
+    if os.path.samefile(src, tgt):
+        raise DragomanError(f"{show(src)} is given as both src and tgt: name one file for each language")
+    sides = (read_lines(src), read_lines(tgt))
+    for line, texts in enumerate(itertools.zip_longest(*sides), start=1):
+        if None in texts:
+            counts = [line - (text is None) + sum(1 for _ in side) for text, side in zip(texts, sides, strict=True)]
+            raise DragomanError(
+                f"{show(src)} has {counts[0]:,} lines but {show(tgt)} has {counts[1]:,}: line n of one must be the "
+                "translation of line n of the other; find the line that is missing or was cut in two"
+            )
+        yield Pair(line, *texts)
+
+
+def _weights_of(path: Path) -> Iterator[float]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            weight = float(line)
+        except ValueError as error:
+            raise DragomanError(f"{show(path)}:{number}: {line[:40]!r} is not a number") from error
+        if not 0 <= weight <= MAX_WEIGHT:  # nor NaN, which is not between them either
+            raise DragomanError(f"{show(path)}:{number}: a weight of {weight:g}: give one from 0 to {MAX_WEIGHT:g}")
+        yield weight
+
+
+def _with_weights(pairs: Iterator[Pair], weights: Path) -> Iterator[tuple[Pair, float]]:
+    for pair, weight in itertools.zip_longest(pairs, _weights_of(weights)):
+        if pair is None or weight is None:
+            than = "more" if pair is None else "fewer"
+            raise DragomanError(f"{show(weights)} has {than} lines than there are pairs: give each pair one number")
+        yield pair, weight
+
+
+def repeated(weighted: Iterable[tuple[Pair, float]]) -> Iterator[Pair]:
+    """Each pair as often as its weight says; a fraction is added to the next weight: with 0.5, every other pair."""
+    total, given = 0.0, 0
+    for pair, weight in weighted:
+        total += weight
+        while given < math.floor(total + 1e-9):
+            given += 1
+            yield pair
