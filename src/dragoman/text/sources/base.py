@@ -1,4 +1,4 @@
-"""What every source of text or images can do: name its files, so that its content can be told from another's."""
+"""The base of every source of text, pairs or images: it names its files, so its content is known again."""
 
 import hashlib
 import json
