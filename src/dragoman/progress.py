@@ -97,7 +97,7 @@ class Progress:
         self.done += n
         self.fields.update(fields)
         if self.bar is not None:
-            self.bar.update(self.task, completed=self.done, note=self._note())
+            self.bar.update(self.task, total=self.total, completed=self.done, note=self._note())
         elif self.shown and time.monotonic() - self.last_time >= self.interval_s:
             self.last_time = time.monotonic()
             say(self._line())

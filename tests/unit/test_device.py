@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dragoman import device
-from dragoman.cli import threads
+from dragoman.backends import threads
 from dragoman.errors import DragomanError
 
 

@@ -282,6 +282,7 @@ def test_a_run_that_was_never_validated_has_no_best_score(
 ) -> None:
     trainer = SimpleNamespace(
         step=5,
+        pace=SimpleNamespace(end=5),
         why_done="max_steps",
         stop_asked=False,
         log=SimpleNamespace(forget=lambda kind: None),

@@ -1,5 +1,6 @@
 """The training loop on a made-up task of a few parameters: resuming, accumulating, stopping, refusing to save NaN."""
 
+import json
 import math
 import os
 import signal
@@ -26,6 +27,7 @@ from dragoman.training import optim, recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
+from dragoman.training.pace import PACE, Budget, Pace
 from dragoman.training.preflight import preflight
 from dragoman.training.step import TrainingStep, seed_for
 from dragoman.training.task import Validation
@@ -225,6 +227,57 @@ def resumed_equals_straight(trainer: Make, tmp_path: Path, settings: dict[str, A
     assert resumed.schedule.state_dict() == straight.schedule.state_dict()
     assert saved(tmp_path / "straight") == saved(tmp_path / "stopped")
     assert logged(tmp_path / "straight") == logged(tmp_path / "stopped")
+
+
+MANY = (1.0,) * 200
+
+
+def test_a_run_in_a_budget_that_is_killed_decides_the_same_again(trainer: Make, tmp_path: Path) -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.01
+        return now
+
+    def in_budget(run_dir: Path, **task: Any) -> Trainer:
+        one = trainer(run_dir, Regression(scores=MANY, losses=MANY, **task), validate_seconds=0.3, validate_every=1000)
+        one.pace = Pace(one.config, run_dir, Budget(now + 5.0, 0.05, 0.01), clock)
+        return one
+
+    with pytest.raises(RuntimeError, match="killed"):
+        in_budget(tmp_path / "killed", on_loss=_fail_at(30)).train()
+    path = checkpoint.newest(tmp_path / "killed")
+    assert path is not None
+    before = json.loads((tmp_path / "killed" / PACE).read_text())
+    resumed = in_budget(tmp_path / "killed")
+    recovery.resume(resumed, path)
+    resumed.train()
+    decided = json.loads((tmp_path / "killed" / PACE).read_text())
+    assert len(decided["validations"]) > 3
+    for kind in ("marks", "validations"):
+        assert decided[kind][: len(before[kind])] == before[kind]
+
+    (tmp_path / "straight").mkdir()
+    (tmp_path / "straight" / PACE).write_text(json.dumps(decided))
+    straight = trainer(
+        tmp_path / "straight", Regression(scores=MANY, losses=MANY), validate_seconds=0.3, validate_every=1000
+    )
+    straight.train()
+    assert straight.step == resumed.step == decided["marks"][-1]["end"] != straight.config.max_steps
+    assert differences(everything(straight), everything(resumed)) == []
+    assert saved(tmp_path / "straight") == saved(tmp_path / "killed")
+
+
+def test_a_checkpoint_by_the_clock_is_there_before_the_first_validation(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path, Regression(on_loss=_fail_at(9)))
+    one.pace.saved_at -= 3600
+    one.pace.start = lambda *_: None  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="killed"):
+        one.train()
+    assert [checkpoint.step_of(path) for path in checkpoint.list_checkpoints(tmp_path)] == [1]
+    assert checkpoint.best(tmp_path) == checkpoint.newest(tmp_path)
+    assert not [event for event in read_events(tmp_path / "metrics.jsonl") if event["event"] == "checkpoint"]
 
 
 def saved(run_dir: Path) -> dict[str, str]:

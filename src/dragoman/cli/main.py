@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.cli.bench import bench
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
@@ -35,7 +36,6 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.cli.settings import settings as settings_command
-from dragoman.cli.threads import wait_passively_if_busy
 from dragoman.cli.translate import score, translate
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say, seconds_of

@@ -103,6 +103,7 @@ def default_recipe(
             "max_steps": size.max_steps,
             "batch_tokens": GPU_BATCH_TOKENS if on_gpu and largest else size.batch_tokens,
             "validate_every": max(100, size.max_steps // 20),
+            "validate_seconds": 60.0,
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },
     }

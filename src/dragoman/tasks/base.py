@@ -19,6 +19,7 @@ from dragoman import config
 from dragoman.analysis import step_titles
 from dragoman.analysis.report import write_report
 from dragoman.backends.compile import pick_compilation
+from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
@@ -33,15 +34,17 @@ from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_token
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.schedules import NoamConfig
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
 from dragoman.version import __version__
 
-MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validation_beam_size", "training.patience",
-              "training.keep_", "training.log_every", "training.samples", "training.not_finite", "training.compile",
-              "decoding", "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
+MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validate_seconds",
+              "training.validation_beam_size", "training.patience", "training.keep_", "training.log_every",
+              "training.samples", "training.not_finite", "training.compile", "decoding", "evaluation", "corpus.test",
+              "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
 IDENTITY = "identity.json"
@@ -53,8 +56,11 @@ ANNEALED = ("linear", "cosine")
 WARM_UPS = 5
 """Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
 
-ON_TIME = 0.97
-"""The share of a time budget that is spent: nothing takes exactly as long as was measured."""
+REPORT_SECONDS = 1.5
+"""A report takes about so long."""
+
+VALIDATE_SECONDS, VALIDATIONS = 60.0, 5
+"""Where a recipe says nothing of it, a training in a time budget is validated after a minute or a fifth of the time."""
 
 COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
 """How the plan says it."""
@@ -192,12 +198,14 @@ class Job(ABC):
     def run(self, seconds_left: float | None = None) -> Result:
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
-        `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps the
-        number of steps that was chosen when it began.
+        `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps what was
+        planned when it began, and its rest takes the time that is left.
         """
-        started = time.monotonic()
-        if seconds_left is not None and checkpoint.list_checkpoints(self.run_dir):
-            self._take_steps_of_run()
+        deadline = None if seconds_left is None else time.monotonic() + seconds_left
+        if seconds_left is not None:
+            self._validate_by_the_clock(seconds_left)
+            if checkpoint.list_checkpoints(self.run_dir):
+                self._take_steps_of_run()
         if checkpoint.is_mean(self.run_dir):
             raise DragomanError(
                 f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
@@ -215,21 +223,25 @@ class Job(ABC):
         with RunLog(self.run_dir) as log:
             step = self.training_step(fresh=path is None)
             trainer = self.trainer(step, log)
-            if path and self._is_done(path):
+            if path and self._is_done(path, trainer.pace.end):
                 outcome = self._end_again(trainer, path)
             else:
+                busy = other_busy_threads()
                 took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
+                budget = None if deadline is None else self._budget(took, deadline)
                 if path:
+                    trainer = self.trainer(step, log, budget)
                     recovery.resume(trainer, path)
                     log.forget("test")  # of a run that had been done
                     say(f"going on from step {trainer.step:,} ({path})")
                 else:
                     log.rewind(0)  # of a run that ended before its first checkpoint
+                    (self.run_dir / PACE).unlink(missing_ok=True)
                     log.forget("test")
-                    if seconds_left is not None:
-                        self._fit(took, seconds_left - (time.monotonic() - started))
-                        trainer = self.trainer(step, log)
-                self._announce(trainer, log, took)
+                    if deadline is not None:
+                        self._plan_steps(took, deadline - time.monotonic())
+                    trainer = self.trainer(step, log, budget)
+                self._announce(trainer, log, took, busy)
                 outcome = trainer.train()
             tests = {} if trainer.stop_asked else self.test(log, outcome)
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
@@ -239,11 +251,11 @@ class Job(ABC):
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
         return Result(outcome, tests, report, self.run_dir, best, next_command)
 
-    def _is_done(self, path: Path) -> bool:
-        """Whether a run that stands at this checkpoint has nothing left to train."""
+    def _is_done(self, path: Path, end: int) -> bool:
+        """True if a run of `end` steps that stands at this checkpoint has nothing left to train."""
         training, state = self.recipe.training, checkpoint.load_state(path)
         out_of_patience = training.patience is not None and state["bad_validations"] >= training.patience
-        return bool(out_of_patience or state["step"] >= training.max_steps)
+        return bool(out_of_patience or state["step"] >= end)
 
     def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
         """What a run that is done was kept from by whatever ended it: to drop, to log, to score its tests."""
@@ -254,7 +266,8 @@ class Job(ABC):
         remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
         say(
-            f"nothing to train: {trainer.step:,} of {training.max_steps:,} steps are done{why}; raise {remedy} to go on"
+            f"nothing to train: {trainer.step:,} of {trainer.pace.end:,} steps are done{why}; raise {remedy} to go on, "
+            "or begin another run with this one's weights (--init-from)"
         )
         return trainer.end()
 
@@ -322,16 +335,17 @@ class Job(ABC):
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
         return TrainingStep(recipe.training, model, task, device=device, precision=precision, seed=recipe.seed)
 
-    def trainer(self, training_step: TrainingStep, log: RunLog) -> Trainer:
+    def trainer(self, training_step: TrainingStep, log: RunLog, budget: Budget | None = None) -> Trainer:
         """The training of the recipe as it is now."""
         recipe = self.recipe
-        return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, d_model=recipe.model.d_model)
+        return Trainer(
+            recipe.training, training_step, run_dir=self.run_dir, log=log, d_model=recipe.model.d_model, budget=budget
+        )
 
-    def _fit(self, took: Estimate, seconds: float) -> None:
-        """Choose the steps that take so long, so that the rate ends where its schedule wants it to end."""
+    def _plan_steps(self, took: Estimate, seconds: float) -> None:
+        """Plan for the steps that take so long; the clock may move the end (`training/pace.py`)."""
         training = self.recipe.training
-        seconds = ON_TIME * (seconds - self.seconds_of_tests(took))
-        steps = took.steps_within(seconds, training.validate_every)
+        steps = took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)
         if not steps:
             raise DragomanError(
                 "the time is used up before training begins (what was prepared is kept, so the same command gets "
@@ -344,6 +358,12 @@ class Job(ABC):
             )
         with writing(self.run_dir):
             atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+
+    def _validate_by_the_clock(self, seconds: float) -> None:
+        training = self.recipe.training
+        if training.validate_seconds is None:
+            training = replace(training, validate_seconds=min(VALIDATE_SECONDS, seconds / VALIDATIONS))
+            self.recipe = replace(self.recipe, training=training)
 
     def _take_steps(self, max_steps: int) -> None:
         """Train for so many steps, with a warm-up that leaves most of them for the rest."""
@@ -365,16 +385,24 @@ class Job(ABC):
         else:
             self._take_steps(begun["max_steps"])
 
-    def seconds_of_tests(self, took: Estimate) -> float:
-        """How long scoring the test sets will take, where that is worth counting."""
-        return 0.0
+    def _budget(self, took: Estimate, deadline: float) -> Budget:
+        return Budget(
+            deadline,
+            took.seconds_per_step,
+            took.seconds_per_validation,
+            lambda slower: self.seconds_after_training(took, slower),
+        )
 
-    def _announce(self, trainer: Trainer, log: RunLog, took: Estimate) -> None:
+    def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:
+        """Seconds for the test sets and the report, if validations take so many times longer than was estimated."""
+        return REPORT_SECONDS
+
+    def _announce(self, trainer: Trainer, log: RunLog, took: Estimate, busy: int) -> None:
         """The nine steps with this run's own numbers, before the first of them that takes long."""
         training = self.recipe.training
-        left = took.seconds(training.max_steps - trainer.step, training.validate_every)
+        left = took.seconds(trainer.pace.end - trainer.step, training.validate_every)
         lines, fields = self.plan(trainer)
-        lines = {**lines, 7: _training_line(trainer, fields, took, left)}
+        lines = {**lines, 7: _training_line(trainer, fields, took, left, busy)}
         titles = step_titles(self.recipe.task)
         for number, text in sorted(lines.items()):
             say(f"{f'{number} {titles[number - 1].lower()}':<25} {text}")
@@ -394,8 +422,9 @@ class Job(ABC):
             "plan",
             **fields,
             parameters=count_parameters(trainer.model),
-            max_steps=self.recipe.training.max_steps,
+            max_steps=trainer.pace.end,
             estimated_s=left,
+            other_busy_threads=busy,
             estimated_bytes=took.peak_bytes,
             estimated_disk_bytes=took.disk_bytes,
             elapsed_s=trainer.elapsed_before,
@@ -448,12 +477,14 @@ def dropped_text(dropped: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
 
 
-def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float) -> str:
-    max_steps = trainer.config.max_steps
+def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float, busy: int) -> str:
+    max_steps, budget = trainer.pace.end, trainer.pace.budget
+    load = f" beside {busy} other busy thread{'s' * (busy > 1)}" if busy else ""
+    clocked = "" if budget is None else ", or as many as the time allows,"
     return (
-        f"{max_steps:,} steps = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
+        f"{max_steps:,} steps{clocked} = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
         f"{trainer.precision}{COMPILED[trainer.training_step.compiled]}; about {clock(left)} "
-        f"({1000 * took.seconds_per_step:,.0f} ms a step), {size_text(took.peak_bytes)} of memory, "
+        f"({1000 * took.seconds_per_step:,.0f} ms a step{load}), {size_text(took.peak_bytes)} of memory, "
         f"{size_text(took.disk_bytes)} on disk"
     )
 

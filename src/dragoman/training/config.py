@@ -45,6 +45,10 @@ class TrainingConfig:
     )  #: Reaction to a loss or gradient that is not finite.
     validate_every: int = Field(default=500, ge=1)
     """Interval between validations; a checkpoint is written after each. [steps]"""
+    validate_seconds: float | None = Field(default=None, gt=0)
+    """Interval between validations by the clock, besides those by steps; it grows to a fifth of the time that is spent,
+    and to ten times what a validation takes. What the clock decides is kept in RUN/pace.json, so that a run that is
+    killed does the same again; two runs may differ. null: by steps alone. [seconds]"""
     validation_beam_size: int = Field(default=1, ge=1)  #: Beam of validation decoding; 1: greedy. [hypotheses]
     patience: int | None = Field(default=None, ge=1)
     """Validations in a row without a new best before training stops; null: never. [validations]"""

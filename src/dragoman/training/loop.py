@@ -23,6 +23,7 @@ from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
+from dragoman.training.pace import Budget, Pace
 from dragoman.training.signals import stop_on_signals
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task, Validation
@@ -43,10 +44,18 @@ class Trainer:
     """Takes training steps in a run directory, from the start or from the checkpoint that `resume` is given."""
 
     def __init__(
-        self, config: TrainingConfig, training_step: TrainingStep, *, run_dir: Path, log: RunLog, d_model: int
+        self,
+        config: TrainingConfig,
+        training_step: TrainingStep,
+        *,
+        run_dir: Path,
+        log: RunLog,
+        d_model: int,
+        budget: Budget | None = None,
     ) -> None:
         self.config, self.training_step = config, training_step
         self.run_dir, self.log = run_dir, log
+        self.pace = Pace(config, run_dir, budget)
         self.schedule = config.schedule.build(config.max_steps, d_model)
         self.averager = config.averaging.build(self.model, run_dir)
         self.step = 0
@@ -78,10 +87,11 @@ class Trainer:
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
         self.started = time.monotonic()
         self.window.start_clock()
+        self.pace.start(self.step, self.elapsed_before)
         try:
             with (
                 stop_on_signals(self._stop_after_this_step),
-                Progress("training", self.config.max_steps, done=self.step, interval_s=15.0) as bar,
+                Progress("training", self.pace.end, done=self.step, interval_s=15.0) as bar,
             ):
                 while not self.why_done:
                     if self._advance(bar) and self.stop_asked:
@@ -100,12 +110,13 @@ class Trainer:
                 return False
             recovery.skip(self, error, bar)
         self.step += 1
-        is_last = self.step == self.config.max_steps
-        if self.step % self.config.log_every == 0 or is_last:
+        self.pace.look(self.step)
+        bar.total = self.pace.end
+        if self.step % self.config.log_every == 0 or self.step == self.pace.end:
             self._log_step()
         bar.advance(1, **{"loss": self.window.shown_loss, "tokens/s": self.window.shown_rate})
         ranked_by: Mapping[str, float] = {}
-        due = self.step % self.config.validate_every == 0 or is_last
+        due = self.pace.should_validate(self.step)
         if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
             try:
                 ranked_by = self._validate(bar).ranked_by
@@ -113,8 +124,8 @@ class Trainer:
                 if recovery.roll_back(self, error, bar):
                     return False
                 raise given_up(error, "") from error
-        if due or self.stop_asked:
-            recovery.save(self, ranked_by)
+        if due or self.stop_asked or self.pace.should_save():
+            recovery.save(self, ranked_by, log=due or self.stop_asked)
             self.window.start_clock()
         return True
 
@@ -128,7 +139,7 @@ class Trainer:
         """The learning rate of a step: the schedule's, lowered by each rollback."""
         reaction = self.config.not_finite
         lowered = reaction.factor**self.rollbacks if isinstance(reaction, RollbackConfig) else 1.0
-        return self.schedule.rate(step) * lowered
+        return self.schedule.rate(self.pace.at(step)) * lowered
 
     def _stop_after_this_step(self) -> None:
         self.stop_asked = True
@@ -144,7 +155,7 @@ class Trainer:
     @property
     def why_done(self) -> str | None:
         """Why there is nothing left to train, None where there is."""
-        if self.step >= self.config.max_steps:
+        if self.step >= self.pace.end:
             return "max_steps"
         return "patience" if self._out_of_patience() else None
 
@@ -171,8 +182,10 @@ class Trainer:
         )
 
     def _validate(self, bar: Progress) -> Validation:
+        started = time.monotonic()
         with applied(self.model, self.averager.average(self.model, self.step)), uncompiled():
             result = self.task.validate(self.model)
+        self.pace.validated(time.monotonic() - started)
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)

@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from dragoman.training.loop import Trainer
 
 
-def save(trainer: "Trainer", ranked_by: Mapping[str, float]) -> None:
-    """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none."""
-    # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
-    trainer.log.event("checkpoint", step=trainer.step, validated=bool(ranked_by), elapsed_s=trainer.elapsed_s)
+def save(trainer: "Trainer", ranked_by: Mapping[str, float], *, log: bool = True) -> None:
+    """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
+
+    Without `log` the log does not tell of it: the clock asks for one at another step in every run.
+    """
+    started = time.monotonic()
+    if log:
+        # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
+        trainer.log.event("checkpoint", step=trainer.step, validated=bool(ranked_by), elapsed_s=trainer.elapsed_s)
     checkpoint.save(trainer.run_dir, trainer.step, tensors(trainer), state(trainer, ranked_by))
     checkpoint.prune(trainer.run_dir, trainer.config.keep_last, trainer.config.keep_best)
+    trainer.pace.saved(time.monotonic() - started)
 
 
 def tensors(trainer: "Trainer") -> dict[str, dict[str, Tensor]]:
@@ -88,6 +94,7 @@ def roll_back(trainer: "Trainer", error: NotFinite, bar: Progress) -> bool:
     resume(trainer, path, trainer.rollbacks)
     checkpoint.drop_after(trainer.run_dir, trainer.step)
     trainer.rollbacks, trainer.elapsed_before, trainer.started = rollbacks, elapsed_s, time.monotonic()
+    trainer.pace.start(trainer.step, elapsed_s)
     bar.advance(trainer.step - bar.done)
     trainer.log.event("rollback", step=error.step, why=str(error), to=trainer.step, rollbacks=rollbacks)
     bar.say(f"{error}; back to step {trainer.step:,}, with {reaction.factor**rollbacks:g} times the rate")

@@ -10,9 +10,12 @@ from dragoman.config import Field, by_type, settings
 
 
 class Schedule(Protocol):
-    """The rate for a step; `observe` is told of each validation whether it was better than all before (`ranking`)."""
+    """The rate for a step, which may be a fraction (`pace.py`).
 
-    def rate(self, step: int) -> float: ...
+    `observe` is told of each validation whether it was better than all before (`runs/best.py`).
+    """
+
+    def rate(self, step: float) -> float: ...
 
     def observe(self, better: bool) -> None: ...
 
@@ -27,7 +30,7 @@ class FixedSchedule:
     def __init__(self, settings: Any, max_steps: int, d_model: int) -> None:
         self.settings, self.max_steps, self.d_model = settings, max_steps, d_model
 
-    def rate(self, step: int) -> float:
+    def rate(self, step: float) -> float:
         return float(self.settings.rate_at(step, self.max_steps, self.d_model))
 
     def observe(self, better: bool) -> None:
@@ -45,7 +48,7 @@ class _Fixed:
         return FixedSchedule(self, max_steps, d_model)
 
 
-def warm_up(step: int, warmup_steps: int) -> float:
+def warm_up(step: float, warmup_steps: int) -> float:
     """step / warmup_steps up to 1."""
     return min(1.0, step / warmup_steps) if warmup_steps else 1.0
 
@@ -58,7 +61,7 @@ class NoamConfig(_Fixed):
     factor: float = Field(default=1.0, gt=0)  #: Multiplier of the whole curve.
     warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
 
-    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
         return float(self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5))
 
 
@@ -70,7 +73,7 @@ class InverseSqrtConfig(_Fixed):
     lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
     warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
 
-    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
         return self.lr * min(step / self.warmup_steps, math.sqrt(self.warmup_steps / step))
 
 
@@ -83,7 +86,7 @@ class LinearConfig(_Fixed):
     warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
     final: float = Field(default=0.0, ge=0, le=1)  #: Last rate, as a share of `lr`.
 
-    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
         done = progress(step, self.warmup_steps, max_steps)
         return self.lr * warm_up(step, self.warmup_steps) * (1 - done + self.final * done)
 
@@ -97,7 +100,7 @@ class CosineConfig(_Fixed):
     warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
     final: float = Field(default=0.0, ge=0, le=1)  #: Last rate, as a share of `lr`.
 
-    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
         fall = 0.5 * (1 + math.cos(math.pi * progress(step, self.warmup_steps, max_steps)))
         return self.lr * warm_up(step, self.warmup_steps) * (self.final + (1 - self.final) * fall)
 
@@ -110,7 +113,7 @@ class ConstantConfig(_Fixed):
     lr: float = Field(default=1e-3, gt=0)  #: Learning rate after the warm-up.
     warmup_steps: int = Field(default=0, ge=0)  #: Length of the warm-up. [steps]
 
-    def rate_at(self, step: int, max_steps: int, d_model: int) -> float:
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
         return self.lr * warm_up(step, self.warmup_steps)
 
 
@@ -134,7 +137,7 @@ class PlateauSchedule:
         self.bad = 0
         self.reductions = 0
 
-    def rate(self, step: int) -> float:
+    def rate(self, step: float) -> float:
         warm = warm_up(step, self.settings.warmup_steps)
         return float(self.settings.lr * warm * self.settings.factor**self.reductions)
 
@@ -151,7 +154,7 @@ class PlateauSchedule:
         self.bad, self.reductions = int(state["bad"]), int(state["reductions"])
 
 
-def progress(step: int, warmup_steps: int, max_steps: int) -> float:
+def progress(step: float, warmup_steps: int, max_steps: int) -> float:
     """The share of the way from the end of the warm-up to max_steps that is done, 0 to 1."""
     return min(1.0, max(0.0, (step - warmup_steps) / max(1, max_steps - warmup_steps)))
 

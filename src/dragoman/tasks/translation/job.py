@@ -274,10 +274,11 @@ class TranslationJob(Job):
             say(f"  {scores.signatures['bleu']}")
         return results
 
-    def seconds_of_tests(self, took: Estimate) -> float:
+    def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:
         sentences, recipe = sum(map(len, self.tests.values())), self.recipe
         wider = recipe.decoding.beam_size / recipe.training.validation_beam_size
-        return (took.seconds_per_validation * wider / len(self.valid_pairs) + TER_SECONDS) * sentences
+        each = slower * took.seconds_per_validation * wider / len(self.valid_pairs) + TER_SECONDS
+        return super().seconds_after_training(took) + sentences * each
 
     def score_text(self, score: float) -> str:
         return f"BLEU {score:.2f}"

@@ -1,0 +1,207 @@
+"""The way from the first step of a training to its last, and the clock that may move the last.
+
+Without a time budget a training has `max_steps` steps. With one, the steps that the time allows are estimated anew
+every few seconds, and what is left of the learning-rate schedule is stretched or squeezed over them: the rate goes on
+from where it is, without a jump, and ends where the schedule wants it to end, at the step that is really the last.
+
+The clock is not the same in two runs. So what it decided is in RUN/pace.json before a step is taken by it: a training
+that is killed takes the same steps again, and the clock decides only about those beyond.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.runs import atomic_io
+from dragoman.training.config import TrainingConfig
+
+PACE = "pace.json"
+
+LOOK = 0.05
+"""The time until the next estimate, as a share of the time that is left."""
+SOONEST_LOOK_S = 0.5
+RECENT = 3
+"""Estimates back in time that the speed is measured over."""
+
+MORE_RARELY = 0.2
+"""Validations by the clock come no more often than after this share of the time that is spent."""
+VALIDATION_SHARE = 0.1
+"""The share of the time that validations by the clock may take."""
+SAVE_S, SAVE_SHARE, SAVE_COST = 30.0, 0.05, 0.02
+"""A checkpoint is written after so many seconds, after this share of the time that is spent, and takes at most this
+share of it: so a kill loses a twentieth of the work, or half a minute of it."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """After `step` steps a training stood at step `at` of its schedule; after `end` steps it will stand at `end_at`."""
+
+    step: int
+    at: float
+    end: int
+    end_at: int
+
+
+@dataclass
+class Budget:
+    """A point in time by which a training has to be over, on the clock of `time.monotonic`."""
+
+    deadline: float
+    seconds_per_step: float
+    """Estimates of the trial before the first step, until there are measurements."""
+    seconds_per_validation: float
+    after: Callable[[float], float] = lambda slower: 0.0
+    """Seconds that have to be left after the last validation; it is given how many times longer than it was estimated
+    a validation took."""
+
+
+@dataclass
+class Pace:
+    """Where a training ends, where on its schedule each step stands, and when it validates and saves by the clock."""
+
+    config: TrainingConfig
+    run_dir: Path
+    budget: Budget | None = None
+    clock: Callable[[], float] = time.monotonic
+    marks: list[Mark] = field(default_factory=list)
+    validations: list[int] = field(default_factory=list)
+    """Steps after which it was validated by the clock."""
+
+    def __post_init__(self) -> None:
+        path = self.run_dir / PACE
+        if path.exists():
+            self._read(atomic_io.read_json(path, dict), path)
+        self.seconds_per_validation = self.budget.seconds_per_validation if self.budget else 0.0
+        self.seconds_per_save = 0.0
+        self.recent: deque[tuple[int, float]] = deque(maxlen=RECENT)
+        self._start_clock(0, 0.0)
+
+    def start(self, step: int, elapsed_s: float) -> None:
+        """Begin, or go on, after `step` steps and `elapsed_s` seconds of training."""
+        self._start_clock(step, elapsed_s)
+        if self.marks and self.marks[-1].end_at != self.config.max_steps:  # the recipe was given another length since
+            self._mark(step, math.ceil(self.config.max_steps - self.at(step)))
+        self.look(step)
+
+    def _start_clock(self, step: int, elapsed_s: float) -> None:
+        now = self.clock()
+        self.began = now - elapsed_s
+        self.validated_at = self.saved_at = now
+        self.pauses = 0.0
+        self.next_look = now
+        self.recent.clear()
+        self.recent.append((step, now))
+
+    @property
+    def end(self) -> int:
+        """The number of steps of the whole training, as it is planned now."""
+        if not self.marks:
+            return self.config.max_steps
+        return self.marks[-1].end + self.config.max_steps - self.marks[-1].end_at  # which were equal when it was marked
+
+    def at(self, step: int) -> float:
+        """The step of the schedule that a step of the training stands at: the same, where no clock has moved the end.
+
+        >>> marks = [Mark(step=40, at=40.0, end=70, end_at=100)]
+        >>> pace = Pace(TrainingConfig(max_steps=100), Path("nowhere"), marks=marks)
+        >>> pace.at(40), pace.at(55), pace.at(70)
+        (40, 70.0, 100.0)
+        """
+        mark = next((mark for mark in reversed(self.marks) if mark.step < step), None)
+        if mark is None:
+            return step
+        done = (step - mark.step) / (mark.end - mark.step)
+        return mark.at + (mark.end_at - mark.at) * done
+
+    def look(self, step: int) -> None:
+        """Estimate anew, after a step, how many the budget still allows, if it is time to."""
+        if self.budget is None or step < self._decided() or (step >= self.end and self.marks):
+            return
+        now = self.clock()
+        if now < self.next_look:
+            return
+        left = self.budget.deadline - now - self._after() - self._validations_to_come(now)
+        self._mark(step, round(left / self._seconds_per_step(step, now)))
+        self.recent.append((step, now - self.pauses))
+        self.next_look = now + max(SOONEST_LOOK_S, LOOK * left)
+
+    def should_validate(self, step: int) -> bool:
+        """True if the training is validated after this step: by its number, at the end, or by the clock."""
+        if step % self.config.validate_every == 0 or step == self.end or step in self.validations:
+            return True
+        shortest = self.config.validate_seconds
+        if shortest is None or step < self._decided():
+            return False
+        now = self.clock()
+        wait = max(shortest, MORE_RARELY * (now - self.began), self.seconds_per_validation / VALIDATION_SHARE)
+        if now - self.validated_at < wait:
+            return False
+        self.validations.append(step)
+        self._write()
+        return True
+
+    def should_save(self) -> bool:
+        """True if the last checkpoint was written so long ago that a kill would lose too much."""
+        now = self.clock()
+        wait = max(SAVE_S, SAVE_SHARE * (now - self.began), self.seconds_per_save / SAVE_COST)
+        return now - self.saved_at >= wait
+
+    def validated(self, seconds: float) -> None:
+        """Take note of a validation that is over."""
+        self.seconds_per_validation, self.validated_at = seconds, self.clock()
+        self.pauses += seconds
+
+    def saved(self, seconds: float) -> None:
+        """Take note of a checkpoint that is written."""
+        self.seconds_per_save, self.saved_at = seconds, self.clock()
+        self.pauses += seconds
+
+    def _seconds_per_step(self, step: int, now: float) -> float:
+        first_step, then = self.recent[0]
+        if step == first_step:
+            assert self.budget is not None
+            return self.budget.seconds_per_step
+        return (now - self.pauses - then) / (step - first_step)
+
+    def _after(self) -> float:
+        """Seconds of the last validation and of what comes after it."""
+        assert self.budget is not None
+        slower = self.seconds_per_validation / max(self.budget.seconds_per_validation, 1e-9)
+        return self.seconds_per_validation + self.seconds_per_save + self.budget.after(slower)
+
+    def _validations_to_come(self, now: float) -> float:
+        """Seconds of the validations by the clock between now and the last one."""
+        assert self.budget is not None
+        shortest, seconds, at = self.config.validate_seconds, 0.0, self.validated_at
+        if shortest is None:
+            return 0.0
+        while True:
+            at += max(shortest, MORE_RARELY * (at - self.began), self.seconds_per_validation / VALIDATION_SHARE)
+            if at + seconds > self.budget.deadline - self._after():
+                return seconds
+            seconds += self.seconds_per_validation + self.seconds_per_save
+
+    def _decided(self) -> int:
+        """The last step that something was decided after."""
+        return max([mark.step for mark in self.marks[-1:]] + self.validations[-1:], default=0)
+
+    def _mark(self, step: int, steps_left: int) -> None:
+        mark = Mark(step, self.at(step), step + max(1, steps_left), self.config.max_steps)
+        self.marks = [*(earlier for earlier in self.marks if earlier.step < step), mark]
+        self._write()
+
+    def _write(self) -> None:
+        record = {"marks": [asdict(mark) for mark in self.marks], "validations": self.validations}
+        atomic_io.replace_text(self.run_dir / PACE, atomic_io.to_json(record))
+
+    def _read(self, record: dict[str, Any], path: Path) -> None:
+        try:
+            self.marks = [Mark(**mark) for mark in record["marks"]]
+            self.validations = [int(step) for step in record["validations"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DragomanError(f"{path}: damaged, it is no pace of a training ({error!r})") from error
