@@ -74,11 +74,11 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
             assert after == before
     assert bound.n_best(lines[::-1])[::-1] == [bound.n_best([line])[0] for line in lines]
     assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
-    with pytest.raises(DragomanError, match=r"term 'Hündchen' .*'Ärger' .*vocabulary cannot write it"):
-        Translator.load(run, device="cpu", glossary=Glossary({"dog": "Hündchen", "nowhere": "Ärger"}))
-    deaf = Translator.load(run, device="cpu", glossary=Glossary({"dog": "bird bird bird"}), no_repeat_ngram=1)
-    with pytest.raises(DragomanError, match=r"'the dog sees a dog \.': no translation can hold its terms"):
-        deaf.translate([LINES[0], LINES[0], "the dog sees a dog ."])
+    line = "the dog sees a dog ."
+    for target, settings in (("Hündchen", {}), ("bird bird bird", {"no_repeat_ngram": 1})):
+        deaf = Translator.load(run, device="cpu", glossary=Glossary({"dog": target}), **settings)  # type: ignore[arg-type]
+        [found] = deaf.n_best([line])
+        assert target in found[0].text or f"term left out: {target!r}" in found[0].warnings
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
@@ -390,10 +390,6 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     begin.write_text("we\nHündchen\n\n", encoding="utf-8")
     with pytest.raises(DragomanError, match=f"^{re.escape(str(begin))}:2: prefix 'Hündchen': "):
         call("--prefix", str(begin))
-    terms = text.with_name("terms.tsv")
-    terms.write_text("# terms\ncat\tbird\ndog\tHündchen\n", encoding="utf-8")
-    with pytest.raises(DragomanError, match=f"^{re.escape(str(terms))}, line 3: term 'Hündchen' .*cannot write it"):
-        call("--glossary", str(terms))
     begin.write_text("we\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="fewer lines"):
         call("--prefix", str(begin))

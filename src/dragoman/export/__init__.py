@@ -110,8 +110,6 @@ def engine(
     run_dir, module = check_run_dir(run), target(name)
     require_possible(module, translator, run_dir, name)
     module.check_decoding(translator.decoding)
-    if translator.glossary is not None:
-        raise DragomanError(f"--glossary: {name} does not search for terms: translate without --engine {name}")
     if translator.banned is not None:
         raise DragomanError(
             f"--avoid: {name} does not search again without a phrase: translate without --engine {name}"

@@ -416,7 +416,7 @@ class CTranslate2Engine:
         results = []
         limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
         for ids, limit, hypotheses in zip(
-            sentences, limits, own.hypotheses([Part(ids, (), []) for ids in sentences]), strict=True
+            sentences, limits, own.hypotheses([Part(ids, []) for ids in sentences]), strict=True
         ):
             src = [self.src_pieces[index] for index in ids]
             tgt = [[self.tgt_pieces[index] for index in item.ids] for item in hypotheses]

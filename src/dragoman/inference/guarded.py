@@ -92,7 +92,7 @@ class GuardedTranslator:
         """A translation without repetitions that has fewer warnings; None: there is none."""
         try:
             other = self._with_warnings(src, self._again.n_best([src])[0][0])
-        except DragomanError:  # a term of the glossary that repeats itself
+        except DragomanError:  # nothing is found without repetitions
             return None
         return (
             replace(other, warnings=(*other.warnings, SEARCHED_AGAIN)) if len(other.warnings) < num_warnings else None
@@ -100,7 +100,7 @@ class GuardedTranslator:
 
     @staticmethod
     def _with_warnings(src: str, item: Translation) -> Translation:
-        return replace(item, warnings=tuple(warnings_of(src, item.text)))
+        return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text)))
 
     def _links(self, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]) -> np.ndarray:
         """Where words went; in the order they came for a model that has no attention to tell it."""

@@ -26,10 +26,12 @@ class Part(NamedTuple):
     """The unit of a search: a sentence, or a part of one that is too long."""
 
     ids: list[int]
-    terms: Terms
-    """Terms that its translation must hold."""
     prefix: list[int]
     """Tokens that its translation begins with."""
+    text: str = ""
+    """The ids as text."""
+    terms: Terms = ()
+    """Terms that the search must hold its translation to."""
     banned: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that its translation does not hold."""
 

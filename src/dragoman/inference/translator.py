@@ -12,7 +12,6 @@ import torch
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import FoundNothing
-from dragoman.decoding.constrained import Terms
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Ban, BeginWith
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
@@ -122,13 +121,12 @@ class Translator:
         """This translator, of the same model, whose translations hold the target terms of the terms of `glossary` that
         stand in their source, and no phrase of `banned`.
 
-        Raises DragomanError for a term that the vocabulary cannot write, or that is banned.
+        Raises DragomanError for a term that is banned.
         """
         other = copy.copy(self)
         other.glossary = None if glossary is None else glossary.normalized(self.normalize)
         other.banned = None if banned is None else banned.normalized(self.normalize)
         if other.glossary:
-            other._require_writable(other.glossary)
             other.continuations = other._continuations()
         if other.glossary and other.banned:
             for term in other.glossary.targets.values():
@@ -198,11 +196,16 @@ class Translator:
             self._parts(self.normalize(sentence), self.normalize(prefix))
             for sentence, prefix in zip(sentences, begin, strict=True)
         ]
-        searched = self._free_hypotheses([part for of_sentence in parts for part in of_sentence])
-        ranked = map(self.ranked, searched)
-        return [self._joined(list(itertools.islice(ranked, len(of_sentence)))) for of_sentence in parts]
+        whole = [part for of_sentence in parts for part in of_sentence]
+        ranked = list(map(self.ranked, self.free_hypotheses(whole)))
+        if self.glossary is not None:
+            from dragoman.inference.term_placement import with_terms
 
-    def _free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+            ranked = with_terms(self, self.glossary, whole, ranked)
+        results = iter(ranked)
+        return [self._joined(list(itertools.islice(results, len(of_sentence)))) for of_sentence in parts]
+
+    def free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """`hypotheses` without any banned phrase.
 
         A part whose hypotheses hold one is searched again without the tokens that spelled it, as often as another
@@ -304,14 +307,14 @@ class Translator:
             return []
         begin = self._beginning(prefix) if prefix.strip() else []
         if len(ids) <= self.max_src_tokens:
-            return [Part(ids, self._terms(sentence), begin)]
+            return [Part(ids, begin, sentence)]
         encode = self.tokenizers.src.encode
         held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
         texts = [
             text.replace(HELD, " ")
             for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
         ]
-        parts = [Part(encode(text), self._terms(text), [] if number else begin) for number, text in enumerate(texts)]
+        parts = [Part(encode(text), [] if number else begin, text) for number, text in enumerate(texts)]
         return [part for part in parts if part.ids]
 
     def check_prefix(self, prefix: str) -> None:
@@ -332,25 +335,6 @@ class Translator:
     def _require_free(self, what: str, text: str) -> None:
         if self.banned is not None and (held := self.banned.held(text)):
             raise DragomanError(f"{what}: it holds {held[0]!r}, which is to be avoided: choose one of both")
-
-    def _require_writable(self, glossary: Glossary) -> None:
-        """Raises DragomanError for terms that the tokenizer cannot write, whatever text they will stand in."""
-        tokenizer = self.tokenizers.tgt
-        written = {target: tokenizer.decode(tokenizer.encode(target)) for target in glossary.targets.values()}
-        wrong = {target: text for target, text in written.items() if text != target}
-        if wrong:
-            named = [f"{target!r} (it would come out as {text!r})" for target, text in wrong.items()]
-            more = f" and {len(named) - 5:,} more" if len(named) > 5 else ""
-            raise DragomanError(
-                f"{glossary.place(next(iter(wrong)))}term {', '.join(named[:5])}{more}: this model's vocabulary cannot "
-                "write it: choose another term, or train with it"
-            )
-
-    def _terms(self, text: str) -> Terms:
-        """The tokens of each term that the translation of a text must hold."""
-        if self.glossary is None:
-            return ()
-        return tuple(tuple(self.tokenizers.tgt.encode(term.target)) for term in self.glossary.find(text))
 
     def _continuations(self) -> torch.Tensor:
         """(vocab,) bool: True for tokens that go on with the word before them; no token where words have no spaces."""

@@ -41,6 +41,26 @@ def written_without_spaces(code: str) -> bool:
     return is_chinese(code) or language_of(code) in {"ja", "th", "lo", "km", "my"}
 
 
+def articles(code: str) -> list[tuple[str, ...]]:
+    """Forms of articles, one of which stands before a noun: which one depends on the noun.
+
+    >>> articles("en")
+    [('a', 'an')]
+    """
+    return ARTICLES.get(language_of(code), [])
+
+
+ARTICLES: dict[str, list[tuple[str, ...]]] = {
+    "en": [("a", "an")],
+    "de": [("der", "die", "das", "den", "dem", "des"), ("ein", "eine", "einen", "einem", "einer", "eines")],
+    "es": [("el", "la"), ("los", "las"), ("un", "una")],
+    "fr": [("le", "la"), ("un", "une")],
+    "it": [("il", "lo", "la"), ("un", "uno", "una")],
+    "nl": [("de", "het")],
+    "pt": [("o", "a"), ("os", "as"), ("um", "uma")],
+}
+
+
 def name_of(code: str) -> str:
     """The English name of a language, or its code where it is not a common one.
 
