@@ -229,7 +229,7 @@ def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pyte
 
 
 def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"])
     for settings in (
         {"sampling": {"samples": 8}, "n_best": 7},
         {"sampling": {"samples": 2}, "mbr": "chrf"},
@@ -256,10 +256,10 @@ def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeyp
     translator = Translator.load(run, device="cpu", sampling={"samples": 12})
     every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
     bad = {item.text for item in every[:2]}
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"] if text in bad else [])
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"] if text in bad else [])
     taken = GuardedTranslator(translator).n_best(LINES[:1])[0][0]
     assert (taken.text, taken.warnings) == (every[2].text, (careful_module.NOT_THE_FIRST,))
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text: ["bad"])
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"])
     assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
     assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.cli.bench import bench
@@ -29,6 +30,7 @@ from dragoman.cli.options import (
     RunDir,
     SearchChanges,
     Which,
+    check_not_the_same,
     decoding_changes,
     given,
     precision_given,
@@ -36,7 +38,7 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.cli.settings import settings as settings_command
-from dragoman.cli.translate import score, translate
+from dragoman.cli.translate import GuardCommand, score, translate
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
@@ -222,6 +224,7 @@ def predict(
     from dragoman.progress import Progress
     from dragoman.runs.directory import check_run_dir
 
+    check_not_the_same(input, output)
     predictor = Predictor.load(check_run_dir(run), which=which, device=device)
     is_typed = False
     if predictor.reads_images:
@@ -431,7 +434,7 @@ for group, commands in GROUPS.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, rich_help_panel=group)
         else:
-            app.command(rich_help_panel=group)(command)
+            app.command(rich_help_panel=group, cls=GuardCommand if command is translate else TyperCommand)(command)
 
 
 def main() -> None:

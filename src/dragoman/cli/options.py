@@ -61,6 +61,12 @@ def text_input(path: Path | None) -> TextInput:
     return TextInput(lines_in(cast(BinaryIO, live), "standard input"), live.waiting, is_typed)
 
 
+def check_not_the_same(input: Path | None, output: Path | None) -> None:
+    """Raises DragomanError where the output would take the place of the text that is read."""
+    if input is not None and output is not None and output.is_file() and input.exists() and input.samefile(output):
+        raise DragomanError(f"{output}: is the text that is read (-i), and would be lost: name another file with -o")
+
+
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given on the command line; for the others the recipe decides."""
     return {name: value for name, value in options.items() if value is not None}

@@ -1,11 +1,13 @@
 """`dragoman translate` and `dragoman score`."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from dragoman.cli.options import (
     BeamSize,
@@ -16,11 +18,23 @@ from dragoman.cli.options import (
     Run,
     SearchChanges,
     Which,
+    check_not_the_same,
     decoding_changes,
     precision_given,
     text_input,
     text_output,
 )
+
+IN_DOUBT = 3
+"""Exit code of `--guard=fail`."""
+
+
+class GuardCommand(TyperCommand):
+    """A command whose `--guard` may be given without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--guard=warn" if item == "--guard" else item for item in args])
+
 
 if TYPE_CHECKING:
     from dragoman.inference.translation import Translation
@@ -49,9 +63,13 @@ def translate(
         bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
     ] = False,
     guard: Annotated[
-        bool,
-        typer.Option("--guard", help="Avoid translations that repeat themselves, are cut, lose numbers ..."),
-    ] = False,
+        str | None,
+        typer.Option(
+            metavar="[=warn|fail]",
+            help="Avoid translations that repeat themselves, lose numbers, sentences ..., and name the lines in doubt; "
+            "`--guard=fail`: exit with 3 where there are any.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
     ] = False,
@@ -92,8 +110,9 @@ def translate(
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
     from dragoman.inference.alignment import align, pharaoh
+    from dragoman.inference.guarded import NOTES
     from dragoman.inference.translator import STREAM_LINES
-    from dragoman.progress import Progress
+    from dragoman.progress import Progress, say
     from dragoman.text.lines import in_chunks
     from dragoman.tools.translate import TranslateOptions, assemble, translate_lines
 
@@ -103,25 +122,40 @@ def translate(
             rerank_weight, changes=overrides or (), decoding=decoding_changes(beam_size, length_penalty, n_best),
         )
     )  # fmt: skip
+    check_not_the_same(input, output)
     translator, source = assembled.translator, text_input(input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
+    doubts: Counter[str] = Counter()
+    lines_in_doubt = 0
     with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
         for results in translate_lines(assembled, chunks, prefix):
             for src, translations in results:
                 bar.advance()
                 links = [pharaoh(align(translator, src, item.text)) for item in translations] if alignments else []
                 if as_json:
-                    write(_as_json(bar.done, src, translations, links))
+                    write(_as_json(bar.done, src, translations, links, translator.languages))
                 else:
                     write(_as_lines(bar.done, translations, links, numbered=translator.decoding.n_best > 1))
+                if warnings := [text for text in translations[0].warnings if text not in NOTES]:
+                    lines_in_doubt += 1
+                    doubts.update(text.partition(":")[0] for text in warnings)
+                    bar.say(f"line {bar.done}: {'; '.join(warnings)}")
+        total = bar.done
+    if guard or lines_in_doubt:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in doubts.most_common())
+        say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({kinds})" if kinds else ""))
+    if guard == "fail" and lines_in_doubt:
+        raise typer.Exit(IN_DOUBT)
 
 
-def _as_json(line: int, src: str, found: "Sequence[Translation]", links: Sequence[str]) -> str:
-    from dragoman.inference.warnings import warnings_of
+def _as_json(
+    line: int, src: str, found: "Sequence[Translation]", links: Sequence[str], languages: tuple[str, str] | None
+) -> str:
+    from dragoman.inference.warnings import source_warnings, warnings_of
 
     translations = []
     for place, item in enumerate(found):
-        warnings = list(item.warnings) or warnings_of(src, item.text)
+        warnings = list(item.warnings) or warnings_of(src, item.text, languages) + source_warnings(src, languages)
         record = {"text": item.text, "score": item.score, "log_prob": item.log_prob, "warnings": warnings}
         translations.append({**record, "alignment": links[place]} if links else record)
     return json.dumps({"line": line, "source": src, "translations": translations}, ensure_ascii=False) + "\n"

@@ -13,8 +13,9 @@ from dragoman.inference.alignment import links
 from dragoman.inference.placeholders import Word, put_back, spans, survive, without_spans, words
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import STREAM_LINES, Translator
-from dragoman.inference.warnings import warnings_of
+from dragoman.inference.warnings import source_warnings, warnings_of
 from dragoman.text.lines import in_chunks
+from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """Settings of the second search of a sentence, if all translations of the first look wrong."""
@@ -53,6 +54,13 @@ class GuardedTranslator:
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """As `Translator.n_best`."""
+        results = self._kept(sentences)
+        if not self.guard:
+            return results
+        return [self._with_source_warnings(src, item) for src, item in zip(sentences, results, strict=True)]
+
+    def _kept(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations with the placeholders of their sources."""
         found = self._watched(sentences)
         if not self.keep:
             return found
@@ -98,9 +106,15 @@ class GuardedTranslator:
             replace(other, warnings=(*other.warnings, SEARCHED_AGAIN)) if len(other.warnings) < num_warnings else None
         )
 
-    @staticmethod
-    def _with_warnings(src: str, item: Translation) -> Translation:
-        return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text)))
+    def _with_warnings(self, src: str, item: Translation) -> Translation:
+        return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
+
+    def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:
+        """The translations with the reasons why the model may not understand their source."""
+        reasons = source_warnings(src, self.translator.languages)
+        if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
+            reasons.append(f"unknown to the model: {' '.join(unknown)}")
+        return [replace(item, warnings=(*item.warnings, *reasons)) for item in translations]
 
     def _links(self, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]) -> np.ndarray:
         """Where words went; in the order they came for a model that has no attention to tell it."""
@@ -114,6 +128,11 @@ class GuardedTranslator:
         """Where the glossary's terms stand in a translation."""
         glossary = self.translator.glossary
         return glossary.said(self.translator.normalize(src), tgt) if glossary else []
+
+
+def unknown_words(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The words of a text that a tokenizer has no token for, each once."""
+    return [word for word in dict.fromkeys(text.split()) if UNK_ID in tokenizer.encode(word)]
 
 
 def _unique(translations: Sequence[Translation]) -> list[Translation]:

@@ -32,7 +32,8 @@ class TranslateOptions:
     avoid: Path | None = None
     prefix: Path | None = None
     keep: bool = False
-    guard: bool = False
+    guard: str | None = None
+    """`warn` or `fail`."""
     rerank: Path | None = None
     rerank_weight: float | None = None
     changes: Sequence[str] = ()
@@ -47,6 +48,8 @@ class TranslateOptions:
             raise DragomanError(
                 "--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one"
             )
+        if self.guard not in (None, "warn", "fail"):
+            raise DragomanError(f"--guard={self.guard}: --guard or --guard=warn tells of doubts, --guard=fail fails")
         if self.rerank_weight is not None and not 0 <= self.rerank_weight <= 1000:
             raise DragomanError(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
         if self.rerank_weight is not None and self.rerank is None:
@@ -94,7 +97,9 @@ def assemble(options: TranslateOptions) -> Assembled:
         translator, own = translator.reranked_by(reranker), own.reranked_by(reranker)
     if not (options.keep or options.guard):
         return Assembled(translator, translator)
-    return Assembled(translator, GuardedTranslator(translator, keep=options.keep, guard=options.guard, fallback=own))
+    return Assembled(
+        translator, GuardedTranslator(translator, keep=options.keep, guard=bool(options.guard), fallback=own)
+    )
 
 
 def translate_lines(

@@ -1,0 +1,69 @@
+"""The language of a text, told by py3langid: naive Bayes over byte n-grams of 97 languages (Lui and Baldwin 2012)."""
+
+import functools
+import re
+from typing import Any
+
+from dragoman.text.languages import language_of
+
+SURE, SURE_OF_TWO = 0.9, 0.99
+"""Probability from which a text counts as one of all languages, or as one of two."""
+FEWEST_LETTERS = 12
+"""In shorter texts nothing is sure; a letter of a script without spaces counts for three."""
+
+_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+_NEAR = [
+    {"zh", "yue", "wuu", "cmn"}, {"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sh"}, {"id", "ms", "jv"}, {"cs", "sk"},
+    {"es", "gl", "an"}, {"fr", "oc", "wa"}, {"de", "lb", "nds"}, {"nl", "af"}, {"ru", "uk", "be"}, {"bg", "mk"},
+    {"tr", "az"}, {"en", "pcm"},
+]  # fmt: skip
+"""Languages that one line does not tell apart."""
+
+
+def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
+    """The language of a text and its probability, of all languages or `among` some that are known.
+
+    >>> identify("Ein Mann schläft in einem grünen Raum auf einem Sofa.")[0]
+    'de'
+    """
+    language, probability = _identifier(among).classify(text)
+    return str(language), float(probability)
+
+
+def known(code: str) -> bool:
+    """True if a language can be told from others."""
+    return language_of(code) in _identifier(()).labels
+
+
+def other_language(text: str, code: str, likely: str = "") -> str | None:
+    """The language of a text that is surely not of language `code`; None for one that is, or may be.
+
+    `likely`: a language that a mistake would be in, the other one of a pair.
+
+    >>> other_language("The man is walking down the street.", "de", "en")
+    'en'
+    """
+    code, likely = language_of(code), language_of(likely)
+    letters = sum(letter.isalpha() for letter in text) + 2 * len(_DENSE.findall(text))
+    if letters < FEWEST_LETTERS or not known(code):
+        return None
+    near = next((group for group in _NEAR if code in group), {code})
+    language, probability = identify(text)
+    if language in near:
+        return None
+    if probability >= SURE:
+        return language
+    if likely and likely not in near and known(likely):
+        language, probability = identify(text, (code, likely))
+        return likely if language == likely and probability >= SURE_OF_TWO else None
+    return None
+
+
+@functools.cache
+def _identifier(languages: tuple[str, ...]) -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # 4 MB, read where it is first needed
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    if languages:
+        identifier.set_languages(list(languages))
+    return identifier
