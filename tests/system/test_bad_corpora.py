@@ -374,7 +374,7 @@ ALIGNMENT = [
         lambda: files([*SRC[:149], *TGT[200:220], *SRC[149:]]),
         "refused",
         NOT_THE_SAME.format(420, 400),
-        "broken: unequal line counts at corpus.de:401",
+        "broken: unequal line counts at corpus.de:401; warning: wrong language at corpus.de:150",
     ),
     Case(
         "one side several times as long",
@@ -443,27 +443,17 @@ ALIGNMENT = [
         "sides swapped, in two scripts",
         lambda: files(*good("zh-en")[::-1], names=("corpus.zh", "corpus.en")),
         "doctor",
-        "corpus.zh: swapped sides (its script is Latin): …",
+        "corpus.zh: swapped sides (it is en and zh): …",
         "broken: swapped sides at corpus.zh; warning: wrong script at corpus.zh:1; "
         "warning: wrong script at corpus.en:2",
         languages=("zh", "en"),
     ),
     Case(
-        "sides swapped, in one script, with --language-id",
+        "sides swapped, in one script",
         lambda: files(TGT, SRC),
         "doctor",
-        "training knows no identifier, and takes it",
-        "broken: swapped sides at corpus.de; warning: wrong language at corpus.de:4; "
-        "warning: wrong language at corpus.en:4",
-        becomes=Corpus(TGT, SRC),
-        doctor={"identify": lambda texts: ["de" if text in set(SRC) else "en" for text in texts]},
-    ),
-    Case(
-        "sides swapped, in one script, without",
-        lambda: files(TGT, SRC),
-        "tolerated",
-        "nothing tells that this is not the pair that was meant",
-        becomes=Corpus(TGT, SRC),
+        "corpus.de: swapped sides (it is en and de): …",
+        "broken: swapped sides at corpus.de",
     ),
     Case(
         "a line blank on the source side",
@@ -922,7 +912,7 @@ CONTENT = [
         "the same pair again and again",
         Corpus([SRC[3]] * PAIRS, [TGT[3]] * PAIRS),
         "corpus.de: not parallel (nothing says that lines belong together …",
-        "broken: not parallel at corpus.de; warning: duplicate at corpus.de:1",
+        "broken: not parallel at corpus.de; warning: boilerplate at corpus.de:1; warning: duplicate at corpus.de:1",
     ),
     all_of(
         "copies of the source",

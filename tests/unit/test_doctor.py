@@ -151,13 +151,13 @@ def test_swapped_sides_are_seen_by_script_and_by_language(tmp_path: Path, good: 
     diagnosis = Examination(written(tmp_path, chinese), "en", "zh").run()
     assert found(diagnosis)["swapped sides"][0] == "broken"
     swapped = written(tmp_path, [(english, german) for german, english in good])
-    assert "swapped sides" not in found(Examination(swapped, "de", "en").run())
+    assert found(Examination(swapped, "de", "en").run())["swapped sides"][0] == "broken"
     english = {text for _, text in good}
     diagnosis = Examination(
         swapped, "de", "en", identify=lambda texts: ["en" if text in english else "de" for text in texts]
     ).run()
     assert diagnosis.verdict == "broken"
-    assert found(diagnosis)["wrong language"][1] > 50
+    assert "wrong language" not in found(diagnosis)
 
 
 def test_files_that_cannot_be_read_are_findings(tmp_path: Path, good: list[tuple[str, str]]) -> None:

@@ -18,8 +18,9 @@ from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
 from dragoman.progress import Progress
+from dragoman.text import identify as identifier
 from dragoman.text.corpus import FilesSource, MixSource, Source
-from dragoman.text.languages import TELLING, language_of
+from dragoman.text.languages import TELLING, language_of, name_of
 from dragoman.text.lines import open_bytes, raw_lines, show
 from dragoman.text.sources.base import files_of
 
@@ -28,6 +29,10 @@ LONG_LINE = 5000  # characters of a line that is too long for a sentence; the re
 WORTH_COPYING = 12  # characters up to which a copy may be a name or a number, and a correct translation
 IDENTIFIED = 100  # lines of each chunk whose language is identified, as a model is slow
 FEWEST_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
+FEWEST_BOILERPLATE, BOILERPLATE = 20, 0.01
+"""A pair that comes so often, and is such a share of all, is no language but a form."""
+MARKUP = 0.5
+"""A file with tags in a larger share of its lines is no text."""
 LEAST_BELIEF = 1.0
 """Evidence that lines correspond, in nats a line. Translations have 2 to 4 (docs/log.md), shuffled lines 0.2 to 0.4, as
 lexicon and tables fit the lines that they were learnt from by chance."""
@@ -118,9 +123,9 @@ def _examined(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
 class Examination:
     """The examination of a parallel corpus, by `run`; of its first `limit` pairs, if that is given.
 
-    Languages are codes (`de`), "" if unknown; pairs are compared with those of `tests`; `identify` tells the language
-    of texts. Nothing inside of a file raises an error: an unreadable file is a finding. Raises DragomanError for a file
-    that does not exist.
+    Languages are codes (`de`); "" if unknown: they are told from the text. Pairs are compared with those of `tests`;
+    `identify` tells the language of texts, in the place of `text/identify.py`. Nothing inside of a file raises an
+    error: an unreadable file is a finding. Raises DragomanError for a file that does not exist.
     """
 
     source: Source
@@ -139,6 +144,8 @@ class Examination:
         self.diagnosis = Diagnosis(*self.names)
         self.leakage = [(test.name, Leakage(test.src), Leakage(test.tgt)) for test in self.tests]
         self.hashes = array("q")
+        self.side_hashes = array("q"), array("q")
+        self.codes = [self.src_lang, self.tgt_lang]  # as they are given, or told from the text
         self.aligner = Shifts()
         self.shifts: list[Shift] = []
         self.scripts = Counter[str](), Counter[str]()
@@ -181,6 +188,8 @@ class Examination:
             self._pair(*pair)
         if self.identify:
             self._identify(pairs, self.identify)
+        else:
+            self._compare_languages(pairs)
 
     def _first_look(self, pairs: Pairs) -> None:
         """Set the usual script of each side and the usual ratio of lengths, from the first pairs."""
@@ -190,6 +199,9 @@ class Examination:
             known = script_of_language(language_of(language)) if language else None
             self.expected[side] = known or max(counts, key=counts.__getitem__, default=None)
         texts = [(one.text, other.text) for _, one, other in pairs]
+        for side, code in enumerate(self.codes):
+            if not identifier.known(code):
+                self.codes[side] = identifier.common_language([pair[side] for pair in texts]) or code
         ratios = np.array([_log_ratio(src, tgt) for src, tgt in texts if len(src) + len(tgt) >= 40])
         if len(ratios) >= 50:
             median = float(np.median(ratios))
@@ -204,6 +216,8 @@ class Examination:
             self.scripts[side][script_of(text)[0]] += 1
         # Blank pairs have their own kind of finding and are not each other's duplicates.
         self.hashes.append(hash((src, tgt)) if src or tgt else -number)
+        for hashes, text in zip(self.side_hashes, (src, tgt), strict=True):
+            hashes.append(hash(text) if text else -number)
         if leak := self.leak(src, tgt):
             kind, test = leak
             add(kind, self.names[0], number, f"{test}: {src}")
@@ -230,10 +244,41 @@ class Examination:
                     self.diagnosis.add("wrong language", self.names[side], number, f"{code}: {text}")
             self.diagnosis.sampled["wrong language", self.names[side]] = self.languages[side].total()
 
+    def _compare_languages(self, pairs: Pairs) -> None:
+        """Compare each line with the languages of its side and of the other one."""
+        for number, *lines in pairs:
+            texts = [line.text.strip() for line in lines]
+            others: list[str | None] = [None, None]
+            for side, text in enumerate(texts):
+                code, likely = self.codes[side], self.codes[1 - side]
+                if identifier.is_long_enough(text) and identifier.known(code):
+                    others[side] = identifier.other_language(text, code, likely)
+                    self.languages[side][others[side] or language_of(code)] += 1
+            if tuple(others) == tuple(map(language_of, self.codes[::-1])):
+                self.diagnosis.add("swapped pair", self.names[0], number, texts[0])
+            elif texts[0] != texts[1]:
+                for side, other in enumerate(others):
+                    if other:
+                        self.diagnosis.add("wrong language", self.names[side], number, f"{other}: {texts[side]}")
+        for side, name in enumerate(self.names):
+            self.diagnosis.sampled["wrong language", name] = self.languages[side].total()
+            code, looked_at = language_of(self.codes[side]), self.languages[side].total()
+            if looked_at:
+                told = "" if code == language_of((self.src_lang, self.tgt_lang)[side]) else ", as its text says"
+                share = 100 * self.languages[side][code] / looked_at
+                text = f"{name_of(code)}{told}: {share:.1f} % of {looked_at:,} lines"
+            else:
+                text = f"{code or 'unknown'}: not looked at, as it is not among the languages that are told apart"
+            self.diagnosis.languages[name] = text
+
     def _whole(self, complete: bool) -> None:
         """Add the findings about the whole corpus; `complete`: it was read to its end."""
         diagnosis, add = self.diagnosis, self.diagnosis.add
         lines = diagnosis.src_lines, diagnosis.tgt_lines
+        for name, count in zip(self.names, lines, strict=True):
+            tagged = diagnosis.by_place.get(("HTML", name))
+            if tagged and tagged.count > MARKUP * count:
+                add("markup file", name, None, tagged.example)
         for name, count, texts in zip(self.names, lines, self.texts, strict=True):
             if not texts:
                 add("empty file", name, None, f"{count:,} lines, all of them blank" if count else "")
@@ -251,18 +296,43 @@ class Examination:
         if repeated := int((counts - 1).sum()):
             line = int(first[counts > 1].min()) + 1
             self.diagnosis.add("duplicate", self.names[0], line, f"line {line:,} comes again", count=repeated)
+        self._boilerplate()
+
+    def _boilerplate(self) -> None:
+        """Look for a pair that comes very often, and for a line with very many different translations."""
+        pairs = np.array(self.hashes)
+        fewest = max(FEWEST_BOILERPLATE, BOILERPLATE * len(pairs))
+        for name, hashes in zip((self.names[0], *self.names), (pairs, *map(np.array, self.side_hashes)), strict=True):
+            _, first, inverse, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+            if (times := int(counts.max())) < fewest:
+                continue
+            line = int(first[counts.argmax()]) + 1
+            different = len(np.unique(pairs[inverse == counts.argmax()]))
+            if different == 1 or different >= fewest:
+                text = f"line {line:,} comes {times:,} times"
+                text += f", {different:,} times with another translation" if different > 1 else ""
+                self.diagnosis.add("boilerplate", name, line, text, count=times)
+                return
 
     def _swapped(self) -> None:
         """Compare each side with the other's language, by the identifier or else by script."""
-        codes = language_of(self.src_lang), language_of(self.tgt_lang)
+        codes = language_of(self.codes[0]), language_of(self.codes[1])
         if all(self.languages) and all(codes) and codes[0] != codes[1]:
             if tuple(counts.most_common(1)[0][0] for counts in self.languages) == codes[::-1]:
                 self.diagnosis.add("swapped sides", self.names[0], None, f"it is {codes[1]} and {codes[0]}")
+                self._forget_languages()
             return
         wanted = tuple(map(script_of_language, codes))
         usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
         if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
             self.diagnosis.add("swapped sides", self.names[0], None, f"its script is {usual[0]}")
+            self._forget_languages()
+
+    def _forget_languages(self) -> None:
+        """Leave out what swapped sides are the reason of."""
+        for kind, name in list(self.diagnosis.by_place):
+            if kind in ("swapped pair", "wrong language"):
+                del self.diagnosis.by_place[kind, name]
 
     def _alignment(self, shifts: list[Shift], lines: tuple[int, int]) -> None:
         lost = sum((shift.until or lines[0]) - shift.line + 1 for shift in shifts if shift.offset is None)

@@ -24,6 +24,9 @@ KINDS = {
     "not UTF-8": Kind(True, 0, "convert the file (`iconv -f WINDOWS-1252 -t UTF-8`), or have --fix drop these pairs"),
     "NUL": Kind(True, 0, "is this a text file? --fix drops these pairs"),
     "swapped sides": Kind(True, 0, "give the files in the other order, or mend the language codes"),
+    "markup file": Kind(True, 0, "take the texts out of it first: one file of lines for each language"),
+    "swapped pair": Kind(False, 0.001, "source and target stand in each other's column; --fix drops these pairs"),
+    "boilerplate": Kind(False, 0, "the model learns it by heart; --fix keeps the first of equal pairs"),
     "blank on one side": Kind(False, 0.001, "training drops these pairs; many of them may be a shift"),
     "blank on both sides": Kind(False, 0.01, "training drops these pairs"),
     "byte order mark inside": Kind(False, 0, "files were joined with their marks; --fix removes it"),
@@ -93,6 +96,8 @@ class Diagnosis:
     tgt: str
     src_lines: int = 0
     tgt_lines: int = 0
+    languages: dict[str, str] = field(default_factory=dict)
+    """The language of each file, and the share of its lines that are in it, in words."""
     by_place: dict[tuple[str, str], Finding] = field(default_factory=dict)
     """By (kind, file); each shift is a finding of its own, by (kind, file:line)."""
     sampled: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -122,7 +127,7 @@ class Diagnosis:
         return "broken" if "broken" in severities else "warnings" if "warning" in severities else "clean"
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("src", "tgt", "src_lines", "tgt_lines", "verdict")
+        names = ("src", "tgt", "src_lines", "tgt_lines", "verdict", "languages")
         return {name: getattr(self, name) for name in names} | {"findings": [f.to_dict() for f in self.findings]}
 
 

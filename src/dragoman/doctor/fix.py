@@ -19,6 +19,7 @@ from dragoman.doctor.shifts import Shift
 from dragoman.doctor.text import mended, wrong_with
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
+from dragoman.text.identify import other_language
 from dragoman.text.languages import TELLING, language_of
 
 NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
@@ -149,9 +150,15 @@ def _hash(src: str, tgt: str) -> int:
 def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
     """The numbers of pairs that have a side in a wrong language, as far as the identifier can tell."""
     foreign: set[int] = set()
-    for side, language in enumerate((examination.src_lang, examination.tgt_lang)):
-        texts = {number: line.text for number, *lines in pairs if (line := lines[side]) and len(line.text) >= TELLING}
-        if examination.identify is not None and language and texts:
+    for side, language in enumerate(examination.codes):
+        texts = {number: line.text for number, *lines in pairs if (line := lines[side])}
+        if examination.identify is None:
+            likely = examination.codes[1 - side]
+            foreign |= {number for number, text in texts.items() if other_language(text.strip(), language, likely)}
+            continue
+        texts = {number: text for number, text in texts.items() if len(text) >= TELLING}
+        language = (examination.src_lang, examination.tgt_lang)[side]
+        if language and texts:
             codes = examination.identify(list(texts.values()))
             foreign |= {number for number, code in zip(texts, codes, strict=True) if code != language_of(language)}
     return foreign

@@ -2,6 +2,8 @@
 
 import functools
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.text.languages import language_of
@@ -10,6 +12,11 @@ SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
 FEWEST_LETTERS = 12
 """In shorter texts nothing is sure; a letter of a script without spaces counts for three."""
+
+NO_LANGUAGE = "zxx"
+"""The identifier's code for formulas, numbers and the like."""
+COMMON, FEWEST_SURE = 500, 10
+"""Texts that are looked at for their common language, and those of them that have to be sure."""
 
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 _NEAR = [
@@ -32,7 +39,20 @@ def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
 
 def known(code: str) -> bool:
     """True if a language can be told from others."""
-    return language_of(code) in _identifier(()).labels
+    return bool(code) and language_of(code) in _identifier(()).labels
+
+
+def is_long_enough(text: str) -> bool:
+    """True if a text has so many letters that its language can be told."""
+    return sum(letter.isalpha() for letter in text) + 2 * len(_DENSE.findall(text)) >= FEWEST_LETTERS
+
+
+def common_language(texts: Sequence[str]) -> str:
+    """The language that most of some texts are surely in; "" where that cannot be said."""
+    told = [identify(text) for text in texts[:COMMON] if is_long_enough(text)]
+    sure = Counter(language for language, probability in told if probability >= SURE)
+    language, count = sure.most_common(1)[0] if sure else ("", 0)
+    return language if count >= FEWEST_SURE and count > 0.7 * sure.total() else ""
 
 
 def other_language(text: str, code: str, likely: str = "") -> str | None:
@@ -44,12 +64,11 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     'en'
     """
     code, likely = language_of(code), language_of(likely)
-    letters = sum(letter.isalpha() for letter in text) + 2 * len(_DENSE.findall(text))
-    if letters < FEWEST_LETTERS or not known(code):
+    if not is_long_enough(text) or not known(code):
         return None
     near = next((group for group in _NEAR if code in group), {code})
     language, probability = identify(text)
-    if language in near:
+    if language in near or language == NO_LANGUAGE:
         return None
     if probability >= SURE:
         return language

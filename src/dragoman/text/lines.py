@@ -27,6 +27,13 @@ _GZIP = b"\x1f\x8b"
 _ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
 
+_OFFICE = {
+    b"word/": "a Word document", b"xl/": "an Excel workbook", b"ppt/": "a PowerPoint presentation",
+    b"opendocument": "an OpenDocument file", b"epub": "an e-book",
+}  # fmt: skip
+"""Zip files that are documents, by what stands in their first bytes."""
+
+
 def find(path: str | Path) -> Path:
     """The file as written, else under $DRAGOMAN_DATA, else under ./data.
 
@@ -99,7 +106,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """A byte stream of the file's content, decompressed if it is gzip; other archives are told by their first bytes."""
     check_is_file(path)
     with reporting_os_errors(path), path.open("rb") as raw:
-        start = raw.read(8)
+        start = raw.read(8192)
         raw.seek(0)
         zipped = start.startswith(_GZIP)
         if path.suffix == ".gz" and start and not zipped:
@@ -108,7 +115,11 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
             raise DragomanError(f"{show(path)} is gzip data: rename it to {show(path.name + '.gz')} or unpack it")
         for magic, kind in _ARCHIVES.items():
             if start.startswith(magic):
+                if office := next((name for part, name in _OFFICE.items() if part in start), None):
+                    raise DragomanError(f"{show(path)} is {office}: save its text as plain UTF-8, a sentence a line")
                 raise DragomanError(f"{show(path)} is a {kind} file: unpack it first (or pack it as .gz)")
+        if start.startswith(b"%PDF-"):
+            raise DragomanError(f"{show(path)} is a PDF: save its text as plain UTF-8, a sentence a line")
         if zipped:
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield cast(BinaryIO, stream)
