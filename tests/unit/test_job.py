@@ -15,6 +15,8 @@ from dragoman import config
 from dragoman.config import parse
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
+from dragoman.inference.translator import Translator
+from dragoman.runs import checkpoint
 from dragoman.runs.directory import require_alike
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
@@ -360,3 +362,32 @@ def test_vectors_want_words(recipe: dict[str, Any]) -> None:
     recipe |= {"tokenizer": {"type": "characters"}, "vectors": {"src": {"path": "glove.txt"}}}
     with pytest.raises(DragomanError, match=r"vectors are of words, but tokenizer\.type is characters"):
         job(recipe)
+
+
+def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(recipe: dict[str, Any]) -> None:
+    recipes.run(parse(TranslationRecipe, recipe))
+    path = Path(recipe["run_dir"]) / "config.yaml"
+    before = path.read_text(encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"training.max_steps=1: .* has done 2 steps already"):
+        recipes.run(parse(TranslationRecipe, config.override(recipe, ["training.max_steps=1"])))
+    assert path.read_text(encoding="utf-8") == before
+
+
+def test_a_run_that_has_learnt_nothing_says_so_and_its_files_can_be_read_by_all(recipe: dict[str, Any]) -> None:
+    result = recipes.run(parse(TranslationRecipe, recipe))
+    assert re.search(r"with BLEU \d\.\d\d this model has not learnt to translate yet", result.doubt)
+    assert job(recipe).doubt(30.0) == ""
+    files = [path for path in checkpoint.list_checkpoints(result.run_dir)[-1].iterdir() if path.is_file()]
+    assert len({path.stat().st_mode for path in files}) == 1
+
+
+def test_evaluation_keeps_the_translations_and_lower_cases(recipe: dict[str, Any], tmp_path: Path) -> None:
+    run = recipes.run(parse(TranslationRecipe, recipe)).run_dir
+    src, ref = tmp_path / "valid.de", tmp_path / "valid.en"
+    scores = recipes.evaluate(
+        run, sources=[src], references=[ref], names=["valid"], device="cpu", lowercase=True, output=tmp_path / "out"
+    )
+    assert "lc" in str(scores["valid"].to_dict()["signatures"]["bleu"])
+    translator = Translator.load(run, device="cpu")
+    translations = (tmp_path / "out" / "valid.en").read_text(encoding="utf-8").splitlines()
+    assert translations == translator.translate(src.read_text(encoding="utf-8").splitlines())

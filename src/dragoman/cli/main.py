@@ -148,7 +148,7 @@ def train(
     best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     say(f"run {result.run_dir}, report {result.report}")
-    say(result.next_command)
+    say(result.doubt or result.next_command)
 
 
 def _with_options(changes: list[str], **options: Path | str | None) -> list[str]:
@@ -294,6 +294,12 @@ def evaluate(
             help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"
         ),
     ] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option("--lowercase", help="Lower-case translations and references before scoring.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the translations, a file for each set.")
+    ] = None,
     min_context: Annotated[
         int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
     ] = None,
@@ -320,7 +326,7 @@ def evaluate(
         names=name or [],
         which=which,
         device=device,
-        **given(tokenize=tokenize, min_context=min_context, ensemble=ensemble),
+        **given(tokenize=tokenize, lowercase=lowercase, output=output, min_context=min_context, ensemble=ensemble),
         **precision_given(precision),
         **decoding_changes(beam_size, length_penalty),
         **given(changes=overrides or None),

@@ -24,7 +24,7 @@ from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_ou
 from dragoman.inference.translator import Translator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.directory import check_run_dir
+from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.version import __version__
 
@@ -68,6 +68,8 @@ def export(
     module = target(to)
     if final.exists():
         raise DragomanError(f"{final}: is there already: name a new folder, or delete it first")
+    if (task := config.read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
+        raise DragomanError(f"{run_dir}: a run for {str(task).replace('_', ' ')}: translators alone are exported")
     translator = Translator.load(run_dir, which=which, device="cpu")
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
@@ -87,6 +89,7 @@ def export(
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
                 _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
+                _open_to_readers(partial)
                 (partial / UNFINISHED).unlink()
                 atomic_io.publish(partial, final)
         finally:
@@ -160,6 +163,14 @@ def _judge(
             f"the export to {to}{f' ({quantize})' if quantize else ''} does not translate as the run does and was "
             f"deleted: {complaint}"
         )
+
+
+def _open_to_readers(folder: Path) -> None:
+    """Give all files the permissions of a file that is made here: some libraries make theirs for the owner alone."""
+    mode = (folder / UNFINISHED).stat().st_mode
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def _identity(path: Path) -> str:

@@ -37,7 +37,10 @@ def write_text(path: Path, text: str) -> None:
 def write_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
     from safetensors.torch import save_file  # whoever only writes text should not wait for PyTorch
 
+    path.touch()
+    mode = path.stat().st_mode
     save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    path.chmod(mode)  # the library's own files are their owner's alone
 
 
 def sync(path: Path) -> None:

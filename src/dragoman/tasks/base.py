@@ -109,6 +109,8 @@ class Result:
     """The best validation score in words."""
     next_command: str
     """What to do with the run."""
+    doubt: str = ""
+    """Why it is not worth much, if it is not."""
 
 
 def refuse_search(options: Mapping[str, Any], what: str) -> None:
@@ -160,6 +162,10 @@ class Job(ABC):
     @abstractmethod
     def score_text(self, score: float) -> str:
         """A validation's score as people read it, with its name."""
+
+    def doubt(self, score: float) -> str:
+        """What to say of a run whose best validation is so bad that it has learnt nothing of use."""
+        return ""
 
     @abstractmethod
     def evaluate(
@@ -249,7 +255,8 @@ class Job(ABC):
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
         report = write_report(self.run_dir)
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
-        return Result(outcome, tests, report, self.run_dir, best, next_command)
+        doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
+        return Result(outcome, tests, report, self.run_dir, best, next_command, doubt)
 
     def _is_done(self, path: Path, end: int) -> bool:
         """True if a run of `end` steps that stands at this checkpoint has nothing left to train."""
@@ -295,10 +302,23 @@ class Job(ABC):
                 f"{self.run_dir}: holds a run with other settings ({'; '.join(refused)}): take those, or choose "
                 "another run_dir=..."
             )
+        self._refuse_fewer_steps()
         with writing(self.run_dir, "choose another run_dir=..."):
             self.run_dir.mkdir(parents=True, exist_ok=True)
             atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
             atomic_io.replace_text(self.run_dir / IDENTITY, atomic_io.to_json(identity))
+
+    def _refuse_fewer_steps(self) -> None:
+        """Raises DragomanError for a recipe that ends before the step that the run stands at."""
+        path, wanted = checkpoint.newest(self.run_dir), self.recipe.training.max_steps
+        written = self.run_dir / "config.yaml"
+        if path is None or (done := checkpoint.step_of(path)) <= wanted or not written.exists():
+            return
+        if config.read_yaml(written).get("training", {}).get("max_steps") != wanted:
+            raise DragomanError(
+                f"training.max_steps={wanted}: {self.run_dir} has done {done:,} steps already: give as many or more, "
+                "or choose another run_dir=..."
+            )
 
     def _differences(self, identity: Mapping[str, str]) -> list[str]:
         """How the recipe is another one than that of the run directory, which holds checkpoints.

@@ -17,13 +17,13 @@ from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, writing
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.translator import Translator
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
-from dragoman.runs import checkpoint
+from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir, require_alike
 from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
@@ -57,6 +57,9 @@ from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
+
+USEFUL_BLEU = 2.0
+"""Below it, a translator has learnt nothing of use: it says the same of every sentence."""
 
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
@@ -283,6 +286,14 @@ class TranslationJob(Job):
     def score_text(self, score: float) -> str:
         return f"BLEU {score:.2f}"
 
+    def doubt(self, score: float) -> str:
+        if score >= USEFUL_BLEU:
+            return ""
+        return (
+            f"with {self.score_text(score)} this model has not learnt to translate yet: train it longer "
+            "(training.max_steps, --budget), or on more pairs; the report shows how its loss fell"
+        )
+
     def evaluate(
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> dict[str, Scores]:
@@ -295,14 +306,24 @@ class TranslationJob(Job):
                 tests[name] = FilesSource(src=str(src), tgt=str(ref))
         if "min_context" in options:
             raise DragomanError("--min-context: of language models, and this run translates")
-        evaluation, tokenize = self.recipe.evaluation, options.pop("tokenize", None)
-        if tokenize is not None:
-            changed = {**config.to_dict(evaluation), "tokenize": tokenize}
-            evaluation = config.parse(EvaluationConfig, changed, "--tokenize")
+        scoring: dict[str, Any] = {name: options.pop(name) for name in ("tokenize", "lowercase") if name in options}
+        evaluation = config.parse(
+            EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "--tokenize or --lowercase"
+        )
+        output = options.pop("output", None)
         texts = {name: list(source.pairs()) for name, source in tests.items()}
         translator = Translator.load(self.run_dir, which=which, device=device, **options)
         lang = self.recipe.corpus.tgt_lang
-        return {name: evaluate(translator, pairs, evaluation, lang).scores for name, pairs in texts.items()}
+        scores = {}
+        for name, pairs in texts.items():
+            result = evaluate(translator, pairs, evaluation, lang)
+            scores[name] = result.scores
+            if output is not None:
+                path = Path(output) / f"{name.replace('/', '_')}.{lang}"
+                with writing(path):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    atomic_io.replace_text(path, "".join(line + "\n" for line in result.hypotheses))
+        return scores
 
 
 def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
