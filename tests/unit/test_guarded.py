@@ -24,6 +24,7 @@ from dragoman.inference.glossary import Glossary, _tells_words
 from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import build_model
 from dragoman.inference.mbr import expected_utility
+from dragoman.inference.message_format import parse
 from dragoman.inference.placeholders import Word, survive, words
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
@@ -416,3 +417,38 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
             call(change)
     with pytest.raises(DragomanError, match="not with --engine"):
         call("--engine", "ctranslate2", "--prefix", str(begin))
+
+
+def test_placeholders_survive_in_each_of_the_best(run: Path) -> None:  # noqa: F811
+    translator = Translator.load(run, device="cpu", n_best=3)
+    lines = ["the {name} cat sees %d dogs .", "we see `a b` and $HOME .", "today <b>the cat</b> sings ."]
+    for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
+        assert 1 <= len(found) <= 3
+        assert all(survive(line, item.text) for item in found)
+        assert len({item.text for item in found}) == len(found)
+
+
+def test_a_message_with_arms_is_translated_arm_by_arm(run: Path) -> None:  # noqa: F811
+    translator = GuardedTranslator(Translator.load(run, device="cpu"), guard=False)
+    message = "we see {n, plural, =0 {no dog} one {# dog} other {# dogs}} today ."
+    [[found], [other]] = translator.n_best([message, "we see a dog ."])
+    assert found.text.startswith("{n, plural, =0 {")
+    assert found.text.endswith("}}")
+    parsed = parse(found.text)
+    assert parsed is not None
+    assert [key for key, _ in parsed.arms] == ["=0", "one", "other"]
+    assert [text.count("{#}") for _, text in parsed.arms] == [0, 1, 1]
+    assert other == translator.n_best(["we see a dog ."])[0][0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{n, plural, one {a {m, select, x {b} other {c}}} other {d}}",
+        "{n, plural, one {a",
+        "{name} and {n, number}",
+        "no arms",
+    ],
+)
+def test_messages_that_are_not_taken_apart(text: str) -> None:
+    assert parse(text) is None

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -334,6 +335,10 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
         return
+    _print_scores(results)
+
+
+def _print_scores(results: Mapping[str, Any]) -> None:
     rows = {key: scores.figures() for key, scores in results.items()}
     width = max(len(key) for key in rows)
     typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))

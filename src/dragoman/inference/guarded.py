@@ -3,6 +3,7 @@
 It stands over a `Translator` and works with any model: it looks at texts, asks again, and chooses.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -10,7 +11,10 @@ import numpy as np
 
 from dragoman.errors import DragomanError
 from dragoman.inference.alignment import links
-from dragoman.inference.placeholders import Word, put_back, spans, survive, without_spans, words
+from dragoman.inference.glossary import UNSPACED, Found
+from dragoman.inference.message_format import is_message, parse
+from dragoman.inference.placeholders import Removed, Word, kept_apart, put_back, spans, survive, without_spans, words
+from dragoman.inference.term_placement import place_terms
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.inference.warnings import source_warnings, warnings_of
@@ -23,6 +27,7 @@ FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 NOT_THE_FIRST = "not the most probable translation, which looks worse"
 SEARCHED_AGAIN = "searched again without repetitions"
 PUT_BACK = "placeholders put back"
+NESTED = "not translated: a message with arms in arms, or with several arguments that have arms"
 NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK)
 """Notes on what was done, beside the warnings that are left."""
 
@@ -41,8 +46,6 @@ class GuardedTranslator:
         """`fallback`: what searches again, where the translator is one that cannot do everything (another engine)."""
         self.translator, self.keep, self.guard = translator, keep, guard
         decoding = translator.decoding
-        if keep and decoding.n_best > 1:
-            raise DragomanError("placeholders are kept in the best translation alone: leave n_best at 1")
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
         wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
         self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
@@ -60,25 +63,69 @@ class GuardedTranslator:
         return [self._with_source_warnings(src, item) for src, item in zip(sentences, results, strict=True)]
 
     def _kept(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The translations with the placeholders of their sources."""
-        found = self._watched(sentences)
+        """The translations with the placeholders of their sources, those of messages with arms arm by arm."""
         if not self.keep:
-            return found
+            return self._watched(sentences)
+        messages = {row: message for row, src in enumerate(sentences) if (message := parse(src)) is not None}
+        nested = [row for row, src in enumerate(sentences) if row not in messages and is_message(src)]
+        whole = [row for row in range(len(sentences)) if row not in messages and row not in nested]
+        arms = [text for message in messages.values() for _, text in message.arms]
+        found = iter(self._with_spans([*(sentences[row] for row in whole), *arms]))
+        results = {row: next(found) for row in whole}
+        results |= {row: [Translation(sentences[row], 0.0, 0.0, (NESTED,))] for row in nested}
+        for row, message in messages.items():
+            best = [next(found)[0] for _ in message.arms]
+            warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
+            text = message.with_texts([item.text for item in best])
+            score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
+            results[row] = [Translation(text, score / len(best), log_prob / len(best), warnings)]
+        return [results[row] for row in range(len(sentences))]
+
+    def _with_spans(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations of sentences without arms, with the placeholders of their sources."""
+        found = self._watched(sentences)
         lost = [
-            row for row, item in enumerate(found) if spans(sentences[row]) and not survive(sentences[row], item[0].text)
+            row
+            for row, items in enumerate(found)
+            if spans(sentences[row]) and not all(survive(sentences[row], item.text) for item in items)
         ]
-        bare = [without_spans(sentences[row]) for row in lost]
-        for row, (text, removed), item in zip(lost, bare, self._watched([text for text, _ in bare]), strict=True):
-            translation = without_spans(item[0].text)[0]  # those that the model made up
-            src_words, tgt_words = words(text), words(translation)
-            where = self._links(text, translation, src_words, tgt_words)
-            kept = put_back(
-                translation, removed, src_words, where, self.translator.join, self._terms(text, translation)
-            )
-            notes = [note for note in item[0].warnings if note in NOTES]
-            again = self._with_warnings(sentences[row], replace(item[0], text=kept))
-            found[row] = [replace(again, warnings=(*again.warnings, *notes, PUT_BACK))]
+        stood_in = [kept_apart(sentences[row]) for row in lost]
+        bare = [without_spans(text) for text, _ in stood_in]
+        translated = self._watched([text for text, _ in bare])
+        for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):
+            found[row] = _unique([self._restored(sentences[row], text, removed, pairs, item) for item in items])
         return found
+
+    def _restored(
+        self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation
+    ) -> Translation:
+        """A translation of `src`, made of that of `text`, which has words for some spans and lacks others."""
+        translation = without_spans(item.text)[0]  # those that the model made up
+        normalized = self.translator.normalize(text)
+        missing = [word for word, _ in pairs if not _stands_once(word, translation)]
+        matches = [(word, _word(word).search(normalized)) for word in missing]
+        if terms := [Found(*match.span(), word) for word, match in matches if match]:
+            taken = [Word(*span) for span in self._terms(text, translation)]
+            [placed] = place_terms(self.translator, [normalized], [translation], [terms], [taken])
+            translation = placed.text
+        put = [(word, span) for word, span in pairs if _stands_once(word, translation)]
+        left = [(word, span) for word, span in pairs if (word, span) not in put]
+        for word, span in left:  # it has no place of its own: it goes beside its neighbours, like a tag
+            text, item_removed = _without_word(text, word, span)
+            removed = [*removed, item_removed]
+            translation = _word(word).sub("", translation).strip()
+        removed = sorted(removed, key=lambda one: one.offset)
+        src_words, tgt_words = words(text), words(translation)
+        where = self._links(text, translation, src_words, tgt_words)
+        stand_ins = [match.span() for word, _ in put for match in _word(word).finditer(translation)]
+        whole = [*self._terms(text, translation), *stand_ins]
+        kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
+        for word, span in put:
+            kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
+        notes = [note for note in item.warnings if note in NOTES]
+        lost = () if survive(src, kept) else ("placeholders lost",)
+        again = self._with_warnings(src, replace(item, text=kept, warnings=()))
+        return replace(again, warnings=(*again.warnings, *lost, *notes, PUT_BACK))
 
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """Translations with their warnings, those with the fewest first."""
@@ -128,6 +175,24 @@ class GuardedTranslator:
         """Where the glossary's terms stand in a translation."""
         glossary = self.translator.glossary
         return glossary.said(self.translator.normalize(src), tgt) if glossary else []
+
+
+def _word(word: str) -> re.Pattern[str]:
+    """Finds a word that stands by itself, or between letters of a script without spaces."""
+    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(word)}(?![^\W{UNSPACED}])")
+
+
+def _stands_once(word: str, text: str) -> bool:
+    return len(_word(word).findall(text)) == 1
+
+
+def _without_word(text: str, word: str, span: str) -> tuple[str, Removed]:
+    """A text without a word, and the span that it stood for as a thing taken out there."""
+    match = _word(word).search(text)
+    assert match is not None
+    before, after = text[: match.start()], text[match.end() :]
+    left = before.rstrip() if before[-1:].isspace() and not after[:1].isalnum() else before
+    return left + after, Removed(span, len(left.rstrip()), before[-1:], after[:1])
 
 
 def unknown_words(tokenizer: Tokenizer, text: str) -> list[str]:

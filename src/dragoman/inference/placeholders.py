@@ -1,8 +1,9 @@
 """Spans that a translation must keep as they are: `%1$s`, `{name}`, `{{x}}`, tags, URLs, e-mail addresses, emoji.
 
-A model that never saw them leaves them out, doubles them or translates what is in them. Such a span is then taken out
-of the source, and put back where its neighbours went: beside the target word that looks at the source word next to it
-most. So it survives, once for each time it stands in the source, whatever the model.
+A model that never saw them leaves them out, doubles them or translates what is in them. A span that stands for a word
+or a number is then replaced by a word that the model knows, a name or a number, and takes the place of that word's
+translation. Any other one is taken out of the source, and put back where its neighbours went: beside the target word
+that looks at the source word next to it most. So each survives, once for each time it stands in the source.
 """
 
 import re
@@ -22,6 +23,8 @@ _KINDS = (
     rf"(?:https?://|www\.)[^\s<>\"{_CJK}]*[^\s<>\".,;:!?)\]}}'»{_CJK}]",  # URL
     r"(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",  # e-mail address
     r"\{\{[^{}]{0,200}\}\}|\$?\{[^{}]{0,200}\}|\$\([^()]{0,200}\)",  # {{x}}, {name}, ${name}, $(name)
+    r"\$[A-Za-z_]\w{0,63}|`[^`\n]{1,200}`",  # $HOME, `code`
+    r"\]\([^()\s]{1,1000}\)|\[(?=[^\[\]]{1,500}\]\([^()\s]{1,1000}\))",  # the two halves around a Markdown link's text
     # printf: %s, %1$s, %(name)s, %.2f, %ld; a unit may follow %d
     r"%(?:\d{1,3}\$|\(\w{1,64}\))?[-+#0]{0,4}(?:[1-9]\d{0,4})?(?:\.\d{1,4})?(?:hh?|ll?|[zjtL])?"
     r"(?:d|[sifgxXcu@](?![A-Za-z0-9_]))|%%",
@@ -65,6 +68,39 @@ def spans(text: str) -> list[str]:
 def span_ranges(text: str) -> list[tuple[int, int]]:
     """Where the spans of a text begin and end."""
     return [match.span() for match in _SPAN.finditer(text)]
+
+
+def kept_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """(the text with a known word in the place of each span that stands for one, [(the word, its span)]).
+
+    >>> kept_apart("{name} has %d cats <b>here</b>.")
+    ('Tom has 7 cats <b>here</b>.', [('Tom', '{name}'), ('7', '%d')])
+    """
+    names = iter([name for name in STAND_INS["name"] if name not in text])
+    numbers = iter([number for number in STAND_INS["number"] if number not in text])
+    out, done, pairs = "", 0, []
+    for match in _SPAN.finditer(text):
+        span = match.group()
+        word = None
+        if _NUMBER.fullmatch(span):
+            word = next(numbers, None)
+        elif not _NO_WORD.match(span):
+            word = next(names, None)
+        if word is not None:
+            out += text[done : match.start()] + word
+            done = match.end()
+            pairs.append((word, span))
+    return out + text[done:], pairs
+
+
+STAND_INS = {
+    "name": ("Tom", "Maria", "Peter", "Anna", "Paul", "Eva", "Max", "Nina", "David", "Laura", "Martin", "Julia"),
+    "number": ("7", "12", "35", "48", "63", "74", "89", "96"),
+}
+"""Words that most models know, in the place of placeholders."""
+
+_NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
+_NO_WORD = re.compile(rf"[<&\]\[]|%%|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
 def survive(src: str, translation: str) -> bool:

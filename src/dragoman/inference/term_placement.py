@@ -139,10 +139,18 @@ def _named(terms: Sequence[Found]) -> str:
 
 
 def place_terms(
-    translator: "Translator", sources: Sequence[str], translations: Sequence[str], terms: Sequence[Sequence[Found]]
+    translator: "Translator",
+    sources: Sequence[str],
+    translations: Sequence[str],
+    terms: Sequence[Sequence[Found]],
+    taken: Sequence[Sequence[Word]] = (),
 ) -> list[Placed]:
-    """Put the terms found in each (normalised) source into its translation, one after another."""
-    placed = [Placed(text) for text in translations]
+    """Put the terms found in each (normalised) source into its translation, one after another.
+
+    `taken`: places of each translation that no term may take.
+    """
+    places = taken or [()] * len(sources)
+    placed = [Placed(text, tuple(spans)) for text, spans in zip(translations, places, strict=True)]
     for number in range(max(map(len, terms), default=0)):
         chosen = [row for row in range(len(sources)) if number < len(terms[row])]
         rows = [

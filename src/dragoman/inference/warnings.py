@@ -228,10 +228,10 @@ def doubled(line: Line) -> str | None:
 
 def quotes(line: Line) -> str | None:
     """Quotation marks or brackets of the source are missing."""
-    lost = []
-    if sum(line.src.count(mark) for mark in _QUOTES) >= 2 and not any(mark in line.tgt for mark in _QUOTES + "'‘’"):
+    lost, src = [], without_spans(line.src)[0]
+    if sum(src.count(mark) for mark in _QUOTES) >= 2 and not any(mark in line.tgt for mark in _QUOTES + "'‘’"):
         lost.append("quotation marks")
-    if re.search(r"[(（]\w+\W+\w", line.src) and not any(mark in line.tgt for mark in _BRACKETS + "[]"):
+    if re.search(r"[(（]\w+\W+\w", src) and not any(mark in line.tgt for mark in _BRACKETS + "[]"):
         lost.append("brackets")
     return f"{' and '.join(lost)} lost" if lost and line.tgt else None
 
