@@ -4,30 +4,80 @@
 >>> translator = dragoman.load("runs/demo")  # doctest: +SKIP
 >>> translator.translate(["ich möchte ein bier"])  # doctest: +SKIP
 ['i want a beer']
+
+`help(dragoman.Translator)` shows what it can do; `load_classifier` and `load_language_model` are for other runs.
 """
 
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError
 
-__all__ = ["DragomanError", "__version__", "load"]
-__version__: str
-
-
-def __getattr__(name: str) -> str:
-    """Load `__version__` on first use, so that one layer of a model comes with as few files as possible."""
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from dragoman.inference.classifier import Predictor
+    from dragoman.inference.generator import Generator
+    from dragoman.inference.glossary import Glossary
+    from dragoman.inference.translation import Scored, Translation
+    from dragoman.inference.translator import Translator
     from dragoman.version import __version__
 
-    return __version__
+_PLACES = {
+    "__version__": "version",
+    "Generator": "inference.generator",
+    "Glossary": "inference.glossary",
+    "Predictor": "inference.classifier",
+    "Scored": "inference.translation",
+    "Translation": "inference.translation",
+    "Translator": "inference.translator",
+}
+"""The module of each name, which is loaded on first use: PyTorch takes a second to import."""
+
+__all__ = [
+    "DragomanError",
+    "Generator",
+    "Glossary",
+    "Predictor",
+    "Scored",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load",
+    "load_classifier",
+    "load_language_model",
+]
 
 
-def load(run: str, **options: Any) -> Any:
-    """Load a run directory for use: a `Translator`, a `Classifier`, or a `Generator` of a language model.
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.{_PLACES[name]}"), name)
 
-    `options` are those of its own `load`: `load(run, device="cpu", beam_size=1)`.
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def load(run: str | Path, **options: Any) -> "Translator":
+    """Load the translator of a run directory: `load("runs/mine", device="cpu", beam_size=1)`.
+
+    `options` are those of `Translator.load`. Raises DragomanError for a run that is none, or of another kind:
+    `load_classifier` and `load_language_model` are for those.
     """
-    from dragoman.tasks import recipes  # torch takes a second to import
+    from dragoman.inference.translator import Translator
 
-    return recipes.JOBS[recipes.of_run(run).task].inference.load(run, **options)
+    return Translator.load(run, **options)
+
+
+def load_classifier(run: str | Path, **options: Any) -> "Predictor":
+    """Load the classifier of a run, of texts or of images; options as in `Predictor.load`."""
+    from dragoman.inference.classifier import Predictor
+
+    return Predictor.load(run, **options)
+
+
+def load_language_model(run: str | Path, **options: Any) -> "Generator":
+    """Load the language model of a run; options as in `Generator.load`."""
+    from dragoman.inference.generator import Generator
+
+    return Generator.load(run, **options)

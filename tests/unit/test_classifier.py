@@ -129,7 +129,7 @@ def test_pictures_in_files(images_run: Path, tmp_path: Path) -> None:
         imsave(tmp_path / f"{name}.png", np.repeat(image[..., None], 3, axis=2))
     header = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4, "big") for size in (2, 8, 8))
     (tmp_path / "both-ubyte").write_bytes(header + values.tobytes())
-    predictor = dragoman.load(str(images_run), device="cpu")
+    predictor = dragoman.load_classifier(str(images_run), device="cpu")
     assert isinstance(predictor, Predictor)
     paths = [str(tmp_path / name) for name in ("a.png", "b.png", "both-ubyte")]
     found = list(predictor.label_files(paths, 1))
@@ -139,7 +139,7 @@ def test_pictures_in_files(images_run: Path, tmp_path: Path) -> None:
 
 
 def test_runs_are_used_with_what_they_are_for(texts_run: Path, images_run: Path, tmp_path: Path) -> None:
-    assert dragoman.load(str(texts_run), device="cpu").labels == ("ant", "bee", "cat")
+    assert dragoman.load_classifier(str(texts_run), device="cpu").labels == ("ant", "bee", "cat")
     for run, task in ((texts_run, "classification"), (images_run, "image classification")):
         for other in (Translator, Generator):
             with pytest.raises(DragomanError, match=rf"a run for {task}, not for .*: use it with `dragoman predict"):

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.analysis.attention import attention_figure, attention_kinds, attention_of, check_choice
+from dragoman.analysis.attention import attention_figure
 from dragoman.analysis.examples import words_of
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
+from dragoman.inference.attention_maps import attention_kinds, attention_of, check_choice
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.base import Seq2SeqModel

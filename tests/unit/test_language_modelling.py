@@ -182,7 +182,7 @@ def run_directory(folder: Path, generator: Generator) -> Path:
 
 def test_a_run_is_loaded_as_what_it_is(characters: Generator, tmp_path: Path) -> None:
     run = run_directory(tmp_path / "run", characters)
-    loaded = dragoman.load(str(run), device="cpu", temperature=1)
+    loaded = dragoman.load_language_model(str(run), device="cpu", temperature=1)
     assert isinstance(loaded, Generator)
     assert loaded.sampling == SamplingConfig(temperature=1, max_tokens=30)
     assert loaded.max_context == 12

@@ -1,26 +1,9 @@
-"""Tokens as labels, and tokens for sentences where no run, and so no tokenizer, is at hand."""
+"""Tokens for sentences where no run, and so no tokenizer, is at hand."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
-from dragoman.text.tokenizers.words import JOINER, SPACE, WordsConfig
-
-_SHOWN = str.maketrans({" ": "␣", "\t": "⇥", "\n": "⏎", SPACE: "␣", JOINER: ""})
-
-
-def label(piece: str) -> str:
-    """A piece as it can be read on an axis: blanks are visible, the joiner of the words tokenizer is left out.
-
-    >>> label(" "), label("▁Haus"), label("</s>")
-    ('␣', '▁Haus', '</s>')
-    """
-    return piece.translate(_SHOWN) or piece
-
-
-def labels(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
-    """The label of each id."""
-    return [label(piece) for piece in tokenizer.pieces(ids)]
+from dragoman.text.tokenizers.words import WordsConfig
 
 
 def words_of(sentences: Sequence[str], vocab_size: int = 30_000) -> TokenizerPair:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.analysis.examples import labels
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, Figure, draw_matrix, new_figure, styled, token_axes
 from dragoman.data.batch import collate
+from dragoman.inference.attention_maps import labels
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.text.tokenizers.base import Tokenizer
 

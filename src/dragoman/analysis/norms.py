@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dragoman.analysis.examples import labels, words_of
+from dragoman.analysis.examples import words_of
 from dragoman.analysis.figure import INK, Axes, Figure, draw_matrix, new_figure, poles, styled, token_axes
 from dragoman.data.batch import collate_src
+from dragoman.inference.attention_maps import labels
 from dragoman.nn.residual import NORMS
 
 GROUPS = {

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.analysis import NINE_STEPS
-from dragoman.analysis.examples import labels
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.errors import DragomanError
+from dragoman.inference.attention_maps import labels
 from dragoman.models.base import Seq2SeqModel
 from dragoman.nn.recurrent import RecurrentLayer, RecurrentStack
 from dragoman.nn.recurrent_attention import RecurrentAttention

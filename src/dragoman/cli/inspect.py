@@ -209,7 +209,8 @@ def attention(
     """
     import numpy as np
 
-    from dragoman.analysis.attention import attention_arrays, attention_figure, attention_of, check_choice
+    from dragoman.analysis.attention import attention_figure
+    from dragoman.inference.attention_maps import attention_arrays, attention_of, check_choice
     from dragoman.inference.translator import Translator
 
     kinds = attention_of(Translator.load(run, which=which, device=device), sentence, target)
@@ -365,14 +366,14 @@ def _not_blank(sentences: list[str]) -> list[str]:
 
 
 def _as_trained(run: Path, which: str = "best") -> Any:
-    """The `dragoman.load` of a run with the textbook's layers, not their fast twins for inference."""
-    import dragoman
+    """A run, loaded for use, with the textbook's layers, not their fast twins for inference."""
     from dragoman.backends.accelerate import exchange
     from dragoman.inference.loading import load_parts
     from dragoman.tasks import recipes
 
-    loaded: Any = dragoman.load(str(run), which=which, device="cpu")
-    if recipes.of_run(run).task == "translation":
+    task = recipes.of_run(run).task
+    loaded: Any = recipes.JOBS[task].inference.load(run, which=which, device="cpu")
+    if task == "translation":
         loaded.model = load_parts(run, which).model.eval()
     else:
         exchange(loaded.model, {})

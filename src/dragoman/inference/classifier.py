@@ -47,7 +47,7 @@ class Prediction:
 
 
 class Predictor:
-    """A classifier with what reads its inputs. `Predictor.load(run)` or `dragoman.load(run)` makes one.
+    """A classifier with what reads its inputs. `dragoman.load_classifier(run)` makes one.
 
     A text of more than `corpus.max_tokens` tokens is read up to there and its label decided on that, as in training.
     An image of another size is resized. What an input gets does not depend on the others, nor on their number.

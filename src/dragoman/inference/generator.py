@@ -20,7 +20,7 @@ from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 
 class Generator:
-    """A language model with its tokenizer. `Generator.load(run)` or `dragoman.load(run)` makes one from a run.
+    """A language model with its tokenizer. `dragoman.load_language_model(run)` makes one.
 
     A prompt begins at the beginning of a line, as if a line feed stood before it.
     """

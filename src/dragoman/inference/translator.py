@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
 
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
@@ -46,7 +47,20 @@ class Engine(Protocol):
 
 
 class Translator:
-    """A model with its tokenizers. `Translator.load(run)` or `dragoman.load(run)` makes one from a run directory."""
+    """A model with its tokenizers, which translates: made by `dragoman.load(run)`.
+
+        translator = dragoman.load("runs/mine")
+        translator.translate(["ein hund", "eine katze"])                    # the best translation of each sentence
+        translator.translate(lines, keep=True, guard=True, beam_size=1)     # placeholders kept, faults avoided
+        translator.n_best(["ein hund"], n_best=3)                           # with scores, and warnings if so asked
+        translator.with_terms(Glossary({"hund": "hound"})).translate(lines)
+        translator.score([("ein hund", "a dog")])                           # how probable a translation is
+        translator.align("ein hund", "a dog"), translator.attention("ein hund")
+        for found in translator.stream(open("long.txt")): ...               # input of any length, in order
+
+    What a sentence's translation is does not depend on the others. Threads may share a translator: nothing in it
+    changes when it translates; `with_terms` and `with_decoding` give another one, of the same model.
+    """
 
     def __init__(
         self,
@@ -160,29 +174,53 @@ class Translator:
         other.reranker = reranker
         return other
 
-    def translate(self, sentences: Sequence[str]) -> list[str]:
+    def translate(
+        self, sentences: Sequence[str], *, keep: bool = False, guard: bool = False, **decoding: Any
+    ) -> list[str]:
         """The best translation of each sentence, in order; blank sentences stay blank.
 
-        Raises TypeError for a bare string, which would be taken for a list of one-letter sentences.
+        `keep`: placeholders, tags, URLs and the like survive. `guard`: translations that look wrong are avoided
+        (`inference/guarded.py`). `decoding`: fields of `DecodingConfig` for this call (`beam_size=1`).
+
+        Raises TypeError for anything but a list of strings.
         """
-        return [found[0].text for found in self.n_best(sentences)]
+        return [found[0].text for found in self.n_best(sentences, keep=keep, guard=guard, **decoding)]
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
         for chunk in in_chunks(lines, buffer):
             yield from self.n_best(chunk)
 
-    def n_best(self, sentences: Sequence[str], prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
-        """The `decoding.n_best` best translations of each sentence, best first; no text twice.
+    def n_best(
+        self,
+        sentences: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        *,
+        keep: bool = False,
+        guard: bool = False,
+        **decoding: Any,
+    ) -> list[list[Translation]]:
+        """The `n_best` best translations of each sentence, best first; no text twice.
 
         A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
         ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
-        `prefixes`: how the translation of each sentence begins; an empty one leaves it free.
+        `prefixes`: how the translation of each sentence begins; an empty one leaves it free. Options as in `translate`.
 
-        Raises TypeError for a bare string.
+        Raises TypeError for anything but a list of strings.
         """
         if isinstance(sentences, str):
             raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
+        for number, sentence in enumerate(sentences, start=1):
+            if not isinstance(sentence, str):
+                raise TypeError(f"sentence {number} is {type(sentence).__name__} {sentence!r:.80}: give strings")
+        if decoding:
+            return self.with_decoding(**decoding).n_best(sentences, prefixes, keep=keep, guard=guard)
+        if keep or guard:
+            from dragoman.inference.guarded import GuardedTranslator
+
+            if prefixes is not None:
+                raise DragomanError("prefixes: with keep or guard a translation cannot be held to its beginning")
+            return GuardedTranslator(self, keep=keep, guard=guard).n_best(sentences)
         if self.reranker is not None:
             wide = self.with_decoding(n_best=self.decoding.num_candidates)
             reranked = self.reranker(sentences, wide._n_best_of_search(sentences, prefixes))
@@ -299,6 +337,42 @@ class Translator:
         from dragoman.inference.scoring import score
 
         return score(self, pairs, first)
+
+    def align(self, src: str, tgt: str | None = None) -> list[tuple[int, int]]:
+        """(source word, target word) of each word of a translation, its own where `tgt` is not given; from 0.
+
+        Raises DragomanError for a model without attention.
+        """
+        from dragoman.inference.alignment import align
+
+        return align(self, src, self.translate([src])[0] if tgt is None else tgt)
+
+    def attention(self, src: str, tgt: str | None = None) -> dict[str, np.ndarray]:
+        """Attention weights of a pair, its own translation where `tgt` is not given, as arrays.
+
+        `decoder.0.cross` is (num_heads, tgt_len, src_len), and so for each layer and kind of attention; tokens stand in
+        `decoder.cross.queries` and `decoder.cross.keys`. Raises DragomanError for a model without attention.
+        """
+        from dragoman.inference.attention_maps import attention_arrays, attention_of
+
+        return attention_arrays(attention_of(self, src, tgt))
+
+    def __repr__(self) -> str:
+        return f"<Translator {', '.join(f'{name} {value}' for name, value in self._facts().items())}>"
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts().items())
+        return f"<table><caption>Translator</caption>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return {
+            "languages": " to ".join(self.languages or ("?", "?")),
+            "model": f"{type(self.model).__name__}, {parameters:,} parameters",
+            "beam size": str(self.decoding.beam_size),
+            "device": str(self.device),
+        }
 
     def _parts(self, sentence: str, prefix: str) -> list[Part]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
