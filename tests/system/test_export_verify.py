@@ -142,3 +142,10 @@ def test_held_out_text_may_be_given(run: Path, tmp_path: Path) -> None:
     given.write_text("\n\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="holds no text"):
         held_out(run, translator, 9, src=given)
+
+
+def test_a_loop_of_one_side_does_not_outweigh_the_others() -> None:
+    """Two sentences are equal, and the third goes on for 200 tokens in one of the programs."""
+    ours = [("a b", -1.0), ("c", -1.0), ("a", -1.0)]
+    found = compared(ours, [*ours[:2], ("a " * 200, -9.0)])
+    assert 0.66 <= found.token_agreement < 0.68

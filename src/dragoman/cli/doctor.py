@@ -76,14 +76,14 @@ def _print(name: str, diagnosis: "Diagnosis") -> None:
     counts = dict.fromkeys((diagnosis.src_lines, diagnosis.tgt_lines))  # one number if they are equal
     lines = " and ".join(f"{count:,}" for count in counts)
     typer.echo(f"{title}{diagnosis.src} | {diagnosis.tgt}: {lines} lines: {diagnosis.verdict}")
-    for file, text in diagnosis.languages.items():
-        typer.echo(f"  language {file}: {text}")
     for finding in diagnosis.findings:
         asked = diagnosis.sampled.get((finding.kind, finding.file))
         of = f" (of {asked:,} lines that were looked at)" if asked else ""
         typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.place}")
         for text in filter(None, (finding.example, finding.advice)):
             typer.echo(f"{'':21}{text}")
+    for file, text in diagnosis.languages.items():
+        typer.echo(f"  language of {file}: {text}")
 
 
 def _identifier(run: Path | None) -> "Identify | None":

@@ -1,4 +1,4 @@
-"""What commands share: options, text from standard input or a file, and text to standard output or a file."""
+"""Parts that commands share: options, text from standard input or a file, and text to standard output or a file."""
 
 import contextlib
 import gzip
@@ -144,7 +144,7 @@ def text_output(path: Path | None) -> Iterator[Any]:
 
 
 def _is_stdout(path: Path) -> bool:
-    """Whether it is another name of what stdout leads to (`/dev/stdout`), which must not be replaced by a new file."""
+    """True if it is another name of what stdout leads to (`/dev/stdout`), which must not be replaced by a new file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError, AttributeError):  # no such file yet; stdout closed, or no file at all

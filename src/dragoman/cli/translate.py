@@ -181,7 +181,7 @@ def score(
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
-    """How probable a run finds given translations: `score, tab, log probability` (nats) for each pair of lines.
+    """Score given translations: `score, tab, log probability` (nats) for each pair of lines.
 
     Example: dragoman score runs/mine --src test.de --tgt test.en
     """

@@ -266,9 +266,9 @@ class Examination:
             if looked_at:
                 told = "" if code == language_of((self.src_lang, self.tgt_lang)[side]) else ", as its text says"
                 share = 100 * self.languages[side][code] / looked_at
-                text = f"{name_of(code)}{told}: {share:.1f} % of {looked_at:,} lines"
+                text = f"{name_of(code)}{told}, in {share:.1f} % of {looked_at:,} lines"
             else:
-                text = f"{code or 'unknown'}: not looked at, as it is not among the languages that are told apart"
+                text = f"{code or 'unknown'}, not looked at, as it is not among the languages that are told apart"
             self.diagnosis.languages[name] = text
 
     def _whole(self, complete: bool) -> None:

@@ -174,7 +174,7 @@ def _open_to_readers(folder: Path) -> None:
 
 
 def _identity(path: Path) -> str:
-    """What an engine depends on: the bytes of the checkpoint, and the program that converts it."""
+    """A digest of what an engine depends on: the bytes of the checkpoint, and the program that converts it."""
     digest = hashlib.sha256((path / checkpoint.MANIFEST).read_bytes())
     digest.update(__version__.encode())
     return digest.hexdigest()[:16]
@@ -194,7 +194,7 @@ TARGETS = {
     "huggingface": "dragoman.export.huggingface",
     "onnx": "dragoman.export.onnx",
 }
-"""What a run can be exported to: the modules, imported when they are asked for."""
+"""The targets of an export and their modules, imported when they are asked for."""
 
 OTHER_SEARCHES = ("argos",)
 """The targets that do not find what our search finds, though their probabilities are the same."""

@@ -139,7 +139,7 @@ def sentencepiece_model(translator: Translator) -> bytes:
 
 
 def replacements(normalize: Callable[[str], str]) -> list[tuple[str, str]]:
-    """What a text's normalisation and the white space between its pieces come to, as (old, new), longest match first.
+    """Replacements for a text's normalisation and the white space between its pieces: (old, new), longest match first.
 
     Letters with several marks are known in any order of those; a mark that belongs to none of Unicode's letters stays
     where it is, though normalisation might move others over it.
@@ -183,7 +183,7 @@ def load(folder: Path, translator: Translator) -> "ArgosEngine":
 
 
 class ArgosEngine:
-    """What Argos Translate makes of single sentences: by its own code where it is installed, else by the same calls.
+    """The translations of Argos Translate: by its own code where it is installed, else by the same calls.
 
     For its code it stands in the place of the sentence splitter and of CTranslate2, to keep the pieces.
     """

@@ -31,7 +31,7 @@ from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
-"""What weights may be kept as. Without any they are the float32 numbers of the checkpoint."""
+"""Number formats of the weights. Without one they are the float32 numbers of the checkpoint."""
 
 MIN_POSITIONS = 1024
 """Rows of a table that has no end with us, where the settings do not ask for more."""
@@ -47,7 +47,7 @@ FIRST_TRY = 0.5
 """The part of the lengths allowed after which a beam is looked at first, to see whether anything can still change."""
 
 NEXT_TRY = 1.4
-"""How many times as long the next look is; it begins anew."""
+"""The length of the next look, as a multiple of the last one; it begins anew."""
 
 FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk")
 """The settings of a search that are followed exactly; any other one must be left at its default."""
@@ -294,7 +294,7 @@ class Found(NamedTuple):
 
 
 class Undecided(Exception):
-    """What CTranslate2 gives back does not tell what our search would find."""
+    """The result of CTranslate2 does not tell what our search would find."""
 
 
 def load(folder: Path, translator: Translator) -> Translator:
@@ -327,7 +327,7 @@ class CTranslate2Engine:
         self.searched, self.searched_by_pytorch = 0, 0
 
     def remarks(self) -> list[str]:
-        """What a reader of a comparison should know of how the translations came about."""
+        """Remarks for the reader of a comparison, on how the translations came about."""
         if not self.searched_by_pytorch:
             return []
         return [
@@ -435,7 +435,7 @@ class CTranslate2Engine:
         return Hypothesis(written, item.log_prob / decoding.length_penalty.divisor(len(ids)), item.log_prob)
 
     def _limits(self, translator: Translator, src_lengths: list[int]) -> list[int]:
-        """How many tokens a translation may have, `</s>` among them, as `search` sets it."""
+        """The number of tokens that a translation may have, `</s>` among them, as `search` sets it."""
         if not src_lengths:
             return []
         mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
@@ -467,7 +467,7 @@ def _found(answer: Any) -> list[Found]:
 
 
 def settled(found: Iterable[Found], reached: int, limit: int, decoding: DecodingConfig) -> list[Found] | None:
-    """What our search would find, out of all that CTranslate2 finished in `reached` tokens; None: it has to go on.
+    """The hypotheses of our search, out of all that CTranslate2 finished in `reached` tokens; None: it has to go on.
 
     `found` are the hypotheses that ended (in `</s>` or a banned token) among the best `beam_size` candidates of a step,
     and the best `beam_size` candidates of the last. Our search takes those that end in `</s>`, and may stop when the

@@ -45,7 +45,7 @@ from dragoman.models.transformer import Transformer
 from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BATCH_SENTENCES = 32
-"""What the engine of `load` gives to `generate` at once, at most."""
+"""The most positions that the engine of `load` gives to `generate` at once."""
 
 
 def problems(translator: Translator) -> list[str]:
@@ -117,7 +117,7 @@ class Engine:
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
 
     def ids(self, text: str) -> list[int]:
-        """What the encoder reads of a text, `</s>` among it."""
+        """The ids that the encoder reads of a text, `</s>` among them."""
         return list(self.tokenizer(text, verbose=False)["input_ids"])
 
     def _parts(self, sentence: str) -> list[str]:
@@ -213,7 +213,7 @@ def _longest_target(translator: Translator) -> int:
 
 
 def _positions(translator: Translator) -> int:
-    """How many positions the exported model has."""
+    """The number of positions that the exported model has."""
     limit = translator.model.max_target_length
     return max(translator.max_src_tokens + 1, _longest_target(translator)) if limit is None else limit
 
@@ -278,4 +278,4 @@ SPECIAL_IDS = {
 """For the model and for `generate`; some architectures force a last token unless told otherwise."""
 
 DTYPES = {None: torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-"""What weights may be kept in."""
+"""Number formats of the weights."""

@@ -28,13 +28,13 @@ from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 TARGET_MARK = "\n"
-"""What the names of target pieces begin with where source and target have a vocabulary each."""
+"""The beginning of the names of target pieces where source and target have a vocabulary each."""
 
 _SWAPPED = "\U0010ffff"
 """Stands for one of two characters while they change places; Unicode promises that no text has it."""
 
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
-"""What `str.split` takes for white space; the library's own idea of it is a smaller one."""
+"""The white space of `str.split`; the library's own is less."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Vocabulary:
 
 
 class _Parts(NamedTuple):
-    """What a tokenizer of ours is made of there; `decoders` may be asked for by itself, of the target's."""
+    """The parts of a tokenizer of ours there; `decoders` may be asked for by itself, of the target's."""
 
     normalizers: list[Any]
     pre_tokenizer: Any
@@ -108,7 +108,7 @@ def unicode_normalizers(normalize: Callable[[str], str]) -> list[Any]:
 
 
 def wrap(made: Any, longest: int) -> Any:
-    """What `AutoTokenizer` finds again once it is saved. `longest`: tokens that the model was made for."""
+    """A tokenizer that `AutoTokenizer` finds again once it is saved. `longest`: tokens that the model was made for."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(

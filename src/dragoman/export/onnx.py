@@ -50,7 +50,7 @@ NO_MAPS = "its graphs give no attention maps, which a coverage penalty needs: se
 
 @settings
 class OnnxDescription:
-    """What `dragoman.json` holds. A field that is removed or means something else raises `format_version`."""
+    """The content of `dragoman.json`. A field that is removed or means something else raises `format_version`."""
 
     format: Literal["dragoman-onnx"] = "dragoman-onnx"
     format_version: Literal[1] = 1
@@ -63,7 +63,7 @@ class OnnxDescription:
     state: tuple[StateTensor, ...]
     specials: Specials = Specials()
     normalize: str
-    """What is done to a text before it is tokenized: `none`, or a normal form of Unicode, `nfc` or `nfkc`."""
+    """The normal form of a text before it is tokenized: `none`, or one of Unicode, `nfc` or `nfkc`."""
     max_src_tokens: int  #: A longer text is cut into parts before it is translated.
     join: str  #: What stands between the translations of parts.
     decoding: DecodingConfig

@@ -43,7 +43,7 @@ class StateTensor:
     axes: tuple[int | str, ...]
     """Sizes, or the names of free ones: `sentences`, `rows`, `src_len`, and `past_len`, which is 0 at the beginning."""
     renewed: bool
-    """Whether a step gives it anew. It then has a row for each hypothesis; what stays has one for each sentence, for
+    """True if a step gives it anew. It then has a row for each hypothesis; what stays has one for each sentence, for
     the rows of a sentence stand together, equally many for each."""
 
 

@@ -26,9 +26,9 @@ MAX_SCORE_DIFFERENCE = 1e-3
 MAX_BLEU_LOSS = 0.3
 """In points, that quantized weights may cost where there are references."""
 MIN_TOKEN_AGREEMENT = 0.9
-"""What quantized weights have to keep where there are none."""
+"""The share of tokens that quantized weights have to keep where there are no references."""
 MIN_COMMON_TOKENS = 0.5
-"""What they have to keep whatever BLEU says: a comparison in which less agrees has not compared the same model."""
+"""The share that they have to keep whatever BLEU says: with less it is not the same model."""
 
 
 class Engine(Protocol):
@@ -73,7 +73,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a translator and its export made of the same text."""
+    """The translations of one text by a translator and by its export."""
 
     text: HeldOut
     differences: list[Difference]
@@ -164,13 +164,17 @@ def compare(
 
 
 def _agreement(translator: Translator, ours: list[Translation], theirs: list[Translation]) -> float:
-    common, total = 0, 0
+    """The share of a translation's tokens that both have, in the mean over sentences.
+
+    A sentence counts once, however long: where one of the two runs on in a loop up to its longest length, as a weak
+    model may, it would otherwise outweigh a hundred others.
+    """
+    shares = []
     for pair in zip(ours, theirs, strict=True):
         first, second = (translator.tokenizers.tgt.encode(item.text) for item in pair)
-        total += len(first) + len(second)
         matcher = SequenceMatcher(None, first, second, autojunk=False)
-        common += 2 * (len(first) if first == second else sum(block.size for block in matcher.get_matching_blocks()))
-    return common / total if total else 1.0
+        shares.append(1.0 if first == second else matcher.ratio())
+    return sum(shares) / len(shares) if shares else 1.0
 
 
 def held_out(

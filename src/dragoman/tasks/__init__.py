@@ -1,1 +1,1 @@
-"""What a recipe can train, one folder each: recipe, job, task."""
+"""The kinds of models that a recipe can train, one folder each: recipe, job, task."""

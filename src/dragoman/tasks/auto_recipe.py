@@ -31,7 +31,7 @@ _FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
 
 @dataclass(frozen=True)
 class Size:
-    """What suits a number of sentence pairs."""
+    """Sizes that suit a number of sentence pairs."""
 
     vocab_size: int
     d_model: int

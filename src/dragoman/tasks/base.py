@@ -1,4 +1,4 @@
-"""What carrying out a recipe is for every kind of task: prepare, train from where the run stands, test, report."""
+"""A recipe carried out, for every kind of task: prepare, train from where the run stands, test, report."""
 
 import hashlib
 import json
@@ -63,7 +63,7 @@ VALIDATE_SECONDS, VALIDATIONS = 60.0, 5
 """Where a recipe says nothing of it, a training in a time budget is validated after a minute or a fifth of the time."""
 
 COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
-"""How the plan says it."""
+"""The words of the plan for each way to compile."""
 
 TEST_SAMPLES = 8
 """Examples of each test set that the log and the report show."""
@@ -71,7 +71,7 @@ TEST_SAMPLES = 8
 
 @settings
 class RecipeSettings:
-    """What every recipe has, whatever its task."""
+    """The settings that every recipe has, whatever its task."""
 
     task: str  #: The kind of model: what a recipe's other keys may be follows from it.
     run_dir: str  #: Run directory. Default from the command line: runs/ and the recipe's name.
@@ -84,7 +84,7 @@ class RecipeSettings:
 
 
 class Scores(Protocol):
-    """What a test set came to."""
+    """The scores of a test set."""
 
     def figures(self) -> dict[str, str]:
         """Columns of a table: the name of each figure, and the figure as it is to be read."""
@@ -99,7 +99,7 @@ class Scores(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to: `tests` maps each test set to its scores."""
+    """The result of a run: `tests` maps each test set to its scores."""
 
     outcome: Outcome
     tests: dict[str, Any]
@@ -108,7 +108,7 @@ class Result:
     best: str | None
     """The best validation score in words."""
     next_command: str
-    """What to do with the run."""
+    """The command to use the run with."""
     doubt: str = ""
     """Why it is not worth much, if it is not."""
 
@@ -127,9 +127,9 @@ class Job(ABC):
     settings: ClassVar[Any]
     """The settings class of the task's recipes, a `RecipeSettings`."""
     next_command: ClassVar[str]
-    """What to do with a run, `{run}` standing for its directory."""
+    """The command to use a run with, `{run}` standing for its directory."""
     inference: ClassVar[Any]
-    """What its runs are used through; has `load(run, **options)`."""
+    """The class that its runs are used through; has `load(run, **options)`."""
 
     def __init__(self, recipe: Any) -> None:
         self.recipe = recipe
@@ -149,7 +149,7 @@ class Job(ABC):
 
     @abstractmethod
     def named_rows(self, run: str) -> Mapping[str, Rows]:
-        """What the rows of the vocabulary's matrices (and of labels) stand for, here and in another run."""
+        """The tokens (and labels) that the rows of matrices stand for, here and in another run."""
 
     @abstractmethod
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
@@ -164,7 +164,7 @@ class Job(ABC):
         """A validation's score as people read it, with its name."""
 
     def doubt(self, score: float) -> str:
-        """What to say of a run whose best validation is so bad that it has learnt nothing of use."""
+        """A warning for a run whose best validation is so bad that it has learnt nothing of use."""
         return ""
 
     @abstractmethod
@@ -265,7 +265,7 @@ class Job(ABC):
         return bool(out_of_patience or state["step"] >= end)
 
     def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
-        """What a run that is done was kept from by whatever ended it: to drop, to log, to score its tests."""
+        """Do for a run that is done what an interruption kept it from: drop checkpoints, log, score the tests."""
         recovery.resume(trainer, path)
         training = self.recipe.training
         checkpoint.prune(self.run_dir, training.keep_last, training.keep_best)
@@ -321,7 +321,7 @@ class Job(ABC):
             )
 
     def _differences(self, identity: Mapping[str, str]) -> list[str]:
-        """How the recipe is another one than that of the run directory, which holds checkpoints.
+        """The differences of the recipe from that of the run directory, which holds checkpoints.
 
         Files are compared by their bytes, so that a corpus may be moved. A run from before these were recorded is
         told by the names of its files.
@@ -510,7 +510,7 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
 
 
 def machine_name(device: torch.device) -> str:
-    """What computes: the processor with its cores and system, or the GPU."""
+    """The name of the processor with its cores and system, or of the GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = os.cpu_count()

@@ -10,7 +10,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 
 Rows = tuple[Sequence[str], Sequence[str]]
-"""What the rows of a matrix stand for (pieces of a vocabulary, labels): in the new model, and in the old one."""
+"""The names of a matrix's rows (pieces of a vocabulary, labels): in the new model, and in the old one."""
 
 
 def check_fits(model: nn.Module, run: str) -> None:
@@ -64,7 +64,7 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
 
 
 def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
-    """What the rows of a parameter stand for, None for one that has none or is as wide as the model."""
+    """The names of a parameter's rows, None for one that has none or is as wide as the model."""
     part, _, rest = name.partition(".")
     if part.endswith("embedding") and rest not in ("embedding.weight", "tokens.embedding.weight"):
         return None  # learned positions, a norm

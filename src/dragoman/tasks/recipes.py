@@ -50,7 +50,7 @@ def _parse(data: dict[str, Any], source: str) -> RecipeSettings:
 
 
 def job(recipe: Any) -> Job:
-    """What carries out a recipe."""
+    """The job that carries out a recipe."""
     return JOBS[recipe.task](recipe)
 
 
@@ -105,7 +105,7 @@ def evaluate(
 
 
 def _titles(sources: list[Path], names: list[str]) -> list[str]:
-    """What each set is called: as it was named, or else its file's name, or the whole path where two share a name."""
+    """The name of each set: as it was given, or else its file's name, or the whole path where two share a name."""
     files = [path.name for path in sources]
     titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
     if repeated := [title for title in titles if titles.count(title) > 1]:

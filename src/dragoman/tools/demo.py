@@ -13,7 +13,7 @@ from dragoman.tasks import recipes
 RECIPE = Path(__file__).with_name("demo.yaml")
 SENTENCE = "ich möchte ein bier"
 PATIENCE_S = 20.0
-"""How long the demo waits for a typed sentence before it takes SENTENCE."""
+"""Seconds that the demo waits for a typed sentence before it takes SENTENCE."""
 
 
 def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:

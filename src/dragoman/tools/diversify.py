@@ -34,7 +34,7 @@ MADE_FROM = "made-from.json"
 
 @dataclass
 class Diversified:
-    """What came of a corpus."""
+    """The counts of a corpus made more."""
 
     src: Path
     tgt: Path
@@ -97,13 +97,13 @@ def diversify(
 
 
 def _identity(run: Path, translator: Translator) -> list[Any]:
-    """What a run's translations follow from, as JSON holds it: its weights, and how it searches."""
+    """The weights and the search that a run's translations follow from, as JSON holds them."""
     weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
     return [weights, to_dict(translator.decoding)]
 
 
 def _whole_lines(part: Path) -> int:
-    """How many lines of a file are all there; what a kill has left of one more is cut off."""
+    """The number of whole lines of a file; what a kill has left of one more is cut off."""
     if not part.exists():
         return 0
     with part.open("r+b") as file:

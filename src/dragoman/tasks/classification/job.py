@@ -66,11 +66,11 @@ class ClassificationRecipe(RecipeSettings):
 
 
 class ClassifierJob(Job):
-    """What jobs of texts and of images have in common. A subclass says how its inputs are read."""
+    """The base of jobs for texts and for images. A subclass says how its inputs are read."""
 
     inference: ClassVar[Any] = Predictor
     things: ClassVar[str]
-    """What is labelled, in the plural."""
+    """The name of what is labelled, in the plural."""
     splits: tuple[Split, Split, dict[str, Split]]
     labels: list[str]
 
@@ -110,7 +110,7 @@ class ClassifierJob(Job):
         ]
 
     def prepare_inputs(self) -> None:
-        """What has to be learnt from the training corpus before its inputs can be read."""
+        """Learn from the training corpus what is needed to read its inputs."""
 
     def start(self) -> tuple[nn.Module, Task]:
         recipe, (train, valid, _) = self.recipe, self.splits

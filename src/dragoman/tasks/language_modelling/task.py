@@ -25,7 +25,7 @@ EVALUATION_TOKENS = 8192
 
 @dataclass(frozen=True)
 class TextScores:
-    """How well a model foresees a text: lower is better everywhere.
+    """Measures of how well a model foresees a text: lower is better everywhere.
 
     `loss` is in nats per token (line feeds are tokens), `bits_per_character` does not depend on the tokenizer.
     Each prediction has seen from `min_context` to `max_context` tokens, less only at the start of the text. A

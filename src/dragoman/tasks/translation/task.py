@@ -56,7 +56,7 @@ class TranslationTask:
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
         self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
         self.origin, self.unit = origin, unit
-        """What `describe_batch` numbers, and where those are."""
+        """The unit that `describe_batch` numbers, and the files that hold it."""
 
     def position(self, step: int) -> tuple[int, int]:
         # Batches are cut from sorted lengths, so every epoch has the same number of steps.

@@ -1,4 +1,4 @@
-"""How fast a recipe trains on this machine, how much of the machine that is, and where the rest goes."""
+"""The speed of a recipe on this machine, its share of what the machine can do, and where the rest goes."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ PROFILED_STEPS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What `bench` found. Seconds, bytes and floating-point operations without prefix."""
+    """The result of `bench`. Seconds, bytes and floating-point operations without prefix."""
 
     machine: str
     cores: int
@@ -42,7 +42,7 @@ class Measured:
     commit: str
     precision: str
     compiled: str
-    """What came of `training.compile`."""
+    """The effect of `training.compile`."""
     model: str
     parameters: int
     batches: str
@@ -67,7 +67,7 @@ class Measured:
     products_s_per_step: float
     """The matrix products of a step, each timed alone at its best."""
     step_by_products: float
-    """How many times as long the whole step takes, at its best too."""
+    """The time of the whole step, at its best too, as a multiple."""
     mean_step_by_products: float
     """The same of `s_per_step`."""
     uncounted: list[str]

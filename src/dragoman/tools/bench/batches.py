@@ -1,4 +1,4 @@
-"""What a recipe trains on, for a measurement: its own corpus, or random ids where its files are not there."""
+"""Batches of a recipe for a measurement: of its own corpus, or of random ids where its files are not there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ RANDOM = (
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured."""
+    """The batches that are measured."""
 
     trainer: Trainer
     batches: str

@@ -22,7 +22,7 @@ PRODUCTS: dict[Any, Callable[..., Tensor]] = {
     torch.ops.aten.bmm: torch.bmm,
     torch.ops.aten.baddbmm: torch.baddbmm,
 }
-"""What is timed alone: every product of forward and backward is one of these by the time it is computed."""
+"""The products that are timed alone: every one of forward and backward is one of these when it is computed."""
 
 
 def _attention_flops(query: tuple[int, ...], key: tuple[int, ...], *_: Any, **__: Any) -> int:
@@ -59,7 +59,7 @@ class Product:
     operands: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
 
     def seconds(self, device: torch.device) -> float:
-        """How long it takes by itself, warm, at its best."""
+        """Seconds that it takes by itself, warm, at its best."""
         operands = [_operand(shape, strides, dtype, device) for shape, strides, dtype in self.operands]
         return best_seconds(lambda: PRODUCTS[self.kind](*operands), device)
 
