@@ -25,16 +25,19 @@ from dragoman.text.languages import articles
 if TYPE_CHECKING:
     from dragoman.inference.translator import Translator
 
-RENDERED = 1.0
+RENDERED = 0.8
 """A word is a term's if it loses so much without it (nats); if no word does, the translation has left the term out."""
 LEFTOVER, GAIN = 1.5, 4.5
 """A neighbour goes as well if it loses so much without the term, and the sentence gains so much without it (nats)."""
 SHORT = 4
 """A word of fewer letters may be an article or a preposition, which stands by a term's word and is none."""
-BESIDE_SHORT = 0.35
-"""The word after a short one is the term's, if it loses this share of what the short one does."""
 PER_LETTER = 2.0
 """A letter of a script without spaces goes if it costs more than this without the term (nats)."""
+ATTENDING = 0.3
+"""The least attention to a term of a word that is sure without it, if it attends to another word more."""
+ATTENDED = 0.4
+"""It attends to the term, in a model with attention: on the left more than to any other word, on the right this much of
+what it attends to any other."""
 NEIGHBOURS = 3
 """Neighbours that may go, at most."""
 
@@ -196,13 +199,35 @@ def _place(translator: "Translator", rows: Sequence[_Row]) -> list[Placed]:
 
 
 def _place_of(translator: "Translator", row: _Row, losses: Sequence[tuple[float, Word]]) -> Word | None:
-    """The word of a translation that is there because of the term; None if there is none."""
-    loss, word = max(losses, default=(0.0, None))
-    if word is None or loss < RENDERED:
-        return _attended_place(translator, row, [word for _, word in losses])
-    following = next((one for one in losses if one[1].start > word.end), None)
-    beside = following and following[0] >= BESIDE_SHORT * loss and _close(row.placed.text, word, following[1])
-    return following[1] if following and beside and _is_short(translator, word) else word
+    """The word of a translation that is there because of the term; None if there is none.
+
+    Where a model has attention, that has a say, too. Some words are sure even without their source ("a middle-aged
+    ..."): then it is the word that attends to the term more than any other does, if it attends to nothing else more.
+    A short word may be a preposition that is as sure as its noun: then the noun beside it is taken.
+    """
+    if not losses:
+        return None
+    words = [word for _, word in losses]
+    values = np.maximum([loss for loss, _ in losses], 0.0)
+    attention = _attention(translator, row, words)
+    if values.max() < RENDERED:
+        if attention is None:
+            return None
+        weights, term = attention
+        best = int(weights[:, term].argmax())
+        if int(weights[best].argmax()) == term:
+            return words[best]
+        best = int((weights[:, term] * [not _is_short(translator, word) for word in words]).argmax())
+        return words[best] if weights[best, term] >= ATTENDING else None
+    weighed = values if attention is None else values * attention[0][:, attention[1]]
+    best = int(weighed.argmax())
+    if translator.join and _is_short(translator, words[best]):
+        text, end = row.placed.text, words[best].end
+        for loss, other in zip(values[best + 1 : best + 3], words[best + 1 : best + 3], strict=True):
+            close = re.fullmatch(r"[\w ]+", text[end : other.start])
+            if close and loss >= RENDERED and not _is_short(translator, other):
+                return other
+    return words[best]
 
 
 def _inside(translator: "Translator", row: _Row, token: Word) -> Word:
@@ -216,19 +241,6 @@ def _inside(translator: "Translator", row: _Row, token: Word) -> Word:
     values = _log_probs(translator, [(row.erased, text) for text in texts])
     worth = [value - PER_LETTER * (part.end - part.start) for value, part in zip(values, parts, strict=True)]
     return parts[worth.index(max(worth))]
-
-
-def _attended_place(translator: "Translator", row: _Row, words: Sequence[Word]) -> Word | None:
-    """The word that attends to the term more than any other does, if it attends to nothing else more.
-
-    Some words are sure even without their source ("a middle-aged ..."). None for a model without attention.
-    """
-    attention = _attention(translator, row, words)
-    if attention is None or not words:
-        return None
-    weights, term = attention
-    best = int(weights[:, term].argmax())
-    return words[best] if int(weights[best].argmax()) == term else None
 
 
 def _attention(translator: "Translator", row: _Row, words: Sequence[Word]) -> tuple[np.ndarray, int] | None:
@@ -248,8 +260,8 @@ def _is_short(translator: "Translator", word: Word) -> bool:
 
 
 def _close(text: str, one: Word, other: Word) -> bool:
-    """True if nothing but a space or a hyphen stands between two words, of which the left one is given first."""
-    return text[one.end : other.start].strip() in ("", "-")
+    """True if nothing but a space, a hyphen or an apostrophe stands between two words, the left one first."""
+    return text[one.end : other.start].strip() in ("", "-", "'", "’")
 
 
 def _absorbed(translator: "Translator", rows: Sequence[_Row]) -> list[_Row]:
@@ -283,12 +295,13 @@ def _neighbours(
     for loss, word in losses:
         left = word.end <= term.start
         first, second = (word, term) if left else (term, word)
-        hyphen, short = "-" in text[first.end : second.start], _is_short(translator, word)
+        hyphen, short = text[first.end : second.start] in ("-", "'", "’"), _is_short(translator, word)
         if loss < (RENDERED if hyphen else LEFTOVER) or not _close(text, first, second):
             continue
-        if left and not hyphen:
+        if not hyphen:
             attention = _attention(translator, row, [word])
-            if short or (attention is not None and int(attention[0][0].argmax()) != attention[1]):
+            share = 1.0 if attention is None else attention[0][0][attention[1]] / attention[0][0].max()
+            if share < (1.0 if left else ATTENDED) or (left and short):
                 continue
         whole = Word(first.start, second.end)
         kept = row.placed._replace(spans=row.placed.spans[:-1])
