@@ -44,7 +44,8 @@ NEIGHBOURS = 3
 OUT_OF_PLACE, LEFT_OUT = "term perhaps out of place: ", "term left out: "
 """Warnings of a term that the free translation has no word for: it was searched for, or could not be had."""
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+(?:-\w+)*")
+"""With its hyphens a word is one word: `t-shirt`."""
 
 
 class Placed(NamedTuple):
@@ -260,8 +261,8 @@ def _is_short(translator: "Translator", word: Word) -> bool:
 
 
 def _close(text: str, one: Word, other: Word) -> bool:
-    """True if nothing but a space, a hyphen or an apostrophe stands between two words, the left one first."""
-    return text[one.end : other.start].strip() in ("", "-", "'", "’")
+    """True if nothing but a space or an apostrophe stands between two words, the left one first."""
+    return text[one.end : other.start].strip() in ("", "'", "’")
 
 
 def _absorbed(translator: "Translator", rows: Sequence[_Row]) -> list[_Row]:
@@ -274,11 +275,11 @@ def _absorbed(translator: "Translator", rows: Sequence[_Row]) -> list[_Row]:
             for number, of_row in zip(work, losses, strict=True)
             for candidate in _neighbours(translator, rows[number], of_row or [])
         ]
-        erased = _gains(translator, [(rows[n].erased, rows[n].placed, placed) for n, _, _, placed in candidates])
-        full = _gains(translator, [(rows[n].src, rows[n].placed, placed) for n, _, _, placed in candidates])
+        erased = _gains(translator, [(rows[n].erased, rows[n].placed, placed) for n, _, placed in candidates])
+        full = _gains(translator, [(rows[n].src, rows[n].placed, placed) for n, _, placed in candidates])
         best: dict[int, tuple[float, Placed]] = {}
-        for (number, least, short, placed), gain, of_source in zip(candidates, erased, full, strict=True):
-            if gain >= max(least, best[number][0] if number in best else least) and not (short and of_source < 0):
+        for (number, short, placed), gain, of_source in zip(candidates, erased, full, strict=True):
+            if gain >= max(GAIN, best[number][0] if number in best else GAIN) and not (short and of_source < 0):
                 best[number] = gain, placed
         for number, (_, placed) in best.items():
             rows[number] = rows[number]._replace(placed=placed)
@@ -288,24 +289,23 @@ def _absorbed(translator: "Translator", rows: Sequence[_Row]) -> list[_Row]:
 
 def _neighbours(
     translator: "Translator", row: _Row, losses: Sequence[tuple[float, Word]]
-) -> Iterator[tuple[float, bool, Placed]]:
-    """For each neighbour of a row's last term that may be a part of what it has replaced: the gain that it takes,
-    whether it is a short word, and the translation without it."""
+) -> Iterator[tuple[bool, Placed]]:
+    """(True for a short word, the translation without it) of each neighbour of a row's last term that may be a part of
+    what the term has replaced."""
     text, term = row.placed.text, row.placed.spans[-1]
     for loss, word in losses:
         left = word.end <= term.start
         first, second = (word, term) if left else (term, word)
-        hyphen, short = text[first.end : second.start] in ("-", "'", "’"), _is_short(translator, word)
-        if loss < (RENDERED if hyphen else LEFTOVER) or not _close(text, first, second):
+        short = _is_short(translator, word)
+        if loss < LEFTOVER or (left and short) or not _close(text, first, second):
             continue
-        if not hyphen:
-            attention = _attention(translator, row, [word])
-            share = 1.0 if attention is None else attention[0][0][attention[1]] / attention[0][0].max()
-            if share < (1.0 if left else ATTENDED) or (left and short):
-                continue
+        attention = _attention(translator, row, [word])
+        share = 1.0 if attention is None else attention[0][0][attention[1]] / attention[0][0].max()
+        if share < (1.0 if left else ATTENDED):
+            continue
         whole = Word(first.start, second.end)
         kept = row.placed._replace(spans=row.placed.spans[:-1])
-        yield 0.0 if hyphen else GAIN, short and not hyphen, _replaced(kept, whole, text[term.start : term.end])
+        yield short, _replaced(kept, whole, text[term.start : term.end])
 
 
 def _with_articles(translator: "Translator", rows: Sequence[_Row]) -> list[Placed]:
