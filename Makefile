@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-system test-all mutations check format bench clean
+.PHONY: help install demo test test-system test-all test-clients mutations check format bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -30,6 +30,11 @@ test-system: install  ## kills, crash points, broken corpora, exports, compilers
 
 test-all: install  ## all of them, and the long ones
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
+
+test-clients:  ## exports in programs from outside that want an environment of their own: Argos Translate
+	$(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[dev]' argostranslate
+	@$(VENV)-clients/bin/python -m pytest -m "system or not system" tests/system/test_export_argos.py
 
 mutations: install  ## wrong a line at a time: how many of a hundred mistakes the tests see (half an hour)
 	@$(BIN)/python tests/mutations.py

@@ -70,6 +70,11 @@ def test_planted_faults_are_warned_of() -> None:
     assert min(found.values()) >= 20, found
 
 
+def test_a_source_of_another_script_is_named() -> None:
+    assert source_warnings("中文句子在这里。", LANGUAGES) == ["source is in Han script, not in Latin"]
+    assert source_warnings("Der Film heißt 英雄.", LANGUAGES) == []
+
+
 def test_sound_pairs_are_not_warned_of() -> None:
     assert [pair for pair in pairs() if warned(pair)] == []
     for languages in ("de-en", "en-de", "zh-en", "en-zh"):

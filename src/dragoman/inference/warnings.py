@@ -8,13 +8,16 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dragoman.doctor.text import script_of, script_of_language
 from dragoman.inference.placeholders import without_spans
 from dragoman.text.identify import other_language
-from dragoman.text.languages import name_of
+from dragoman.text.languages import language_of, name_of
 from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
 
 MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
+FEWEST_OF_SCRIPT = 4
+"""Letters from which on a text's script counts."""
 SHORTER = 0.75
 """A translation that has lost a sentence is shorter than this share of its source."""
 
@@ -244,7 +247,12 @@ def target_language(line: Line) -> str | None:
 
 def source_language(line: Line) -> str | None:
     """The source is in another language than the model translates from."""
-    other = other_language(without_spans(line.src)[0], line.languages[0], line.languages[1])
+    text = without_spans(line.src)[0]
+    script, letters = script_of(text)
+    usual = script_of_language(language_of(line.languages[0]))
+    if usual and script and script != usual and letters >= FEWEST_OF_SCRIPT:
+        return f"source is in {script} script, not in {usual}"
+    other = other_language(text, line.languages[0], line.languages[1])
     return f"source is {name_of(other)}, not {name_of(line.languages[0])}" if other else None
 
 
