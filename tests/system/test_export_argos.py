@@ -215,6 +215,7 @@ def test_argos_translate_itself_installs_and_translates_it(
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "home"))
     package = pytest.importorskip("argostranslate.package")
     translate = pytest.importorskip("argostranslate.translate")
+    monkeypatch.setattr("argostranslate.sbd.SBDetect", whole.SBDetect)  # it may have been imported before, with its own
     told: list[str] = []
     export(run, "argos", tmp_path / "out", src=tmp_path / "lines", tell=told.append)
     assert "translated by argostranslate itself" in told[-1]
