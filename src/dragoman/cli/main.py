@@ -95,7 +95,7 @@ def train(
     run_dir: RunDir = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Take so long (30min, 2h, 90s): the number of steps is chosen for it.")
+        str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
     ] = None,
     init_from: Annotated[
         Path | None,

@@ -14,7 +14,7 @@ from dragoman.inference.alignment import links
 from dragoman.inference.glossary import UNSPACED, Found
 from dragoman.inference.message_format import is_message, parse
 from dragoman.inference.placeholders import Removed, Word, kept_apart, put_back, spans, survive, without_spans, words
-from dragoman.inference.term_placement import place_terms
+from dragoman.inference.term_placement import LEFT_OUT, OUT_OF_PLACE, place_terms
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.inference.warnings import source_warnings, warnings_of
@@ -122,7 +122,7 @@ class GuardedTranslator:
         kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
         for word, span in put:
             kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
-        notes = [note for note in item.warnings if note in NOTES]
+        notes = [note for note in item.warnings if note in NOTES or note.startswith((OUT_OF_PLACE, LEFT_OUT))]
         lost = () if survive(src, kept) else ("placeholders lost",)
         again = self._with_warnings(src, replace(item, text=kept, warnings=()))
         return replace(again, warnings=(*again.warnings, *lost, *notes, PUT_BACK))

@@ -205,7 +205,7 @@ class Job(ABC):
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
         `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps what was
-        planned when it began, and its rest takes the time that is left.
+        planned when it began; its rest takes what training has left of the time.
         """
         deadline = None if seconds_left is None else time.monotonic() + seconds_left
         if seconds_left is not None:
@@ -238,6 +238,8 @@ class Job(ABC):
                 if path:
                     trainer = self.trainer(step, log, budget)
                     recovery.resume(trainer, path)
+                    if budget is not None:  # of which earlier starts have taken their part
+                        budget.deadline -= trainer.elapsed_before
                     log.forget("test")  # of a run that had been done
                     say(f"going on from step {trainer.step:,} ({path})")
                 else:
