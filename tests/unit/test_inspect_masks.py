@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from dragoman.analysis.examples import label, words_of
+from dragoman.analysis.examples import words_of
 from dragoman.analysis.masks import masks_figure, sentence_masks
+from dragoman.inference.attention_maps import label
 
 LINES = ["ich möchte ein bier", "guten tag"]
 
