@@ -252,7 +252,7 @@ MUTATIONS = [
         ),
         ("inference/placeholders.py", "return Counter(spans(src)) == Counter(spans(translation))", "return True"),
         ("export/verify.py", "lost = not ours - theirs <= MAX_BLEU_LOSS", "lost = False"),
-        ("inference/scoring.py", "total / translator.decoding.length_penalty.divisor(len(tokens))", "total"),
+        ("inference/scoring.py", "Scored(total / divisor, total,", "Scored(total, total,"),
         ("inference/long_input.py", "if count(held + piece) <= limit:", "if count(held + piece) < limit:"),
         ("inference/loading.py", "min(longest))", "max(longest))"),
     )

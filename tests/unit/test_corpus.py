@@ -84,8 +84,8 @@ def test_lines_come_back(lines: list[str]) -> None:
         (b"ein\na\0\n", r"text.de:2: a NUL byte \(byte 2 of the line\)"),
         (b"", r"text.de is empty"),
         (b"PK\x03\x04rest", r"text.de is a zip file"),
-        (b"\xfd7zXZ\x00rest", r"text.de is a xz file"),
-        (b"\x28\xb5\x2f\xfdrest", r"text.de is a zstd file"),
+        (b"\xfd7zXZ\x00rest", r"text.de is xz data: rename it to text.de.xz"),
+        (b"\x28\xb5\x2f\xfdrest", r"text.de is zstd data: rename it to text.de.zst"),
         (gzip.compress(b"Hund\n", mtime=0), r"text.de is gzip data: rename it to text.de.gz"),
     ],
 )
@@ -97,7 +97,7 @@ def test_what_is_no_utf8_text_is_refused(write: Write, content: bytes, complaint
 
 @pytest.mark.parametrize(
     ("content", "kind"),
-    [(gzip.compress(b"Hund\n", mtime=0), "gzip data"), (b"PK\x03\x04rest", "a zip file"), (b"BZh9", "a bzip2 file")],
+    [(gzip.compress(b"Hund\n", mtime=0), "gzip data"), (b"PK\x03\x04rest", "a zip file"), (b"BZh9", "bzip2 data")],
 )
 def test_a_stream_that_is_packed_is_refused(content: bytes, kind: str) -> None:
     with pytest.raises(DragomanError, match=f"^standard input is {kind}: unpack it first"):

@@ -15,8 +15,8 @@ LIBRARIES = {"torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "pyd
 SUPPORT = {
     "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.movable", "data.store",
     "data.random", "decoding.constrained", "decoding.continuous_batching", "decoding.filters", "decoding.rules",
-    "decoding.search", "inference", "models.families", "nn.kv_cache", "text.documents", "text.images", "text.labelled",
-    "text.languages", "text.lines", "text.sources", "text.tokenizers", "training",
+    "decoding.search", "inference", "models.families", "nn.kv_cache", "text.augment", "text.documents", "text.images",
+    "text.labelled", "text.languages", "text.lines", "text.sources", "text.tokenizers", "training",
 }  # fmt: skip
 """Packages and modules of Dragoman that the core leans on, and that need not be read with it."""
 

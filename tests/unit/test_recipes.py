@@ -161,7 +161,8 @@ def test_a_command_line_of_the_readme_can_be_given(line: str) -> None:
     """Options and arguments are known, and so are the keys of changes: to the recipe that is named, or else to any."""
     settings = settings_of(line)
     recipe = ROOT / str(settings.get("recipe"))
-    recipes.load(recipe if recipe.is_file() else ROOT / "recipes/demo.yaml", settings.get("overrides", ()))
+    changes = settings.get("overrides") or [item for item in settings.get("files") or () if "=" in item]
+    recipes.load(recipe if recipe.is_file() else ROOT / "recipes/demo.yaml", changes)
 
 
 def test_that_test_sees_what_is_renamed() -> None:

@@ -8,6 +8,8 @@ import typing
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 import torch
 from torch import Tensor, nn
@@ -112,30 +114,53 @@ def of_tag(cls: Any) -> str:
     return config.tag(cls) or cls.__name__
 
 
-FILES = {
+FILES: dict[str, Any] = {
     "files": {"src": "a\nb\n", "tgt": "x\ny\n"},
     "tsv": {"path": "a\tx\nb\ty\n"},
     "jsonl": {"path": '{"src": "a", "tgt": "x"}\n{"src": "b", "tgt": "y"}\n'},
+    "tmx": {
+        "path": "<tmx><body>"
+        '<tu><tuv xml:lang="de"><seg>a</seg></tuv><tuv xml:lang="en"><seg>x</seg></tuv></tu>\n'
+        '<tu><tuv xml:lang="de-AT"><seg>b<ph>code</ph></seg></tuv><tuv xml:lang="EN"><seg>y</seg></tuv></tu>'
+        "</body></tmx>"
+    },
+    "xliff": {
+        "path": "<xliff><trans-unit><source>a</source><target>x</target></trans-unit>\n"
+        "<trans-unit><source>b</source><target>y</target></trans-unit></xliff>"
+    },
+    "po": {"path": 'msgid "a"\nmsgstr "x"\nmsgid "b"\nmsgstr "y"\n'},
+    "parquet": {"path": [{"src": "a", "tgt": "x"}, {"src": "b", "tgt": "y"}]},
 }
 """The files of two pairs in each format, by the setting that names them."""
 
-SETTINGS = {"demo": {"split": "train", "size": 2}, "toy": {"task": "beer", "split": "train", "size": 2}}
+NUMBERS = {"po": [1, 3]}
+"""The lines of the two, where they are not 1 and 2."""
+
+SETTINGS: dict[str, Any] = {
+    "tmx": {"src_lang": "de", "tgt_lang": "en"},
+    "demo": {"split": "train", "size": 2},
+    "toy": {"task": "beer", "split": "train", "size": 2},
+}
 
 
 @pytest.mark.parametrize("cls", settings_of(SinglePairs), ids=of_tag)
 def test_every_corpus_format_gives_its_pairs_and_names_its_files(cls: Any, tmp_path: Path) -> None:
     given = {setting: tmp_path / setting for setting in FILES.get(cls.type, {})}
     for setting, path in given.items():
-        path.write_text(FILES[cls.type][setting])
+        content = FILES[cls.type][setting]
+        if isinstance(content, str):
+            path.write_text(content)
+        else:
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(content), path)
     settings = {**{setting: str(path) for setting, path in given.items()}, **SETTINGS.get(cls.type, {})}
     source = config.parse(cls, settings)
     assert files_of(source) == [*given.values()]
     pairs = list(source.pairs())
-    assert [pair.line for pair in pairs] == [1, 2]
+    assert [pair.line for pair in pairs] == NUMBERS.get(cls.type, [1, 2])
     if given:
         assert [(pair.src, pair.tgt) for pair in pairs] == [("a", "x"), ("b", "y")]
     mixed = config.parse(CorpusConfig, {**LANGUAGES, "train": {"type": "mix", "sources": [config.to_dict(source)]}})
-    assert list(mixed.train.pairs()) == pairs
+    assert [pair[1:] for pair in mixed.train.pairs()] == [pair[1:] for pair in pairs]
 
 
 LANGUAGES: dict[str, Any] = {"src_lang": "de", "tgt_lang": "en", "valid": {"type": "demo", "split": "valid"}}

@@ -67,7 +67,9 @@ and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 s
 """,
 )
 data_app = typer.Typer(
-    name="data", no_args_is_help=True, help="Get a corpus: `multi30k`, or the `demo` corpus that comes with Dragoman."
+    name="data",
+    no_args_is_help=True,
+    help="Get a corpus: `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman.",
 )
 
 
@@ -414,6 +416,22 @@ def data_multi30k(
 
     for path in fetch(to, from_dir):
         typer.echo(path)
+
+
+@data_app.command("libreoffice-help")
+def data_libreoffice_help(
+    from_dir: Annotated[Path, typer.Option("--from", help="Folder that the packages were unpacked into.")],
+    src: Annotated[str, typer.Option(help="The source's language, as its folder is called.")] = "en-US",
+    tgt: Annotated[str, typer.Option(help="The target's: de, eu, gl, km, vi ...")] = "de",
+    to: Annotated[Path | None, typer.Option(help="Where to write. [default: data/libreoffice-help-SRC-TGT]")] = None,
+) -> None:
+    """LibreOffice's help in 35 languages, paragraphs with their markup, from Debian's libreoffice-help-* packages."""
+    from dragoman.corpora.libreoffice_help import write
+
+    codes = [code.partition("-")[0].lower() for code in (src, tgt)]
+    folder = to or Path(f"data/libreoffice-help-{codes[0]}-{codes[1]}")
+    for split, pairs in write(from_dir, src, tgt, folder).items():
+        typer.echo(f"{folder}/{split}.{codes[0]}.gz, .{codes[1]}.gz: {pairs:,} pairs")
 
 
 @data_app.command("demo")

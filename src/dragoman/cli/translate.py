@@ -16,7 +16,6 @@ from dragoman.cli.options import (
     LengthPenalty,
     Precision,
     Run,
-    SearchChanges,
     Which,
     check_not_the_same,
     decoding_changes,
@@ -24,6 +23,7 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
+from dragoman.errors import DragomanError
 
 IN_DOUBT = 3
 """Exit code of `--guard=fail`."""
@@ -37,21 +37,41 @@ class GuardCommand(TyperCommand):
 
 
 if TYPE_CHECKING:
+    from dragoman.inference.memory import Match
     from dragoman.inference.translation import Translation
 
 
 def translate(
     run: Run,
-    overrides: SearchChanges = None,
-    input: Annotated[Path | None, typer.Option("--input", "-i", help="Text to translate. [default: stdin]")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write it. [default: stdout]")] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .txt .srt "
+            ".vtt .po .xlf .tmx .json .properties .xml (Android) .pdf (its text); or, among them, changes to the "
+            "search: decoding.no_repeat_ngram=3. Without a file: lines of standard input, or of -i.",
+            show_default=False,
+        ),
+    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Lines to translate. [default: stdin]")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write it. [default: stdout; of FILE.docx FILE.en.docx]"),
+    ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
     ] = None,
     glossary: Annotated[
-        Path | None, typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`.")
+        Path | None,
+        typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`, a .csv or a .tbx."),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            help="Earlier translations (.tmx, .xlf, .po, or tab-separated): what is in there is used; like ones are "
+            "shown by --json."
+        ),
     ] = None,
     avoid: Annotated[
         Path | None, typer.Option(help="Words and phrases that no translation may hold: one a line.")
@@ -70,6 +90,19 @@ def translate(
             "`--guard=fail`: exit with 3 where there are any.",
         ),
     ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            help="Lines of several sentences: `always` or `never` one sentence at a time; `auto`: as the run was "
+            "trained. Files are always."
+        ),
+    ] = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
     ] = False,
@@ -101,11 +134,15 @@ def translate(
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
-    """Translate text: one line in, one line out; blank lines and order are kept.
+    """Translate lines, or whole files with everything in its place.
+
+    Text of standard input: one line in, one line out; blank lines and order are kept.
 
     Examples:
 
         dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
+
+        dragoman translate runs/mine manual.docx -o handbuch.docx
 
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
@@ -114,26 +151,38 @@ def translate(
     from dragoman.inference.translator import STREAM_LINES
     from dragoman.progress import Progress, say
     from dragoman.text.lines import in_chunks
-    from dragoman.tools.translate import TranslateOptions, assemble, translate_lines
+    from dragoman.tools.translate import TranslateOptions, assemble, splits_lines, translate_lines
+    from dragoman.tools.translate_files import FileOptions, run_on_files
 
-    assembled = assemble(
-        TranslateOptions(
-            run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, keep, guard, rerank,
-            rerank_weight, changes=overrides or (), decoding=decoding_changes(beam_size, length_penalty, n_best),
-        )
+    changes = [item for item in files or () if _is_change(item)]
+    paths = [Path(item) for item in files or () if not _is_change(item)]
+    options = TranslateOptions(
+        run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
+        keep or bool(paths), guard,
+        split, rerank, rerank_weight, changes=changes, decoding=decoding_changes(beam_size, length_penalty, n_best),
     )  # fmt: skip
+    if paths:
+        _check_for_files(input=input, prefix=prefix, n_best=n_best, as_json=as_json, alignments=alignments)
+        doubtful = run_on_files(options, paths, FileOptions(output, resume, everything))
+        if guard == "fail" and doubtful:
+            raise typer.Exit(IN_DOUBT)
+        return
+    if resume or everything:
+        raise DragomanError("--resume and --all: of files to translate: name one")
+    assembled = assemble(options)
     check_not_the_same(input, output)
     translator, source = assembled.translator, text_input(input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
     doubts: Counter[str] = Counter()
     lines_in_doubt = 0
     with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
-        for results in translate_lines(assembled, chunks, prefix):
+        for results in translate_lines(assembled, chunks, prefix, split if splits_lines(options, translator) else ""):
             for src, translations in results:
                 bar.advance()
                 links = [pharaoh(align(translator, src, item.text)) for item in translations] if alignments else []
                 if as_json:
-                    write(_as_json(bar.done, src, translations, links, translator.languages))
+                    matches = assembled.memory.like(src) if assembled.memory is not None and src.strip() else []
+                    write(_as_json(bar.done, src, translations, links, translator.languages, matches))
                 else:
                     write(_as_lines(bar.done, translations, links, numbered=translator.decoding.n_best > 1))
                 if warnings := [text for text in translations[0].warnings if text not in NOTES]:
@@ -148,8 +197,25 @@ def translate(
         raise typer.Exit(IN_DOUBT)
 
 
+def _is_change(item: str) -> bool:
+    """True for a change to the search among the files: `decoding.beam_size=8`."""
+    return "=" in item and not Path(item).exists()
+
+
+def _check_for_files(**options: Any) -> None:
+    names = {"input": "-i", "n_best": "--n-best", "as_json": "--json"}
+    for name, value in options.items():
+        if value:
+            raise DragomanError(f"{names.get(name, '--' + name)}: of lines; with files to translate leave it out")
+
+
 def _as_json(
-    line: int, src: str, found: "Sequence[Translation]", links: Sequence[str], languages: tuple[str, str] | None
+    line: int,
+    src: str,
+    found: "Sequence[Translation]",
+    links: Sequence[str],
+    languages: tuple[str, str] | None,
+    matches: "Sequence[Match]",
 ) -> str:
     from dragoman.inference.warnings import source_warnings, warnings_of
 
@@ -158,7 +224,9 @@ def _as_json(
         warnings = list(item.warnings) or warnings_of(src, item.text, languages) + source_warnings(src, languages)
         record = {"text": item.text, "score": item.score, "log_prob": item.log_prob, "warnings": warnings}
         translations.append({**record, "alignment": links[place]} if links else record)
-    return json.dumps({"line": line, "source": src, "translations": translations}, ensure_ascii=False) + "\n"
+    memory = [{"source": item.src, "target": item.tgt, "similarity": round(item.similarity, 4)} for item in matches]
+    of_line = {"line": line, "source": src, "translations": translations, **({"memory": memory} if memory else {})}
+    return json.dumps(of_line, ensure_ascii=False) + "\n"
 
 
 def _as_lines(line: int, found: "Sequence[Translation]", links: Sequence[str], *, numbered: bool) -> str:

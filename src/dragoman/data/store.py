@@ -23,7 +23,7 @@ from dragoman.errors import DragomanError, writing
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source
-from dragoman.text.lines import reporting_os_errors, show
+from dragoman.text.lines import container, reporting_os_errors, show
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
@@ -201,7 +201,8 @@ def _states(source: Source) -> list[tuple[Path, int, int]]:
     found = []
     for path in files_of(source):
         with reporting_os_errors(path):
-            found.append((path, path.stat().st_size, path.stat().st_mtime_ns))
+            state = container(path).stat()
+            found.append((path, state.st_size, state.st_mtime_ns))
     return found
 
 

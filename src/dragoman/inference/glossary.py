@@ -1,9 +1,10 @@
-"""Terms with a fixed translation, from a file of two columns: `source term, tab, target term`.
+"""Terms with a fixed translation, from a file of two columns, `source term, tab, target term`, a CSV or a TBX.
 
 A line of one column is a term that stays as it is. A term written in lower case is found in any case; one with capitals
 only as it is written. Longer terms are found before shorter ones in them, none inside of a placeholder.
 """
 
+import csv
 import functools
 import re
 import unicodedata
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.inference.placeholders import span_ranges
-from dragoman.text.lines import read_lines
+from dragoman.text.lines import open_bytes, read_lines
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -33,6 +34,41 @@ class Found(NamedTuple):
     target: str
 
 
+def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, str]]:
+    """(line, term, target) of a file of terms."""
+    if path.suffix == ".tbx":
+        from dragoman.formats.bitext import tbx_pairs  # most glossaries are none
+
+        with open_bytes(path) as stream:
+            yield from tbx_pairs(stream, str(path), *languages)
+        return
+    lines = ((number, line) for number, line in enumerate(read_lines(path), start=1))
+    for number, line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = next(csv.reader([line])) if path.suffix == ".csv" else line.split("\t")
+        term, *rest = (column.strip() for column in columns)
+        if path.suffix == ".csv" and len(rest) == 3:  # a column for each language's code, too
+            rest = rest[:1]
+        if len(rest) > 1:
+            mark = "comma" if path.suffix == ".csv" else "tab"
+            raise DragomanError(
+                f"{path}, line {number}: {len(columns)} columns: give a term, a {mark}, its translation"
+            )
+        if (
+            path.suffix == ".csv"
+            and number == 1
+            and (term.lower(), *(column.lower() for column in rest)) in _headings(languages)
+        ):
+            continue
+        yield number, term, rest[0] if rest else term
+
+
+def _headings(languages: tuple[str, str]) -> list[tuple[str, str]]:
+    """First lines that name the columns."""
+    return [("source", "target"), ("term", "translation"), ("src", "tgt"), (languages[0].lower(), languages[1].lower())]
+
+
 @dataclass(frozen=True)
 class Glossary:
     """Terms and their translations.
@@ -47,25 +83,19 @@ class Glossary:
     """Where a target was read first (`terms.tsv, line 3`)."""
 
     @classmethod
-    def load(cls, path: Path) -> "Glossary":
-        """Read a file of terms.
+    def load(cls, path: Path, languages: tuple[str, str] = ("", "")) -> "Glossary":
+        """Read a file of terms: tab-separated columns, a `.csv`, or a `.tbx`, of which the terms of both languages.
 
-        Raises DragomanError, naming the line, for more than two columns, an empty term, or a term with two targets.
+        Raises DragomanError, naming the line, for more columns, an empty term, or a term with two targets.
         """
         targets: dict[str, str] = {}
         places: dict[str, str] = {}
-        for number, line in enumerate(read_lines(path), start=1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            term, *rest = (column.strip() for column in line.split("\t"))
-            if len(rest) > 1:
-                raise DragomanError(
-                    f"{path}, line {number}: {1 + len(rest)} columns: give a term, a tab, its translation"
-                )
-            target = rest[0] if rest else term
+        for number, term, target in _read(path, languages):
             if not term or not target:
                 raise DragomanError(f"{path}, line {number}: an empty term")
             if targets.setdefault(term, target) != target:
+                if path.suffix == ".tbx":  # a term with synonyms: the first is the one to use
+                    continue
                 raise DragomanError(
                     f"{path}, line {number}: {term!r} is {targets[term]!r} further up and {target!r} here: choose one"
                 )

@@ -15,7 +15,7 @@ from dragoman.inference.glossary import UNSPACED, Found
 from dragoman.inference.message_format import is_message, parse
 from dragoman.inference.placeholders import Removed, Word, kept_apart, put_back, spans, survive, without_spans, words
 from dragoman.inference.term_placement import LEFT_OUT, OUT_OF_PLACE, place_terms
-from dragoman.inference.translation import Translation
+from dragoman.inference.translation import FROM_MEMORY, Translation
 from dragoman.inference.translator import STREAM_LINES, Translator
 from dragoman.inference.warnings import source_warnings, warnings_of
 from dragoman.text.lines import in_chunks
@@ -28,7 +28,7 @@ NOT_THE_FIRST = "not the most probable translation, which looks worse"
 SEARCHED_AGAIN = "searched again without repetitions"
 PUT_BACK = "placeholders put back"
 NESTED = "not translated: a message with arms in arms, or with several arguments that have arms"
-NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK)
+NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK, FROM_MEMORY)
 """Notes on what was done, beside the warnings that are left."""
 
 

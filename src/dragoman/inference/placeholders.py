@@ -29,6 +29,7 @@ _KINDS = (
     r"%(?:\d{1,3}\$|\(\w{1,64}\))?[-+#0]{0,4}(?:[1-9]\d{0,4})?(?:\.\d{1,4})?(?:hh?|ll?|[zjtL])?"
     r"(?:d|[sifgxXcu@](?![A-Za-z0-9_]))|%%",
     r"</?[A-Za-z][^<>]{0,1000}>|&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});",  # tags, entities
+    r"[\ue100-\uf8ff]",  # private use: stands for a piece of a document that is not translated
     "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3",  # flags, keycaps
     f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",  # emoji with joiners
 )

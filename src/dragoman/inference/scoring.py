@@ -23,26 +23,37 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], first: int =
     blank side or a source of more tokens than are translated at once (`max_src_tokens`).
     """
     encoded = [_encoded(translator, pair, number) for number, pair in enumerate(pairs, start=first)]
-    results: list[Scored | None] = [None] * len(pairs)
+    results = []
+    for (_, tgt), values in zip(encoded, token_log_probs(translator, encoded), strict=True):
+        pieces = [*translator.tokenizers.tgt.pieces(tgt), SPECIALS[EOS_ID]]
+        total = sum(values)
+        divisor = translator.decoding.length_penalty.divisor(len(values))
+        results.append(Scored(total / divisor, total, list(zip(pieces, values, strict=True))))
+    return results
+
+
+def token_log_probs(translator: Translator, pairs: Sequence[Ids]) -> list[list[float]]:
+    """The log probability (nats) of each target token of (source ids, target ids), `</s>` among them.
+
+    What a pair gets does not depend on the others.
+    """
+    results: list[list[float]] = [[] for _ in pairs]
     translator.model.eval()
     # Of the same size in every batch, as in a search: pads go up to the next multiple of 8 on both sides, and rows
     # repeat the last one.
-    widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in encoded]
+    widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in pairs]
     batches = []
     for width in sorted(set(widths), reverse=True):
         rows_of_width = [row for row in range(len(pairs)) if widths[row] == width]
         size = max(1, BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)))
         batches += [rows_of_width[start : start + size] for start in range(0, len(rows_of_width), size)]
     computed = side_by_side(
-        lambda rows: _log_probs(translator, [encoded[row] for row in rows]), batches, translator.device
+        lambda rows: _log_probs(translator, [pairs[row] for row in rows]), batches, translator.device
     )
     for rows, of_batch in zip(batches, computed, strict=True):
         for row, values in zip(rows, of_batch, strict=False):
-            pieces = [*translator.tokenizers.tgt.pieces(encoded[row][1]), SPECIALS[EOS_ID]]
-            tokens = list(zip(pieces, values, strict=False))  # what comes after </s> is padding
-            total = sum(value for _, value in tokens)
-            results[row] = Scored(total / translator.decoding.length_penalty.divisor(len(tokens)), total, tokens)
-    return [result for result in results if result is not None]
+            results[row] = values[: 1 + len(pairs[row][1])]  # what comes after </s> is padding
+    return results
 
 
 def _encoded(translator: Translator, pair: tuple[str, str], number: int) -> Ids:

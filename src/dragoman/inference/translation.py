@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from dragoman.decoding.constrained import Terms
 
+FROM_MEMORY = "from the memory"
+"""Note on a translation that was not made now (`inference/memory.py`)."""
+
 
 @dataclass(frozen=True)
 class Translation:

@@ -114,6 +114,12 @@ def replace_text(path: Path, text: str) -> None:
         write_text(partial, text)
 
 
+def replace_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically."""
+    with replaced(path) as partial, partial.open("wb") as file:
+        file.write(data)
+
+
 def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -13,14 +13,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import by_type, settings
+from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, SourceList
 from dragoman.text.sources.demo import DemoSource
+from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
 from dragoman.text.sources.files import MAX_WEIGHT, FilesSource, repeated
 from dragoman.text.sources.jsonl import JsonlSource
+from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
-SinglePairs = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource, by_type]
+SinglePairs = Annotated[
+    FilesSource | TsvSource | JsonlSource | TmxSource | XliffSource | PoSource | ParquetSource | DemoSource | ToySource,
+    by_type,
+]
 
 
 @settings
@@ -48,7 +54,19 @@ class MixSource(SourceList, PairSource):
         return replace(self, weights=None, sources=[part.unweighted() for part in self.sources])
 
 
-Source = Annotated[FilesSource | TsvSource | JsonlSource | DemoSource | ToySource | MixSource, by_type]
+Source = Annotated[
+    FilesSource
+    | TsvSource
+    | JsonlSource
+    | TmxSource
+    | XliffSource
+    | PoSource
+    | ParquetSource
+    | DemoSource
+    | ToySource
+    | MixSource,
+    by_type,
+]
 
 
 @settings
@@ -61,6 +79,7 @@ class CorpusConfig:
     valid: Source  #: Validation pairs, scored during training.
     test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
+    augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair; longer pairs are dropped. [tokens]
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""

@@ -23,8 +23,11 @@ def of_file(path: str | Path) -> str:
     ('de', 'en', '')
     """
     path = Path(path)
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", ".gz") else ""
+    suffix = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
+    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", *_COMPRESSED) else ""
+
+
+_COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 
 
 def is_chinese(code: str) -> bool:

@@ -4,15 +4,18 @@ A line ends at LF and nowhere else (`str.splitlines` would also cut at U+2028 an
 decoded strictly as UTF-8. Every complaint is a DragomanError of one line.
 """
 
+import bz2
 import gzip
+import io
 import itertools
+import lzma
 import os
 import select
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import BinaryIO, NamedTuple, NoReturn, cast
 
 from dragoman.errors import DragomanError
 
@@ -23,9 +26,45 @@ PATIENCE_S = 0.05
 """Seconds that a line may take to follow another in one batch: a program that writes them one by one is not waited for,
 and one that pours out a file fills whole batches."""
 
-_GZIP = b"\x1f\x8b"
-_ARCHIVES = {b"PK\x03\x04": "zip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 
+class Compression(NamedTuple):
+    """A way of compressing one file."""
+
+    name: str
+    magic: bytes
+    """The first bytes of such a file."""
+    opened: Callable[[BinaryIO], BinaryIO]
+
+
+def _gzip(raw: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+
+
+def _xz(raw: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, lzma.open(raw))
+
+
+def _bzip2(raw: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, bz2.open(raw))
+
+
+def _zstd(raw: BinaryIO) -> BinaryIO:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise DragomanError("zstd data needs a library: pip install 'dragoman[zstd]'") from error
+    return cast(BinaryIO, io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)))
+
+
+COMPRESSIONS = {
+    ".gz": Compression("gzip", b"\x1f\x8b", _gzip),
+    ".xz": Compression("xz", b"\xfd7zXZ\x00", _xz),
+    ".bz2": Compression("bzip2", b"BZh", _bzip2),
+    ".zst": Compression("zstd", b"\x28\xb5\x2f\xfd", _zstd),
+}
+"""The ways in which a text may be compressed, by the end of its file's name."""
+
+_ZIP = b"PK\x03\x04"
 
 _OFFICE = {
     b"word/": "a Word document", b"xl/": "an Excel workbook", b"ppt/": "a PowerPoint presentation",
@@ -35,7 +74,7 @@ _OFFICE = {
 
 
 def find(path: str | Path) -> Path:
-    """The file as written, else under $DRAGOMAN_DATA, else under ./data.
+    """The file as written, else under $DRAGOMAN_DATA, else under ./data; `corpus.zip/NAME` is a file in a zip file.
 
     Raises DragomanError that lists the places looked at.
     """
@@ -43,22 +82,31 @@ def find(path: str | Path) -> Path:
     folders = [Path(), Path(os.environ["DRAGOMAN_DATA"])] if os.environ.get("DRAGOMAN_DATA") else [Path()]
     places = list(dict.fromkeys(folder / written for folder in [*folders, Path("data")]))
     for place in places:
-        if os.path.exists(place):
+        if os.path.exists(place) or container(place) != place:
             return place
     for place in places:
         if os.path.islink(place):
             raise DragomanError(f"{show(place)} is a symbolic link to a file that does not exist")
-        other = place.with_suffix("") if place.suffix == ".gz" else place.with_name(place.name + ".gz")
-        if os.path.exists(other):
-            raise DragomanError(f"{show(place)}: no such file; did you mean {show(other)}?")
+        bare = place.with_suffix("") if place.suffix in COMPRESSIONS else place
+        for other in [bare, *(bare.with_name(bare.name + suffix) for suffix in COMPRESSIONS)]:
+            if os.path.exists(other):
+                raise DragomanError(f"{show(place)}: no such file; did you mean {show(other)}?")
     raise DragomanError(
         f"{show(written)}: no such file; looked for {', '.join(map(show, places))} "
         "(the environment variable DRAGOMAN_DATA may name the folder of your corpora)"
     )
 
 
+def container(path: Path) -> Path:
+    """The zip file that a path leads into, as if that were a folder; the path itself for all others."""
+    for parent in path.parents:
+        if parent.suffix.lower() == ".zip" and parent.is_file():
+            return parent
+    return path
+
+
 def read_lines(path: str | Path, *, may_be_empty: bool = False) -> Iterator[str]:
-    """The lines of a UTF-8 text file, plain or `.gz`, without their line ends.
+    """The lines of a UTF-8 text file, plain or compressed (`COMPRESSIONS`), without their line ends.
 
     Raises DragomanError for a file that cannot be read, is another kind of file, is not UTF-8, or is empty where it may
     not be.
@@ -87,9 +135,11 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
     for number in itertools.count(1):
         try:
             line = stream.readline(MAX_LINE_BYTES + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             reason = "is cut off" if isinstance(error, EOFError) else f"is damaged ({error})"
-            raise DragomanError(f"{name}: the gzip data {reason} after line {number - 1:,}: fetch it again") from error
+            raise DragomanError(
+                f"{name}: the compressed data {reason} after line {number - 1:,}: fetch it again"
+            ) from error
         except OSError as error:
             raise DragomanError(f"{name}: cannot be read after line {number - 1:,}: {error.strerror}") from error
         if not line:
@@ -103,26 +153,40 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """A byte stream of the file's content, decompressed if it is gzip; other archives are told by their first bytes."""
-    check_is_file(path)
-    with reporting_os_errors(path), path.open("rb") as raw:
+    """A byte stream of the file's content, decompressed; other archives are told by their first bytes."""
+    archive = container(path)
+    check_is_file(archive)
+    with reporting_os_errors(path), archive.open("rb") as raw:
+        if archive != path:
+            from dragoman.formats import package  # most corpora are not in a zip file
+
+            yield cast(BinaryIO, package.member(show(archive), raw, path.relative_to(archive).as_posix()))
+            return
         start = raw.read(8192)
         raw.seek(0)
-        zipped = start.startswith(_GZIP)
-        if path.suffix == ".gz" and start and not zipped:
-            raise DragomanError(f"{show(path)} is not gzip data, although its name ends in .gz: rename or compress it")
-        if path.suffix != ".gz" and zipped:
-            raise DragomanError(f"{show(path)} is gzip data: rename it to {show(path.name + '.gz')} or unpack it")
-        for magic, kind in _ARCHIVES.items():
-            if start.startswith(magic):
-                if office := next((name for part, name in _OFFICE.items() if part in start), None):
-                    raise DragomanError(f"{show(path)} is {office}: save its text as plain UTF-8, a sentence a line")
-                raise DragomanError(f"{show(path)} is a {kind} file: unpack it first (or pack it as .gz)")
+        named = COMPRESSIONS.get(path.suffix)
+        found = next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.magic)), None)
+        if named and start and found is not named:
+            raise DragomanError(
+                f"{show(path)} is not {named.name} data, although its name ends in {path.suffix}: rename or compress it"
+            )
+        if found and not named:
+            suffix = next(suffix for suffix, kind in COMPRESSIONS.items() if kind is found)
+            raise DragomanError(
+                f"{show(path)} is {found.name} data: rename it to {show(path.name + suffix)} or unpack it"
+            )
+        if start.startswith(_ZIP):
+            if office := next((name for part, name in _OFFICE.items() if part in start), None):
+                raise DragomanError(f"{show(path)} is {office}: save its text as plain UTF-8, a sentence a line")
+            from dragoman.formats import package
+
+            names = ", ".join(itertools.islice(package.member_names(raw), 6)) or "no file"
+            raise DragomanError(f"{show(path)} is a zip file: name a file in it, {show(path)}/NAME; it has {names}")
         if start.startswith(b"%PDF-"):
             raise DragomanError(f"{show(path)} is a PDF: save its text as plain UTF-8, a sentence a line")
-        if zipped:
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield cast(BinaryIO, stream)
+        if found:
+            with found.opened(raw) as stream:
+                yield stream
         else:
             yield raw
 
@@ -162,7 +226,7 @@ def _decode(line: bytes, name: str, number: int) -> str:
 
 def _refuse_other_kinds(start: bytes, name: str) -> None:
     """The kind of a stream that is no plain text, by its first bytes (`open_bytes` has unpacked what a file held)."""
-    for magic, kind in {_GZIP: "gzip data", **{magic: f"a {kind} file" for magic, kind in _ARCHIVES.items()}}.items():
+    for kind, magic in [("a zip file", _ZIP), *((f"{one.name} data", one.magic) for one in COMPRESSIONS.values())]:
         if start.startswith(magic):
             raise DragomanError(f"{name} is {kind}: unpack it first")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(start):

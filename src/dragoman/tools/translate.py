@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 from dragoman import export
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.by_sentence import NBest, SentenceTranslator, are_single_sentences
+from dragoman.inference.capitals import CapitalsTranslator
 from dragoman.inference.glossary import Glossary
 from dragoman.inference.guarded import GuardedTranslator
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.memory import RememberingTranslator, TranslationMemory
 from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
+from dragoman.progress import say
 from dragoman.runs.directory import check_run_dir
 from dragoman.text.lines import read_lines
 
@@ -31,9 +36,12 @@ class TranslateOptions:
     glossary: Path | None = None
     avoid: Path | None = None
     prefix: Path | None = None
+    memory: Path | None = None
     keep: bool = False
     guard: str | None = None
     """`warn` or `fail`."""
+    split: str = "auto"
+    """`auto`, `never` or `always`: lines of several sentences are translated sentence by sentence."""
     rerank: Path | None = None
     rerank_weight: float | None = None
     changes: Sequence[str] = ()
@@ -50,8 +58,14 @@ class TranslateOptions:
             )
         if self.guard not in (None, "warn", "fail"):
             raise DragomanError(f"--guard={self.guard}: --guard or --guard=warn tells of doubts, --guard=fail fails")
+        if self.split not in ("auto", "never", "always"):
+            raise DragomanError(f"--split {self.split}: auto, never or always")
+        if self.split == "always" and self.prefix:
+            raise DragomanError("--split always: not with --prefix, which says how a whole line begins")
         if self.rerank_weight is not None and not 0 <= self.rerank_weight <= 1000:
             raise DragomanError(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
+        if self.memory and self.prefix:
+            raise DragomanError("--memory: not with --prefix, which says how a translation begins")
         if self.rerank_weight is not None and self.rerank is None:
             raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
         if self.prefix and self.engine != "pytorch":
@@ -67,17 +81,24 @@ class Assembled(NamedTuple):
 
     translator: Translator
     guarded: Translator | GuardedTranslator
+    fallback: Translator
+    """The translator that searches again where the other one cannot do everything (another engine)."""
+    memory: TranslationMemory | None = None
 
 
 def assemble(options: TranslateOptions) -> Assembled:
     """The translator that `options` describe. Raises DragomanError for what does not go together."""
     precision = {} if options.precision in (None, "int8") else {"precision": options.precision}
+    languages = ("", "")
+    if options.glossary is not None and options.glossary.suffix in (".csv", ".tbx"):
+        corpus = corpus_settings(check_run_dir(options.run))
+        languages = corpus.src_lang, corpus.tgt_lang
     own = Translator.load(
         check_run_dir(options.run),
         which=options.which,
         device=options.device,
         ensemble=options.ensemble,
-        glossary=None if options.glossary is None else Glossary.load(options.glossary),
+        glossary=None if options.glossary is None else Glossary.load(options.glossary, languages),
         banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
         changes=options.changes,
         **precision,  # type: ignore[arg-type]
@@ -95,26 +116,67 @@ def assemble(options: TranslateOptions) -> Assembled:
         translator = export.engine(options.run, options.engine, own, options.which, quantize)
     if reranker is not None:
         translator, own = translator.reranked_by(reranker), own.reranked_by(reranker)
-    if not (options.keep or options.guard):
-        return Assembled(translator, translator)
-    return Assembled(
-        translator, GuardedTranslator(translator, keep=options.keep, guard=bool(options.guard), fallback=own)
-    )
+    guarded: Translator | GuardedTranslator = translator
+    if options.keep or options.guard:
+        guarded = GuardedTranslator(translator, keep=options.keep, guard=bool(options.guard), fallback=own)
+    memory = None if options.memory is None else TranslationMemory.load(options.memory, own.languages or ("", ""))
+    return Assembled(translator, guarded, own, memory)
+
+
+def splits_lines(options: TranslateOptions, translator: Translator) -> bool:
+    """True if a line of several sentences is to be translated sentence by sentence.
+
+    `auto`: where the run was trained on lines of one sentence each, which its training corpus shows, and a line has one
+    translation.
+    """
+    if options.split != "auto" or options.prefix or translator.decoding.n_best > 1:
+        return options.split == "always"
+    try:
+        corpus = corpus_settings(options.run)
+        lines = [pair.src for pair in itertools.islice(corpus.train.pairs(), LINES_LOOKED_AT)]
+    except DragomanError:  # it is not here any more
+        return False
+    return are_single_sentences(lines, corpus.src_lang)
+
+
+LINES_LOOKED_AT = 2_000
+"""Lines of the training corpus that show whether they are single sentences."""
+
+
+class _SplitWatch:
+    """Translates lines sentence by sentence, and says so at the first one of several."""
+
+    def __init__(self, asked: NBest, languages: tuple[str, str], told: bool) -> None:
+        self.by_sentence, self.told = SentenceTranslator(asked, languages), told
+
+    def n_best(self, lines: Sequence[str]) -> list[list[Translation]]:
+        if not self.told and any(len(self.by_sentence.pieces(line)) > 1 for line in lines):
+            self.told = True
+            say("lines of several sentences are translated sentence by sentence, as this run was trained on single "
+                "ones (--split never: as a whole)")  # fmt: skip
+        return self.by_sentence.n_best(lines)
 
 
 def translate_lines(
-    assembled: Assembled, chunks: Iterable[list[str]], prefix: Path | None = None
+    assembled: Assembled, chunks: Iterable[list[str]], prefix: Path | None = None, split: str = ""
 ) -> Iterator[list[tuple[str, list[Translation]]]]:
-    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings.
+    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings. `split`:
+    lines are translated sentence by sentence, which is told if it is `auto`.
 
     Raises DragomanError, naming file and line, for a beginning that cannot be written, and where the file has more or
     fewer lines than there are to translate.
     """
     beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
     done = 0
+    languages = assembled.translator.languages or ("", "")
+    asked: NBest = CapitalsTranslator(assembled.guarded)
+    if split:
+        asked = _SplitWatch(asked, languages, split != "auto")
+    if assembled.memory is not None:
+        asked = RememberingTranslator(asked, assembled.memory)
     for lines in chunks:
         if beginnings is None:
-            results = assembled.guarded.n_best(lines)
+            results = asked.n_best(lines)
         else:
             begin = list(itertools.islice(beginnings, len(lines)))
             if len(begin) < len(lines):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
+from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
@@ -195,6 +197,7 @@ class TranslationJob(Job):
             r_drop=training.r_drop,
             losses=pick_losses(training.backend),
             teachers=self._teachers(),
+            augment=recipe.corpus.augment,
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
         )
@@ -366,13 +369,15 @@ def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
 def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
     corpus = recipe.corpus
     made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    if corpus.augment.is_on:
+        made_from.append([config.to_dict(corpus.augment), recipe.seed])
     if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.list_checkpoints(directory.parent):
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     return kept_tokenizers(
         directory,
         made_from,
-        lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(corpus, "src"), lambda: _texts(corpus, "tgt")),
+        lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(recipe, "src"), lambda: _texts(recipe, "tgt")),
     )
 
 
@@ -381,12 +386,19 @@ def _origin(source: Source) -> str:
     return f"the mixture of {names}" if isinstance(source, MixSource) else names
 
 
-def _texts(corpus: CorpusConfig, side: Literal["src", "tgt"]) -> Iterator[str]:
-    """The normalised texts of a side. Raises DragomanError at their end where all were blank, or none was there."""
+def _texts(recipe: TranslationRecipe, side: Literal["src", "tgt"]) -> Iterator[str]:
+    """The normalised texts of a side, augmented: a tokenizer learns words in capitals too if a model will see them.
+
+    Raises DragomanError at their end where all were blank, or none was there.
+    """
+    corpus = recipe.corpus
     normalize = NORMALIZERS[corpus.normalize]
     blank, there_are = True, False
-    for pair in corpus.train.pairs():
-        text = normalize(pair.src if side == "src" else pair.tgt)
+    for number, pair in enumerate(corpus.train.pairs()):
+        texts = pair.src, pair.tgt
+        if corpus.augment.is_on:
+            texts = corpus.augment(*texts, random.Random(hash64(f"({recipe.seed}, tokenizer, {number})")))
+        text = normalize(texts[0] if side == "src" else texts[1])
         blank, there_are = blank and not text.strip(), True
         yield text
     if not there_are:

@@ -16,8 +16,9 @@ from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
 from dragoman.evaluation.translation import EvaluationConfig, evaluate, spread
 from dragoman.inference.translator import Translator
+from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import Pair
-from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
 from dragoman.training.loss import TEXTBOOK, Losses
@@ -48,6 +49,7 @@ class TranslationTask:
         r_drop: float = 0.0,
         losses: Losses = TEXTBOOK,
         teachers: Teachers | None = None,
+        augment: TextAugmentConfig | None = None,
         origin: str = "the training corpus",
         unit: str = "line",
     ) -> None:
@@ -55,7 +57,7 @@ class TranslationTask:
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
         self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
-        self.origin, self.unit = origin, unit
+        self.augment, self.origin, self.unit = augment or TextAugmentConfig(), origin, unit
         """The unit that `describe_batch` numbers, and the files that hold it."""
 
     def position(self, step: int) -> tuple[int, int]:
@@ -125,26 +127,42 @@ class TranslationTask:
         return total / count
 
     def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
-        """The pairs of a planned batch: one batch, or several if sampling made them longer than planned.
+        """The pairs of a planned batch: one batch, or several if they became longer than planned.
 
-        A sampled segmentation may be longer than the one that the plan has counted. Such a batch is cut into several
-        that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
+        Another text or segmentation may be longer than the one that the plan has counted. Such a batch is cut into
+        several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
-        if not (self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
+        if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
             return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
         pairs = []
         for row in rows:
-            # A sentence's segmentation is keyed by (seed, epoch, row), whatever batch it comes in.
+            # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
             rng = random.Random(hash64(f"({self.seed}, {epoch}, {row})"))
-            src = self._resample(self.tokenizers.src, self.train.src(row), rng)
-            pairs.append((src, self._resample(self.tokenizers.tgt, self.train.tgt(row), rng)))
+            src, tgt = self._augmented(self.train.src(row).tolist(), self.train.tgt(row).tolist(), rng)
+            src = self._if_it_fits(self.tokenizers.src.resample(src, rng), src)
+            pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
         parts = BatchPlan.eval_batches(widest, self.plan.batch_tokens)
         return [collate([pairs[place] for place in part], rows[part]) for part in parts]
 
-    def _resample(self, tokenizer: Tokenizer, ids: np.ndarray, rng: random.Random) -> list[int]:
-        """Another segmentation, but none too long for a batch, nor of more than `corpus.max_tokens`: a model may have
-        no positions for it."""
-        other = tokenizer.resample(ids.tolist(), rng)
-        longest = min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)
-        return other if len(other) <= longest else ids.tolist()
+    def _augmented(self, src: list[int], tgt: list[int], rng: random.Random) -> tuple[list[int], list[int]]:
+        """The ids of the pair's text as `corpus.augment` changes it; the same ids where some of it has none."""
+        if not self.augment.is_on or UNK_ID in src or UNK_ID in tgt:
+            return src, tgt
+        before = self.tokenizers.src.decode(src), self.tokenizers.tgt.decode(tgt)
+        after = self.augment(*before, rng)
+        if after == before:
+            return src, tgt
+        normalize = self.translator.normalize
+        src_ids = self.tokenizers.src.encode(normalize(after[0]))
+        tgt_ids = self.tokenizers.tgt.encode(normalize(after[1]))
+        fit = src_ids and tgt_ids and self._fits(src_ids) and self._fits(tgt_ids)
+        return (src_ids, tgt_ids) if fit else (src, tgt)
+
+    def _if_it_fits(self, ids: list[int], usual: list[int]) -> list[int]:
+        return ids if self._fits(ids) else usual
+
+    def _fits(self, ids: list[int]) -> bool:
+        """True unless it is too long for a batch, or of more than `corpus.max_tokens`: a model may have no positions
+        for it."""
+        return len(ids) <= min(self.translator.max_src_tokens, self.plan.batch_tokens - 1)

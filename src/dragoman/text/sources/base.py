@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from dragoman.config import to_dict
 from dragoman.errors import DragomanError
-from dragoman.text.lines import check_is_file, reporting_os_errors
+from dragoman.text.lines import check_is_file, container, reporting_os_errors
 from dragoman.version import __version__
 
 
@@ -91,7 +91,10 @@ def check_one_line(text: str, where: str) -> None:
 def _digest(files: list[Path]) -> str:
     total = hashlib.sha256()
     for path in files:
-        check_is_file(path)
-        with reporting_os_errors(path), path.open("rb") as stream:
+        archive = container(path)
+        check_is_file(archive)
+        if archive != path:
+            total.update(path.relative_to(archive).as_posix().encode())
+        with reporting_os_errors(path), archive.open("rb") as stream:
             total.update(hashlib.file_digest(stream, "sha256").digest())
     return total.hexdigest()

@@ -13,7 +13,7 @@ from typing import Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import find, read_lines, show
+from dragoman.text.lines import container, find, read_lines, show
 from dragoman.text.sources.base import Pair, PairSource
 
 MAX_WEIGHT = 1000.0
@@ -22,7 +22,10 @@ MAX_WEIGHT = 1000.0
 
 @settings
 class FilesSource(PairSource):
-    """Two text files, plain or `.gz`; line n of one is the translation of line n of the other."""
+    """Two text files; line n of one is the translation of line n of the other.
+
+    They are plain or compressed (.gz, .xz, .bz2, .zst), or stand in a zip file (`corpus.zip/NAME`).
+    """
 
     type: Literal["files"] = "files"
     src: str  #: File of source sentences, a line each.
@@ -43,7 +46,7 @@ class FilesSource(PairSource):
 
 
 def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
-    if os.path.samefile(src, tgt):
+    if src == tgt or (container(src) == src and container(tgt) == tgt and os.path.samefile(src, tgt)):
         raise DragomanError(f"{show(src)} is given as both src and tgt: name one file for each language")
     sides = (read_lines(src), read_lines(tgt))
     for line, texts in enumerate(itertools.zip_longest(*sides), start=1):

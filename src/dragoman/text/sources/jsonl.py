@@ -13,7 +13,10 @@ from dragoman.text.sources.base import Pair, PairSource, check_one_line
 
 @settings
 class JsonlSource(PairSource):
-    """One JSON object a line, with the two texts under two keys; other keys are ignored."""
+    """One JSON object a line, with the two texts under two keys; other keys are ignored.
+
+    `translation.de` is the key `de` of an object under `translation`.
+    """
 
     type: Literal["jsonl"] = "jsonl"
     path: str  #: The file, plain or `.gz`.
@@ -53,6 +56,10 @@ def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _text(record: dict[str, Any], key: str, where: str) -> str:
+    for outer in key.split(".")[:-1] if key not in record else ():
+        if not isinstance(record.get(outer), dict):
+            break
+        record, key = record[outer], key.partition(".")[2]
     if key not in record:
         raise DragomanError(f"{where}: no key {key!r}; it has {', '.join(map(repr, record)) or 'none'}")
     text = record[key]

@@ -1,6 +1,7 @@
 """Pairs in the columns of one file of tab-separated values. A ragged table stops the reading."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ from dragoman.config import settings
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, read_lines, show
 from dragoman.text.sources.base import Pair, PairSource, check_one_line
+from dragoman.text.sources.files import MAX_WEIGHT, repeated
 
 
 @settings
@@ -20,19 +22,30 @@ class TsvSource(PairSource):
     path: str  #: The file, plain or `.gz`.
     src_column: Annotated[int, Field(ge=1)] = 1  #: Column of the source.
     tgt_column: Annotated[int, Field(ge=1)] = 2  #: Column of the target.
+    score_column: Annotated[int, Field(ge=1)] | None = None
+    """Column of a score, as Bicleaner and OpusCleaner add it."""
+    min_score: float | None = None  #: The least score of a pair that is read.
+    weighted: bool = False  #: The score is also how often the pair comes in an epoch (0.5: in every other).
 
     def __post_init__(self) -> None:
         if self.src_column == self.tgt_column:
             raise ValueError("src_column and tgt_column must differ")
+        if self.score_column is None and (self.min_score is not None or self.weighted):
+            raise ValueError("min_score and weighted: of which score? give score_column")
 
     def paths(self) -> dict[str, list[Path]]:
         return {"path": [find(self.path)]}
 
     def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))  # a missing file is told at once, not at the first pair
+        scored = self._scored(find(self.path))  # a missing file is told at once, not at the first pair
+        kept = ((pair, score) for pair, score in scored if self.min_score is None or score >= self.min_score)
+        return repeated(kept) if self.weighted else (pair for pair, _ in kept)
 
-    def _pairs(self, path: Path) -> Iterator[Pair]:
-        needed = max(self.src_column, self.tgt_column)
+    def unweighted(self) -> "TsvSource":
+        return replace(self, weighted=False)
+
+    def _scored(self, path: Path) -> Iterator[tuple[Pair, float]]:
+        needed = max(self.src_column, self.tgt_column, self.score_column or 0)
         expected = 0
         for number, line in enumerate(read_lines(path), start=1):
             columns = line.split("\t")
@@ -48,7 +61,17 @@ class TsvSource(PairSource):
                 )
             src, tgt = columns[self.src_column - 1], columns[self.tgt_column - 1]
             check_one_line(src + tgt, f"{show(path)}:{number}")
-            yield Pair(number, src, tgt)
+            score = 1.0 if self.score_column is None else _number(columns[self.score_column - 1], path, number)
+            if self.weighted and not 0 <= score <= MAX_WEIGHT:
+                raise DragomanError(f"{show(path)}:{number}: a weight of {score:g}: give one from 0 to {MAX_WEIGHT:g}")
+            yield Pair(number, src, tgt), score
+
+
+def _number(text: str, path: Path, line: int) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise DragomanError(f"{show(path)}:{line}: {text[:40]!r} is no score") from error
 
 
 def _columns(count: int) -> str:

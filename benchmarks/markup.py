@@ -1,0 +1,89 @@
+"""Inline markup of LibreOffice's help: is it kept, and does it stand around the words where its translators put it?
+
+    python benchmarks/markup.py RUN SOURCE.markup.gz TARGET.markup.gz [LINES]
+
+Two tables. Codes are carried to the translators' own plain text, which shows the placement alone, and to the run's
+translation, where all codes have to be there, nested and once each. A pair agrees where a pair of the same tag in the
+translators' text stands around the same words, marks and spaces at its edges aside.
+"""
+
+import gzip
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from dragoman.formats.base import Code, Item, Options
+from dragoman.formats.html import text_units
+from dragoman.inference.tags import carried, text_and_codes, words
+from dragoman.inference.translator import Translator
+from dragoman.inference.word_links import Pairing, word_links
+
+
+def items_of(line: str) -> tuple[Item, ...]:
+    units = list(text_units(f"<p>{line}</p>", Options()))
+    return units[0].items if len(units) == 1 else ()
+
+
+def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
+    """(tag, the text in it) of each pair."""
+    found: Counter[tuple[str, str]] = Counter()
+    opened: list[tuple[Code, str]] = []
+    for item in items:
+        if isinstance(item, str):
+            opened = [(code, text + item) for code, text in opened]
+        elif item.kind == "open":
+            opened.append((item, ""))
+        elif item.kind == "close":
+            code, text = opened.pop()
+            found[code.raw, re.sub(r"^[\W_]+|[\W_]+$", "", text)] += 1
+    return found
+
+
+def is_nested(items: list[Item]) -> bool:
+    stack: list[int] = []
+    for item in items:
+        if isinstance(item, Code) and item.kind == "open":
+            stack.append(item.pair)
+        elif isinstance(item, Code) and item.kind == "close" and (not stack or stack.pop() != item.pair):
+            return False
+    return not stack
+
+
+def main() -> None:
+    run, src_path, tgt_path = sys.argv[1:4]
+    sides = []
+    for path in (src_path, tgt_path):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            sides.append([line.rstrip("\n") for line in file][: int(sys.argv[4]) if len(sys.argv) > 4 else None])
+    rows = [(items_of(src), items_of(tgt)) for src, tgt in zip(*sides, strict=True) if "<" in src and "<" in tgt]
+    rows = [(src, tgt) for src, tgt in rows if src and tgt and pairs_of(src)]
+    translator = Translator.load(Path(run))
+    agree = common = 0
+    shown = 0
+    for src, tgt in rows:
+        src_text, codes, _ = text_and_codes(src)
+        tgt_text, _, _ = text_and_codes(tgt)
+        src_words, tgt_words = words(src_text), words(tgt_text)
+        if len(translator.tokenizers.src.encode(src_text)) >= translator.max_src_tokens:
+            continue
+        [links] = word_links(translator, [Pairing(src_text, tgt_text, src_words, tgt_words)])
+        ours = pairs_of(carried(src_text, codes, tgt_text, links, src_words, tgt_words))
+        theirs = pairs_of(tgt)
+        tags_ours = Counter(tag for tag, _ in ours.elements())
+        tags_theirs = Counter(tag for tag, _ in theirs.elements())
+        both = tags_ours & tags_theirs
+        common += both.total()
+        same = Counter(tag for tag, _ in (ours & theirs).elements())
+        agree += (same & both).total()
+        if "-v" in sys.argv and (same & both).total() < both.total() and shown < 40:
+            shown += 1
+            print(f"SRC {''.join(i if isinstance(i, str) else i.raw for i in src)}")
+            print(f"REF {''.join(i if isinstance(i, str) else i.raw for i in tgt)}")
+            print(f"    {sorted((ours - theirs).elements())}")
+    print(f"{len(rows):,} paragraphs with markup on both sides, {common:,} pairs of codes that both have")
+    print(f"around the translators' words in the translators' text: {100 * agree / common:.1f} %")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""BLEU on messy copies of a test set: capitals, lower case, no final marks, typing errors.
+
+    python benchmarks/messy.py RUN SOURCE.gz REFERENCE.gz
+
+In capitals the reference is in capitals, too; without final marks neither side has one; lower case and typing errors
+are of the source alone, and the reference stays as it is, cased.
+"""
+
+import gzip
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import sacrebleu
+
+from dragoman.inference.capitals import CapitalsTranslator
+from dragoman.inference.translator import Translator
+from dragoman.text.augment import with_typos, without_final_mark
+
+Change = Callable[[str], str]
+COPIES: dict[str, tuple[Change, Change]] = {
+    "clean": (str, str),
+    "CAPITALS": (str.upper, str.upper),
+    "lower case": (str.lower, str),
+    "no final mark": (without_final_mark, without_final_mark),
+    "typing errors": (lambda line: with_typos(line, random.Random(line)), str),
+}
+
+
+def main() -> None:
+    run, src, ref = sys.argv[1:4]
+    sides = []
+    for path in (src, ref):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            sides.append([line.rstrip("\n") for line in file])
+    translator = CapitalsTranslator(Translator.load(Path(run)))
+    for name, (of_src, of_ref) in COPIES.items():
+        hypotheses = [items[0].text for items in translator.n_best([of_src(line) for line in sides[0]])]
+        bleu = sacrebleu.corpus_bleu(hypotheses, [[of_ref(line) for line in sides[1]]]).score
+        print(f"{name:14} BLEU {bleu:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

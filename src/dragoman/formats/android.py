@@ -1,0 +1,72 @@
+"""Android's string resources (strings.xml): strings, arrays and plurals that are to be translated."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dragoman.formats.base import Code, Item, Options, Unit
+from dragoman.formats.inline import Token, escaped, unit_of
+from dragoman.formats.xml import Event, attribute, events, local
+
+_SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The strings; not those with translatable="false", nor references."""
+    held: list[Event] | None = None
+    kept, name = False, ""
+    for event in events(text, options):
+        tag = local(event.name)
+        if event.kind == "start" and tag in ("string", "string-array", "plurals"):
+            kept = attribute(event, "translatable") == "false"
+            name = attribute(event, "name")
+        if event.kind == "start" and tag in ("string", "item") and held is None:
+            held = []
+        if held is None:
+            continue
+        held.append(event)
+        if event.kind == "end" and tag in ("string", "item"):
+            content = text[held[0].end : held[-1].start]
+            if not content.lstrip().startswith(("@", "?")):
+                unit = unit_of(list(_tokens(text, held[1:-1])), name, _render, source=text)
+                if unit is not None and kept:
+                    yield Unit(unit.items, unit.start, unit.end, _render, name, kept='translatable="false"')
+                elif unit is not None:
+                    yield unit
+            held = None
+
+
+def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
+    at = 0
+    while at < len(inside):
+        event = inside[at]
+        raw = text[event.start : event.end]
+        if event.kind == "text":
+            yield Token("text", event.start, event.end, _read(event.text))
+        elif event.kind == "start" and event.name == "xliff:g":
+            depth, stop = 0, at
+            for stop in range(at, len(inside)):
+                depth += {"start": 1, "end": -1}.get(inside[stop].kind, 0)
+                if depth == 0:
+                    break
+            yield Token("protected", event.start, inside[stop].end, text[event.start : inside[stop].end])
+            at = stop
+        elif event.kind in ("start", "end"):
+            kind = "open" if event.kind == "start" else "close"
+            yield Token(kind, event.start, event.end, raw, event.name, local(event.name) in ("b", "i", "u"))  # type: ignore[arg-type]
+        elif raw not in ("<![CDATA[", "]]>"):
+            yield Token("alone", event.start, event.end, raw)
+        at += 1
+
+
+def _read(text: str) -> str:
+    text = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda match: chr(int(match.group(1), 16)), text)
+    return re.sub(r"\\(.)", lambda match: _SIMPLE.get(match.group(1), match.group(1)), text)
+
+
+def _render(items: Sequence[Item]) -> str:
+    return "".join(item.raw if isinstance(item, Code) else _written(item) for item in items)
+
+
+def _written(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return escaped(re.sub(r"^([@?])", r"\\\1", text))

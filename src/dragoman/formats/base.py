@@ -1,0 +1,119 @@
+"""The interface of file formats: units of text with inline codes out, translations in, everything else left as it is.
+
+A format finds the places of a file's text and never writes the file anew: a translation takes the place of its text,
+and every character around it stays (`spliced`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from dragoman.errors import DragomanError
+
+
+class Code(NamedTuple):
+    """A piece of a file inside of a text that is no text: a tag, a change of formatting, a footnote's mark.
+
+    `open` and `close` come in pairs around words; `alone` stands between words; `protected` stands for words that are
+    not translated, and takes part in the sentence; `break` parts a text that is shared among several places (subtitles)
+    by length. `repeats`: formatting, which may be opened and closed again, unlike links and things with a name.
+    """
+
+    raw: str
+    kind: Literal["open", "close", "alone", "protected", "break"]
+    pair: int = -1
+    """Number that the two of a pair have in common."""
+    repeats: bool = False
+
+
+Item = str | Code
+
+
+class Edit(NamedTuple):
+    """Characters `start` to `end` of a file, and the text that takes their place."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A text of a file with its codes, and the place where its translation goes.
+
+    `render` writes a translation's items as the file has them. `also`: edits that go with it (a state, a mark).
+    `kept`: the reason why it is left as it is; "" for a text that is to be translated.
+    """
+
+    items: tuple[Item, ...]
+    start: int
+    end: int
+    render: Callable[[Sequence[Item]], str]
+    where: str
+    also: tuple[Edit, ...] = ()
+    kept: str = ""
+    bilingual: bool = False
+    """True if the translation does not replace its source: the two stand side by side in the file."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices for reading a file."""
+
+    name: str = "the file"
+    """The file's name for messages."""
+    languages: tuple[str, str] = ("", "")
+    """Codes, from and to."""
+    translated_too: bool = False
+    """Texts that have a translation already (PO, XLIFF, TMX) are translated again."""
+
+
+Pass = Callable[[str, Options], Iterator[Unit]]
+"""Finds units in the text of a file. Units are in order and do not overlap."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file. A text file is decoded and read by `passes`, one after another: each sees what the one before has
+    written, so that a text may stand inside of another's code. A zip file is read part by part (`passes_of`).
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    passes: tuple[Pass, ...] = ()
+    passes_of: Callable[[str, Sequence[str], Callable[[str], bytes]], tuple[Pass, ...]] | None = None
+    """Of a zip file's part: by its name, the names of all parts, and a function that reads one; none: it is copied."""
+    finish: Callable[[str, Options], str] | None = None
+    """Writes the other things that a translated file says: its language."""
+    xml: bool = False
+    """True if the file, or each part, says its encoding as XML does."""
+
+
+def spliced(text: str, edits: Iterable[Edit]) -> str:
+    """The text with edits made. They are sorted by place and do not overlap."""
+    out: list[str] = []
+    done = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        assert edit.start >= done, "edits overlap"
+        out += (text[done : edit.start], edit.text)
+        done = edit.end
+    return "".join([*out, text[done:]])
+
+
+def plain(items: Sequence[Item]) -> str:
+    """The text of items without any code, protected ones as they are."""
+    return "".join(item if isinstance(item, str) else item.raw for item in items if not _is_mark(item))
+
+
+def _is_mark(item: Item) -> bool:
+    return isinstance(item, Code) and item.kind != "protected"
+
+
+def line_of(text: str, offset: int) -> int:
+    """Number of the line that a place stands in, from 1."""
+    return text.count("\n", 0, offset) + 1
+
+
+def refuse(options: Options, text: str, offset: int, reason: str) -> DragomanError:
+    """The error to raise for a file that is broken at a place."""
+    return DragomanError(f"{options.name}:{line_of(text, offset)}: {reason}")

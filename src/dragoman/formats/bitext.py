@@ -1,0 +1,158 @@
+"""Sentence pairs of files that hold both languages: TMX, XLIFF and PO, for training, memories and glossaries (TBX).
+
+Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. Large files are read in a stream.
+"""
+
+import xml.parsers.expat
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from dragoman.errors import DragomanError
+from dragoman.formats import po
+from dragoman.formats.base import Options
+from dragoman.formats.document import decoded
+
+CHUNK = 1 << 20
+_CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp"})
+
+
+class Texts(NamedTuple):
+    """The texts of a unit by language, and the line that it begins in."""
+
+    line: int
+    texts: dict[str, str]
+
+
+def language(code: str) -> str:
+    """The language of a code, without region or script."""
+    return code.lower().replace("_", "-").partition("-")[0]
+
+
+def tmx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
+    """(line, source, target) of the units of a TMX that have both languages."""
+    yield from _pairs(_Reader("tu", "tuv", "seg", lambda attributes: _lang(attributes)), stream, name, src, tgt)
+
+
+def tbx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
+    """(line, term, its translation) of the entries of a TBX (versions 2 and 3) that have both languages."""
+    yield from _pairs(
+        _Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), "term", _lang), stream, name, src, tgt
+    )
+
+
+def xliff_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
+    """(line, source, target) of what is translated in an XLIFF, 1.2 or 2.x."""
+    yield from _pairs(_XliffReader(), stream, name, "source", "target")
+
+
+def po_pairs(data: bytes, name: str) -> Iterator[tuple[int, str, str]]:
+    """(line, source, target) of what is translated in a PO file and not fuzzy."""
+    text, _ = decoded(data, name, False)
+    yield from po.translated(text, Options(name))
+
+
+def _lang(attributes: dict[str, str]) -> str:
+    return language(attributes.get("xml:lang") or attributes.get("lang") or "")
+
+
+class _Reader:
+    """Collects the texts of units."""
+
+    def __init__(
+        self,
+        unit: str | tuple[str, ...],
+        variant: str | tuple[str, ...],
+        text: str,
+        lang: Callable[[dict[str, str]], str],
+    ) -> None:
+        self.unit = (unit,) if isinstance(unit, str) else unit
+        self.variant = (variant,) if isinstance(variant, str) else variant
+        self.text, self.lang = text, lang
+        self.done: list[Texts] = []
+        self.line = 0
+        self.current: dict[str, str] = {}
+        self.code = ""
+        self.collected: list[str] | None = None
+        self.skipped = 0
+
+    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
+        if name in self.unit:
+            self.current, self.line = {}, line
+        elif name in self.variant:
+            self.code = self.lang(attributes)
+        elif name == self.text and not self.skipped:
+            self.collected = []
+        elif self.collected is not None and name in _CODES:
+            self.skipped += 1
+
+    def end(self, name: str) -> None:
+        if name in _CODES and self.skipped:
+            self.skipped -= 1
+        elif name == self.text and self.collected is not None:
+            self.current.setdefault(self.code, " ".join("".join(self.collected).split()))
+            self.collected = None
+        elif name in self.unit:
+            self.done.append(Texts(self.line, self.current))
+
+    def chars(self, text: str) -> None:
+        if self.collected is not None and not self.skipped:
+            self.collected.append(text)
+
+
+class _XliffReader(_Reader):
+    """Sources and targets of XLIFF's units; not those of other translations on offer."""
+
+    def __init__(self) -> None:
+        super().__init__(("trans-unit", "segment"), (), "", lambda _: "")
+        self.offered = 0
+
+    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
+        if name == "alt-trans":
+            self.offered += 1
+        elif name in ("source", "target") and not self.offered:
+            self.collected, self.code = [], name
+            if attributes.get("state", "").startswith(("new", "needs", "initial")):
+                self.collected = None
+        else:
+            super().start(name, attributes, line)
+
+    def end(self, name: str) -> None:
+        if name == "alt-trans":
+            self.offered -= 1
+        elif name in ("source", "target") and self.collected is not None and not self.offered:
+            self.current[name] = " ".join("".join(self.collected).split())
+            self.collected = None
+        else:
+            super().end(name)
+
+
+def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
+    """The pairs of a stream of XML. Raises DragomanError, with the line, for what is broken or defines a DTD."""
+    parser = xml.parsers.expat.ParserCreate()
+    parser.buffer_text = True
+
+    def doctype(doctype_name: str, system: str | None, public: str | None, defines: bool) -> None:
+        if defines:
+            raise DragomanError(f"{name}:{parser.CurrentLineNumber}: a DTD, which may define anything: remove it")
+
+    def start(tag: str, attributes: dict[str, Any]) -> None:
+        reader.start(tag.rpartition(":")[2], attributes, parser.CurrentLineNumber)
+
+    parser.StartDoctypeDeclHandler = doctype
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: reader.end(tag.rpartition(":")[2])
+    parser.CharacterDataHandler = reader.chars
+    src, tgt = language(src), language(tgt)
+    try:
+        while True:
+            chunk = stream.read(CHUNK)
+            parser.Parse(chunk, not chunk)
+            for unit in reader.done:
+                if src in unit.texts and tgt in unit.texts:
+                    yield unit.line, unit.texts[src], unit.texts[tgt]
+            reader.done.clear()
+            if not chunk:
+                return
+    except xml.parsers.expat.ExpatError as error:
+        reason = xml.parsers.expat.ErrorString(error.code)
+        raise DragomanError(f"{name}:{error.lineno}: broken XML: {reason}") from error

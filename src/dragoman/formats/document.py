@@ -1,0 +1,249 @@
+"""A file to translate: its format told by name and content, its texts handed out, the file written with translations.
+
+A format is one file of this folder and one row of `FORMATS`.
+"""
+
+import codecs
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.errors import DragomanError
+from dragoman.formats import (
+    android,
+    epub,
+    html,
+    json_strings,
+    markdown,
+    office,
+    opendocument,
+    pdf,
+    plain_text,
+    po,
+    properties,
+    subtitles,
+    xliff,
+)
+from dragoman.formats.base import Edit, Format, Item, Options, Pass, Unit, spliced
+from dragoman.formats.package import Package
+
+MAX_BYTES = 100 * 2**20
+UNITS_AT_A_TIME = 512
+
+TranslateUnits = Callable[[Sequence[Unit]], Iterable[tuple[Item, ...] | None]]
+"""Of each unit the items of its translation; None leaves it as it is."""
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_XML_ENCODING = re.compile(rb"""^<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+class Encoding(NamedTuple):
+    """The way in which text is written as bytes: the codec, and the byte order mark before it."""
+
+    codec: str
+    mark: bytes = b""
+
+
+class Document:
+    """A file to translate, in memory."""
+
+    def __init__(self, data: bytes, format: Format, options: Options) -> None:
+        self.data, self.format, self.options = data, format, options
+
+    @classmethod
+    def load(cls, path: Path, options: Options | None = None) -> "Document":
+        """Read a file. Raises DragomanError for one that is of no known kind, too large, broken, or locked."""
+        options = replace(options or Options(), name=str(path))
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise DragomanError(f"{path}: larger than {MAX_BYTES // 2**20} MiB: split it")
+            data = path.read_bytes()
+        except OSError as error:
+            raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+        kind = format_of(path, data)
+        return cls(pdf.text_of(data, options.name).encode() if kind is FORMATS["pdf"] else data, kind, options)
+
+    def texts(self) -> Iterator[Unit]:
+        """The units of the file as it is, those that are kept too."""
+        for name, data, passes in self._parts():
+            text, _ = decoded(data, name, self.format.xml)
+            for one_pass in passes:
+                yield from one_pass(text, replace(self.options, name=name))
+
+    def translated(self, translate: TranslateUnits) -> bytes:
+        """The bytes of the file with translations in the place of its texts; its own where nothing changes."""
+        if self.format.passes_of is None:
+            return self._translated_part(self.options.name, self.data, self.format.passes, translate)
+        changed = {}
+        for name, data, passes in self._parts():
+            part = self._translated_part(name, data, passes, translate)
+            if part != data:
+                changed[name.partition("!")[2]] = part
+        if not changed:
+            return self.data
+        out = io.BytesIO()
+        Package(self.data, self.options.name).written(out, changed.get)
+        return out.getvalue()
+
+    def _parts(self) -> Iterator[tuple[str, bytes, tuple[Pass, ...]]]:
+        """(name, bytes, passes) of the file, or of each of its parts that hold text."""
+        if self.format.passes_of is None:
+            yield self.options.name, self.data, self.format.passes
+            return
+        package = Package(self.data, self.options.name)
+        for name in package.names():
+            if passes := self.format.passes_of(name, package.names(), package.read):
+                yield f"{self.options.name}!{name}", package.read(name), passes
+
+    def _translated_part(self, name: str, data: bytes, passes: Sequence[Pass], translate: TranslateUnits) -> bytes:
+        text, encoding = decoded(data, name, self.format.xml)
+        options = replace(self.options, name=name)
+        before = text
+        for one_pass in passes:
+            edits: list[Edit] = []
+            for units in _chunks(one_pass(text, options)):
+                for unit, items in zip(units, translate(units), strict=True):
+                    if items is not None and (unit.bilingual or items != unit.items):
+                        edits.append(Edit(unit.start, unit.end, unit.render(items)))
+                        edits += unit.also
+            text = spliced(text, edits)
+        if text == before:
+            return data
+        if self.format.finish is not None:
+            text = self.format.finish(text, options)
+        return encoded(text, encoding, name, self.format.xml)
+
+
+def _chunks(units: Iterator[Unit]) -> Iterator[list[Unit]]:
+    while chunk := list(itertools.islice(units, UNITS_AT_A_TIME)):
+        yield chunk
+
+
+def decoded(data: bytes, name: str, xml: bool) -> tuple[str, Encoding]:
+    """The text of bytes, and how it was written. Raises DragomanError, with the line, for what is no text."""
+    for mark, codec in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            encoding = Encoding(codec, mark)
+            break
+    else:
+        declared = _XML_ENCODING.match(data) if xml else None
+        encoding = Encoding(declared.group(1).decode() if declared else "utf-8")
+    try:
+        text = data[len(encoding.mark) :].decode(encoding.codec)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DragomanError(
+            f"{name}:{line}: byte 0x{data[error.start]:02X} is not {encoding.codec.upper()}: convert the file, "
+            "for example with `iconv -f WINDOWS-1252 -t UTF-8`"
+        ) from error
+    except LookupError as error:
+        raise DragomanError(
+            f"{name}: says that it is written in {encoding.codec!r}, which is no known encoding"
+        ) from error
+    if "\0" in text:
+        raise DragomanError(
+            f"{name}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: a NUL byte: is this a text file?"
+        )
+    return text, encoding
+
+
+def encoded(text: str, encoding: Encoding, name: str, xml: bool) -> bytes:
+    """The bytes of a text. What an encoding lacks is written as XML does, or refused."""
+    try:
+        return encoding.mark + text.encode(encoding.codec, "xmlcharrefreplace" if xml else "strict")
+    except UnicodeEncodeError as error:
+        raise DragomanError(
+            f"{name}: {text[error.start]!r} cannot be written in {encoding.codec}: convert the file to UTF-8 first"
+        ) from error
+
+
+def format_of(path: Path, data: bytes) -> Format:
+    """The format of a file. Raises DragomanError where name and content do not agree, or it is of no known kind."""
+    suffix = path.suffix.lower()
+    named = next((kind for kind in FORMATS.values() if suffix in kind.suffixes), None)
+    if data.startswith(_OLE):
+        raise DragomanError(
+            f"{path}: an old Office file, or one that is protected by a password: save it as .docx, .pptx or .xlsx "
+            "without a password"
+        )
+    found = _by_content(data, str(path))
+    if named is None and found is None:
+        known = " ".join(sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes}))
+        raise DragomanError(f"{path}: of no known kind; known: {known}")
+    if named is None or (found is not None and found is not named):
+        assert found is not None
+        if named is not None:
+            raise DragomanError(f"{path}: is {found.name}, although its name ends in {suffix}: rename it")
+        return found
+    if named.passes_of is not None and found is None:
+        raise DragomanError(f"{path}: is not {named.name}, although its name ends in {suffix}: is it damaged?")
+    return named
+
+
+def _by_content(data: bytes, name: str) -> Format | None:
+    """The format that a file's bytes show for certain."""
+    if data.startswith(b"%PDF-"):
+        return FORMATS["pdf"]
+    if not data.startswith(b"PK\x03\x04"):
+        return None
+    package = Package(data, name)
+    names = set(package.names())
+    kinds = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+    for part, kind in kinds.items():
+        if part in names:
+            return FORMATS[kind]
+    says = package.read("mimetype").strip().decode("latin-1") if "mimetype" in names else ""
+    for kind in ("odt", "ods", "odp", "epub"):
+        if says.startswith(MIMETYPES[kind]):
+            return FORMATS[kind]
+    return None
+
+
+MIMETYPES = {
+    "odt": "application/vnd.oasis.opendocument.text",
+    "ods": "application/vnd.oasis.opendocument.spreadsheet",
+    "odp": "application/vnd.oasis.opendocument.presentation",
+    "epub": "application/epub+zip",
+}
+
+
+def _html(name: str, *suffixes: str) -> Format:
+    return Format(name, suffixes, (html.attribute_units, html.text_units), finish=html.with_language)
+
+
+FORMATS: dict[str, Format] = {
+    "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
+    "md": Format("Markdown", (".md", ".markdown"), (markdown.units,)),
+    "html": _html("HTML", ".html", ".htm", ".xhtml"),
+    "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
+    "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,)),
+    "docx": Format("a Word document", (".docx", ".docm", ".dotx"), passes_of=office.word_part, xml=True),
+    "pptx": Format("a PowerPoint presentation", (".pptx", ".pptm", ".potx"), passes_of=office.slides_part, xml=True),
+    "xlsx": Format("an Excel workbook", (".xlsx", ".xlsm"), passes_of=office.workbook_part, xml=True),
+    "odt": Format("an OpenDocument text", (".odt", ".ott"), passes_of=opendocument.part, xml=True),
+    "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), passes_of=opendocument.part, xml=True),
+    "odp": Format("an OpenDocument presentation", (".odp", ".otp"), passes_of=opendocument.part, xml=True),
+    "epub": Format("an e-book", (".epub",), passes_of=epub.part, xml=True),
+    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,)),
+    "xliff": Format(
+        "XLIFF",
+        (".xlf", ".xliff", ".sdlxliff", ".mxliff"),
+        (xliff.xliff_units,),
+        xml=True,
+        finish=xliff.with_target_language,
+    ),
+    "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), xml=True),
+    "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,)),
+    "properties": Format("Java properties", (".properties",), (properties.units,)),
+    "android": Format("Android strings", (".xml",), (android.units,), xml=True),
+    "pdf": Format("a PDF", (".pdf",), (pdf.units,)),
+}
+"""The formats by name."""

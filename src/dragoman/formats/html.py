@@ -1,0 +1,237 @@
+"""HTML (and XHTML) by a scanner of its own, as parsers write a page anew. It survives whatever browsers do.
+
+Elements of lines (`<b>`, `<a>`, `<img>` ...) are codes inside of a text; all others, and `<br>`, part texts. Scripts,
+styles, code and what says `translate="no"` stay as they are. Attributes that people read are texts by themselves.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+
+from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
+from dragoman.formats.inline import Token, unit_of
+
+INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
+    "ins", "kbd", "label", "mark", "math", "q", "ruby", "rt", "rp", "s", "samp", "small", "span", "strike", "strong",
+    "sub", "sup", "svg", "time", "tt", "u", "var", "wbr", "x", "g",
+})  # fmt: skip
+REPEATS = frozenset({"b", "big", "em", "font", "i", "mark", "s", "small", "strike", "strong", "sub", "sup", "tt", "u"})
+"""Elements that may be closed and opened again, if they have no id."""
+NOT_TRANSLATED = frozenset(
+    {"code", "samp", "var", "tt", "pre", "script", "style", "svg", "math", "textarea", "template"}
+)
+RAW = ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext")
+"""Elements whose content is no markup."""
+VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+READ = ("title", "alt", "placeholder", "aria-label", "aria-description", "label", "summary")
+"""Attributes that people read."""
+
+_NAME = re.compile(r"[A-Za-z][^\s/>]*")
+_ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+
+
+class Tag:
+    """A piece of markup: `name` is "" for comments, declarations and the like."""
+
+    __slots__ = ("end", "name", "opens", "start", "text")
+
+    def __init__(self, start: int, end: int, text: str, name: str = "", opens: bool = True) -> None:
+        self.start, self.end, self.text, self.name, self.opens = start, end, text, name, opens
+
+    def attributes(self) -> list[tuple[str, str, int, int]]:
+        """(name, value, and where that begins and ends in the file) of each attribute."""
+        found = []
+        begin = len(self.name) + 1
+        for match in _ATTRIBUTE.finditer(self.text, begin):
+            group = next((number for number in (2, 3, 4) if match.group(number) is not None), None)
+            if group is not None:
+                value = html.unescape(match.group(group))
+                found.append(
+                    (match.group(1).lower(), value, self.start + match.start(group), self.start + match.end(group))
+                )
+            else:
+                found.append((match.group(1).lower(), "", self.start + match.end(), self.start + match.end()))
+        return found
+
+    def get(self, name: str) -> str | None:
+        return next((value for key, value, _, _ in self.attributes() if key == name), None)
+
+
+def scan(text: str) -> Iterator[Tag | tuple[int, int]]:
+    """Tags, and (start, end) of what is text between them, in linear time."""
+    done = at = 0
+    last_end = text.rfind(">")
+    no_more: set[str] = set()
+
+    def find(mark: str, begin: int) -> int:
+        if mark in no_more:
+            return -1
+        place = text.find(mark, begin)
+        if place < 0:
+            no_more.add(mark)
+        return place
+
+    while 0 <= (at := text.find("<", at)) <= last_end:
+        tag = None
+        if text.startswith("<!--", at):
+            end = find("-->", at + 4)
+            tag = Tag(at, end + 3, "") if end >= 0 else None
+        elif text.startswith("<![CDATA[", at):
+            end = find("]]>", at)
+            tag = Tag(at, end + 3, "") if end >= 0 else None
+        elif text.startswith(("<!", "<?"), at):
+            tag = Tag(at, text.index(">", at) + 1, "")
+        elif match := _NAME.match(text, at + (2 if text.startswith("</", at) else 1)):
+            end = _tag_end(text, match.end())
+            name = match.group().lower()
+            tag = Tag(at, end, text[at:end], name, not text.startswith("</", at))
+        if tag is None:
+            at += 1
+            continue
+        if tag.start > done:
+            yield done, tag.start
+        yield tag
+        at = done = tag.end
+        if tag.opens and tag.name in RAW and not tag.text.endswith("/>"):
+            close = (
+                re.compile(rf"</{tag.name}[\s/>]", re.IGNORECASE).search(text, at) if tag.name not in no_more else None
+            )
+            if close is None:
+                no_more.add(tag.name)
+                continue
+            if close.start() > at:
+                yield Tag(at, close.start(), "")
+            at = done = close.start()
+    if done < len(text):
+        yield done, len(text)
+
+
+def _tag_end(text: str, at: int) -> int:
+    """The end of a tag whose name ends at `at`: the next `>` that is not in quotes, or else just the next."""
+    first = text.index(">", at)
+    place = at
+    while True:
+        match = re.compile("[>\"']").search(text, place)
+        if match is None:
+            return first + 1
+        if match.group() == ">":
+            return match.end()
+        if text[match.start() - 1] not in "= \t\n\r\f":  # a quote in the middle of a value
+            place = match.end()
+            continue
+        place = text.find(match.group(), match.end()) + 1
+        if place == 0:
+            return first + 1
+
+
+def attribute_units(text: str, options: Options) -> Iterator[Unit]:
+    """The attributes that people read."""
+    kept = _Kept()
+    for tag in scan(text):
+        if isinstance(tag, tuple) or kept.covers(tag) or not tag.opens or not tag.name:
+            continue
+        found = tag.attributes()
+        values = {name: value for name, value, _, _ in found}
+        names: tuple[str, ...] = READ
+        if tag.name == "input" and values.get("type", "").lower() in ("submit", "button", "reset"):
+            names = (*READ, "value")
+        if tag.name == "meta" and values.get("name", "").lower() in ("description", "keywords", "title"):
+            names = (*READ, "content")
+        for name, value, start, end in found:
+            if name in names and start < end:
+                token = Token("text", start, end, value)
+                unit = unit_of([token], f"line {line_of(text, start)}, {name}", _as_attribute)
+                if unit is not None:
+                    yield unit
+
+
+def _as_attribute(items: object) -> str:
+    return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)  # type: ignore[attr-defined]
+
+
+class _Kept:
+    """Watches for elements that are not translated."""
+
+    def __init__(self) -> None:
+        self.depth, self.name = 0, ""
+
+    def covers(self, tag: Tag) -> bool:
+        """True for a tag inside of such an element, and for the two of it."""
+        if self.depth:
+            if tag.name == self.name:
+                self.depth += (1 if tag.opens else -1) if not tag.text.endswith("/>") else 0
+            return True
+        if tag.opens and tag.name and is_kept(tag) and tag.name not in VOID and not tag.text.endswith("/>"):
+            self.depth, self.name = 1, tag.name
+            return True
+        return False
+
+
+def is_kept(tag: Tag) -> bool:
+    """True for an element whose content is not to be translated."""
+    if tag.name in NOT_TRANSLATED:
+        return tag.get("translate") != "yes"
+    lowered = tag.text.lower()
+    if "translate" not in lowered:
+        return False
+    return tag.get("translate") == "no" or "notranslate" in (tag.get("class") or "").split()
+
+
+def text_units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts between the elements that part them."""
+    tokens: list[Token] = []
+    kept, kept_from = _Kept(), 0
+    line = 1
+    counted = 0
+
+    def flush() -> Iterator[Unit]:
+        nonlocal line, counted
+        if tokens:
+            line += text.count("\n", counted, tokens[0].start)
+            counted = tokens[0].start
+            unit = unit_of(tokens, f"line {line}", source=text)
+            tokens.clear()
+            if unit is not None:
+                yield unit
+
+    for tag in scan(text):
+        if isinstance(tag, tuple):
+            if not kept.depth:
+                raw = text[tag[0] : tag[1]]
+                tokens.append(Token("text", *tag, html.unescape(raw)))
+            continue
+        inside = kept.depth
+        if kept.covers(tag):
+            if not inside:
+                kept_from = tag.start
+            if not kept.depth:
+                raw = text[kept_from : tag.end]
+                if kept.name in INLINE or kept.name == "code":
+                    tokens.append(Token("protected", kept_from, tag.end, raw))
+                else:
+                    yield from flush()
+            continue
+        if not tag.name:
+            tokens.append(Token("alone", tag.start, tag.end, text[tag.start : tag.end]))
+        elif tag.name not in INLINE:
+            yield from flush()
+        elif tag.name in VOID or tag.text.endswith("/>"):
+            tokens.append(Token("alone", tag.start, tag.end, tag.text))
+        else:
+            repeats = tag.name in REPEATS and "id=" not in tag.text.lower()
+            tokens.append(Token("open" if tag.opens else "close", tag.start, tag.end, tag.text, tag.name, repeats))
+    yield from flush()
+
+
+def with_language(text: str, options: Options) -> str:
+    """The page with its language changed to the target's, where it says one."""
+    for tag in scan(text):
+        if isinstance(tag, Tag) and tag.name == "html" and tag.opens and options.languages[1]:
+            edits = [
+                Edit(start, end, options.languages[1])
+                for name, value, start, end in tag.attributes()
+                if name in ("lang", "xml:lang") and value
+            ]
+            return spliced(text, edits)
+    return text

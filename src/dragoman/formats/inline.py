@@ -1,0 +1,144 @@
+"""Tokens of a paragraph to a unit: tags that belong together paired, what stands at the edges left outside."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from dragoman.formats.base import Code, Item, Unit
+
+MAX_NESTED = 64
+"""Pairs inside of pairs; what is deeper stands alone."""
+
+_SPACES = re.compile(r"[ \t\n\r\f]+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class Token(NamedTuple):
+    """Characters `start` to `end` of a file: text, as it reads, or a tag, as it is written."""
+
+    kind: Literal["text", "open", "close", "alone", "protected", "break"]
+    start: int
+    end: int
+    text: str
+    """Text: what it says. Others: what the file has."""
+    name: str = ""
+    """Of a tag: what its other half has, too."""
+    repeats: bool = False
+    fixed: bool = False
+    """True if it is written together with its neighbours, so that it cannot be left outside of a unit."""
+
+
+def escaped(text: str) -> str:
+    """Text as it is written between tags."""
+    return html.escape(text, quote=False)
+
+
+def as_markup(items: Sequence[Item]) -> str:
+    """Items as XML and HTML have them."""
+    return "".join(item.raw if isinstance(item, Code) else escaped(item) for item in items)
+
+
+def unit_of(
+    tokens: Sequence[Token],
+    where: str,
+    render: Callable[[Sequence[Item]], str] = as_markup,
+    *,
+    collapse: bool = True,
+    source: str | None = None,
+) -> Unit | None:
+    """The unit of a paragraph's tokens; None where it has no letters to translate.
+
+    `collapse`: white space counts as one space, as in HTML. `source`: the file's text, where tokens of text are written
+    in it as they read but for entities: spaces at the edges then stay outside of the unit.
+    """
+    paired = _paired(tokens)
+    first, last = _edges(paired)
+    inner = paired[first:last]
+    if not any(token.kind == "text" and _LETTER.search(token.text) for token, _ in inner):
+        return None
+    start, end = inner[0][0].start, inner[-1][0].end
+    texts = [token.text for token, _ in inner]
+    if collapse:
+        texts = [
+            _SPACES.sub(" ", text) if token.kind == "text" else text
+            for text, (token, _) in zip(texts, inner, strict=True)
+        ]
+    if source is not None:
+        if inner[0][0].kind == "text":
+            raw = source[start : inner[0][0].end]
+            start += len(raw) - len(raw.lstrip(" \t\r\n\f"))
+            texts[0] = texts[0].lstrip(" \t\r\n\f")
+        if inner[-1][0].kind == "text":
+            raw = source[inner[-1][0].start : end]
+            end -= len(raw) - len(raw.rstrip(" \t\r\n\f"))
+            texts[-1] = texts[-1].rstrip(" \t\r\n\f")
+    items: list[Item] = []
+    for text, (token, pair) in zip(texts, inner, strict=True):
+        if token.kind != "text":
+            items.append(Code(text, token.kind, pair, token.repeats))
+        elif items and isinstance(items[-1], str):
+            items[-1] += _SPACES.sub(" ", text) if not collapse else text.lstrip(" ") if items[-1][-1:] == " " else text
+        elif text:
+            items.append(text)
+    return Unit(tuple(items), start, end, render, where)
+
+
+def _paired(tokens: Sequence[Token]) -> list[tuple[Token, int]]:
+    """Tokens with the number of their pair; a tag without its other half stands alone."""
+    partner: dict[int, int] = {}
+    opened: dict[str, list[int]] = {}
+    stack: list[int] = []
+    for place, token in enumerate(tokens):
+        if token.kind == "open" and len(stack) < MAX_NESTED:
+            opened.setdefault(token.name, []).append(place)
+            stack.append(place)
+        elif token.kind == "close" and opened.get(token.name):
+            begin = opened[token.name][-1]
+            # What was opened in between and not closed has no other half that nests.
+            while stack[-1] != begin:
+                opened[tokens[stack.pop()].name].pop()
+            stack.pop()
+            opened[token.name].pop()
+            partner[begin] = partner[place] = begin
+    return [
+        (
+            token if token.kind not in ("open", "close") or place in partner else token._replace(kind="alone"),
+            partner.get(place, -1),
+        )
+        for place, token in enumerate(tokens)
+    ]
+
+
+def _edges(paired: Sequence[tuple[Token, int]]) -> tuple[int, int]:
+    """The range of tokens without what stands at the edges: blanks, codes, pairs around everything or nothing."""
+    first, last = 0, len(paired)
+    closes = {pair: place for place, (token, pair) in enumerate(paired) if token.kind == "close"}
+    opens = {pair: place for place, (token, pair) in enumerate(paired) if token.kind == "open"}
+    while first < last:
+        token, pair = paired[first]
+        end_token, end_pair = paired[last - 1]
+        if _is_edge(token):
+            first += 1
+        elif _is_edge(end_token):
+            last -= 1
+        elif token.kind == "open" and closes[pair] == last - 1:
+            first, last = first + 1, last - 1
+        elif token.kind == "open" and _is_blank(paired[first + 1 : closes[pair]]):
+            first = closes[pair] + 1
+        elif end_token.kind == "close" and _is_blank(paired[opens[end_pair] + 1 : last - 1]):
+            last = opens[end_pair]
+        else:
+            break
+    return first, last
+
+
+def _is_edge(token: Token) -> bool:
+    return not token.fixed and (token.kind in ("alone", "break") or (token.kind == "text" and not token.text.strip()))
+
+
+def _is_blank(tokens: Sequence[tuple[Token, int]]) -> bool:
+    """True if nothing in there is read. Looks at the first eight only: the edges are searched in linear time."""
+    return len(tokens) <= 8 and not any(
+        token.fixed or token.kind == "protected" or (token.kind == "text" and token.text.strip()) for token, _ in tokens
+    )

@@ -1,0 +1,96 @@
+"""Zip files that are documents: the only module that reads and writes them, within limits.
+
+Nothing is unpacked to disk and no name in an archive is followed: parts are read one by one into memory.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from dragoman.errors import DragomanError
+
+MAX_PARTS = 20_000
+MAX_PART_BYTES = 256 * 2**20
+MAX_TOTAL_BYTES = 2 * 2**30
+MAX_RATIO = 200
+"""A part of more than a megabyte that is packed tighter is a bomb."""
+
+
+class Package:
+    """The parts of a zip file, in their order."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.name = name
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise DragomanError(f"{name}: a broken zip file: {error}") from error
+        infos = self._zip.infolist()
+        if len(infos) > MAX_PARTS:
+            raise DragomanError(f"{name}: {len(infos):,} parts, more than {MAX_PARTS:,}")
+        if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
+            raise DragomanError(f"{name}: unpacks to more than {MAX_TOTAL_BYTES // 2**30} GiB")
+        names = [info.filename for info in infos]
+        if len(set(names)) < len(names):
+            raise DragomanError(f"{name}: a part twice: {max(names, key=names.count)!r}")
+        for info in infos:
+            if info.flag_bits & 1:
+                raise DragomanError(f"{name}: is protected by a password: save it without one")
+            if info.file_size > MAX_PART_BYTES:
+                raise DragomanError(f"{name}: its part {info.filename!r} is larger than {MAX_PART_BYTES // 2**20} MiB")
+            if info.file_size > 2**20 and info.file_size > MAX_RATIO * max(info.compress_size, 1):
+                raise DragomanError(f"{name}: its part {info.filename!r} is packed {MAX_RATIO} times: a zip bomb")
+
+    def names(self) -> list[str]:
+        return self._zip.namelist()
+
+    def read(self, name: str) -> bytes:
+        """A part. Raises DragomanError where it is damaged."""
+        info = self._zip.getinfo(name)
+        try:
+            with self._zip.open(info) as file:
+                data = file.read(MAX_PART_BYTES + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+            raise DragomanError(f"{self.name}: its part {name!r} is damaged: {error}") from error
+        if len(data) > info.file_size:
+            raise DragomanError(f"{self.name}: its part {name!r} is larger than it says: a zip bomb")
+        return data
+
+    def written(self, out: IO[bytes], changed: Callable[[str], bytes | None]) -> None:
+        """Write the package with some parts changed: those for which `changed` gives bytes. Order, dates and ways of
+        packing stay."""
+        with zipfile.ZipFile(out, "w", allowZip64=True) as target:
+            target.comment = self._zip.comment
+            for info in self._zip.infolist():
+                data = changed(info.filename)
+                copy = zipfile.ZipInfo(info.filename, info.date_time)
+                copy.compress_type, copy.external_attr, copy.create_system = (
+                    info.compress_type,
+                    info.external_attr,
+                    info.create_system,
+                )
+                copy.extra = b"" if info.filename != "mimetype" else info.extra
+                copy.comment, copy.internal_attr = info.comment, info.internal_attr
+                target.writestr(copy, self.read(info.filename) if data is None else data)
+
+
+def member(path: str, stream: IO[bytes], name: str) -> IO[bytes]:
+    """A stream of one file in a zip file, decompressed as it is read."""
+    try:
+        package = zipfile.ZipFile(stream)
+        names = [info.filename for info in package.infolist() if not info.is_dir()]
+        if name not in names:
+            raise DragomanError(f"{path} has no file {name!r}; it has {', '.join(names[:8])}")
+        return package.open(name)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise DragomanError(f"{path}: a broken zip file: {error}") from error
+
+
+def member_names(stream: IO[bytes]) -> Iterator[str]:
+    """The names of the files in a zip file; none where it is broken."""
+    try:
+        yield from (info.filename for info in zipfile.ZipFile(stream).infolist() if not info.is_dir())
+    except zipfile.BadZipFile:
+        return

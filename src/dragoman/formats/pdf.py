@@ -1,0 +1,63 @@
+"""PDF: its text alone, a line for each paragraph, as far as the file says. Layout is not kept."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+from dragoman.formats import plain_text
+from dragoman.formats.base import Options, Unit
+
+MAX_PAGES = 5_000
+
+
+def text_of(data: bytes, name: str) -> str:
+    """The text of a PDF. Raises DragomanError for a file that is broken, locked, or has no text."""
+    try:
+        import pypdf
+    except ImportError as error:
+        raise DragomanError(f"{name}: reading a PDF needs pypdf: pip install 'dragoman[pdf]'") from error
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise DragomanError(f"{name}: is protected by a password: save it without one")
+        if len(reader.pages) > MAX_PAGES:
+            raise DragomanError(f"{name}: more than {MAX_PAGES:,} pages: split it")
+        pages = [page.extract_text() for page in reader.pages]
+    except DragomanError:
+        raise
+    except Exception as error:  # of many kinds: it reads whatever it can
+        raise DragomanError(f"{name}: cannot be read as a PDF: {error}") from error
+    text = "\n\n".join(_paragraphs(page) for page in pages)
+    if not text.strip():
+        raise DragomanError(f"{name}: a PDF without text, a scan perhaps: run it through OCR first")
+    return text + "\n"
+
+
+def _paragraphs(page: str) -> str:
+    """Lines of a page joined to paragraphs: a line that ends with no mark goes on in the next, unless that is short."""
+    lines = [line.strip() for line in page.split("\n")]
+    longest = max(map(len, lines), default=0)
+    out: list[str] = []
+    joined = False
+    for line in lines:
+        if joined and line and out:
+            before = out[-1]
+            out[-1] = (
+                before[:-1] + line if re.search(r"[^\W\d_]-$", before) and line[:1].islower() else f"{before} {line}"
+            )
+        else:
+            out.append(line)
+        joined = bool(line) and not re.search(r"[.!?:;。！？]$", line) and len(line) > 0.7 * longest
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip("\n")
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The paragraphs of a PDF's text."""
+    return plain_text.units(text, options)
+
+
+def output_path(path: Path) -> Path:
+    """The text file that a translation goes to."""
+    return path.with_suffix(".txt")

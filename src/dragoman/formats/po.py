@@ -1,0 +1,146 @@
+"""Gettext catalogues (.po, .pot): what is not translated yet gets a translation, marked as fuzzy."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dragoman.formats.base import Edit, Item, Options, Unit, line_of, plain, refuse
+
+_LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class Field(NamedTuple):
+    """A string of an entry: its text, and where its quoted lines begin and end."""
+
+    text: str
+    start: int
+    end: int
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The strings of entries that have no translation; of all, if translations are to be made again."""
+    for start, fields, flags, flags_at in _entries(text, options):
+        source = fields.get("msgid")
+        if source is None or not source.text or not _LETTER.search(source.text):
+            continue
+        fuzzy = "fuzzy" in flags
+        where = f"line {line_of(text, source.start)}"
+        mark = _fuzzy(text, start, flags, flags_at)
+        for name, target in fields.items():
+            if not name.startswith("msgstr"):
+                continue
+            if target.text and not (options.translated_too or fuzzy):
+                yield Unit((), target.start, target.end, plain, where, kept="translated already", bilingual=True)
+                continue
+            plural = fields.get("msgid_plural")
+            said = plural if plural is not None and name != "msgstr[0]" else source
+            also, mark = mark, ()
+            yield Unit(
+                tuple(_items(said.text)), target.start, target.end, _Render(said.text), where, also, bilingual=True
+            )
+
+
+def _items(text: str) -> Iterator[Item]:
+    yield text.strip("\n")
+
+
+class _Render:
+    """Writes a string: on one line, or from the second on where it has several."""
+
+    def __init__(self, source: str) -> None:
+        self.before = source[: len(source) - len(source.lstrip("\n"))]
+        self.after = source[len(source.rstrip("\n")) :] if source.strip("\n") else ""
+
+    def __call__(self, items: Sequence[Item]) -> str:
+        text = self.before + plain(items) + self.after
+        lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
+        if len(lines) == 1:
+            return _quoted(text)
+        return '""\n' + "\n".join(map(_quoted, lines))
+
+
+def _quoted(text: str) -> str:
+    escapes = {
+        "\\": "\\\\",
+        '"': '\\"',
+        "\n": "\\n",
+        "\t": "\\t",
+        "\r": "\\r",
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\v": "\\v",
+    }
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
+
+
+def _unquoted(text: str) -> str:
+    def char(match: re.Match[str]) -> str:
+        octal, code, simple = match.groups()
+        return chr(int(octal, 8)) if octal else chr(int(code, 16)) if code else _SIMPLE.get(simple, simple)
+
+    return _ESCAPE.sub(char, text[1:-1])
+
+
+def _fuzzy(text: str, start: int, flags: Sequence[str], flags_at: int) -> tuple[Edit, ...]:
+    if "fuzzy" in flags:
+        return ()
+    if flags_at >= 0:
+        return (Edit(flags_at + 2, flags_at + 2, " fuzzy,"),)
+    return (Edit(start, start, "#, fuzzy\n"),)
+
+
+def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field], list[str], int]]:
+    """(where its first string begins, strings by name, flags, where those begin or -1) of each entry."""
+    fields: dict[str, Field] = {}
+    flags: list[str] = []
+    flags_at = first = -1
+    name = ""
+    at = 0
+    for line in text.split("\n"):
+        bare = line.rstrip("\r")
+        stripped = bare.strip()
+        match = _LINE.match(bare.lstrip()) if stripped and not stripped.startswith("#") else None
+        offset = at + len(bare) - len(bare.lstrip())
+        starts_new = stripped.startswith("#") or (match is not None and match["name"] in ("msgctxt", "msgid"))
+        if (not stripped or starts_new) and any(key.startswith("msgstr") for key in fields):
+            yield first, fields, flags, flags_at
+            fields, flags, flags_at, first = {}, [], -1, -1
+        if stripped.startswith("#,"):
+            flags, flags_at = [flag.strip() for flag in stripped[2:].split(",")], offset
+        elif match is not None:
+            begin, end = offset + match.start("text"), offset + match.end("text")
+            said = _unquoted(match["text"])
+            if match["name"]:
+                name = match["name"]
+                if name in fields:
+                    raise refuse(options, text, at, f"{name} twice in one entry")
+                fields[name] = Field(said, begin, end)
+                first = offset if first < 0 else first
+            elif name in fields:
+                fields[name] = Field(fields[name].text + said, fields[name].start, end)
+            else:
+                raise refuse(options, text, at, "a string that belongs to nothing")
+        elif stripped and not stripped.startswith("#"):
+            raise refuse(options, text, at, f"not a line of a PO file: {stripped[:40]!r}")
+        at += len(line) + 1
+    if any(key.startswith("msgstr") for key in fields):
+        yield first, fields, flags, flags_at
+
+
+def translated(text: str, options: Options) -> Iterator[tuple[int, str, str]]:
+    """(line, source, translation) of the entries that have one and are not fuzzy; of plurals the first and the last."""
+    for _, fields, flags, _ in _entries(text, options):
+        source = fields.get("msgid")
+        if source is None or not source.text or "fuzzy" in flags:
+            continue
+        plural = fields.get("msgid_plural")
+        strings = [field for name, field in fields.items() if name.startswith("msgstr") and field.text]
+        for said, target in (
+            [(source, strings[:1])] if plural is None else [(source, strings[:1]), (plural, strings[1:][-1:])]
+        ):
+            for field in target:
+                yield line_of(text, source.start), " ".join(said.text.split()), " ".join(field.text.split())

@@ -1,0 +1,233 @@
+"""XLIFF 1.2 and 2.x, and TMX: a source, and beside it its translation.
+
+What has no translation yet gets one, in a `<target>` that says that it is to be reviewed. In a TMX, a unit without the
+target language gets it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from xml.sax.saxutils import quoteattr
+
+from dragoman.formats.base import Edit, Options, Unit, line_of
+from dragoman.formats.inline import Token, as_markup, unit_of
+from dragoman.formats.xml import Event, attribute, events, local
+
+PAIRS = ("g", "pc", "mrk", "hi")
+WHOLE = ("x", "bx", "ex", "ph", "it", "sc", "ec", "cp", "bpt", "ept", "ut", "sm", "em")
+"""Codes without text of their own; what stands inside of them is markup of the original."""
+DONE = ("translated", "final", "signed-off", "reviewed", "needs-review-translation")
+
+
+def xliff_units(text: str, options: Options) -> Iterator[Unit]:
+    """The sources without a translation; all, if translations are to be made again."""
+    kept: list[bool] = []
+    approved: list[bool] = []
+    segment: list[Event] = []
+    version = "1.2"
+    for event in events(text, options):
+        tag = local(event.name)
+        if event.kind == "start" and tag == "xliff":
+            version = attribute(event, "version", "1.2")
+        if event.kind == "start" and tag in ("file", "group", "trans-unit", "unit", "segment"):
+            says = attribute(event, "translate")
+            kept.append(says == "no" or (says != "yes" and any(kept[-1:])))
+            approved.append(attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed"))
+        if tag in ("trans-unit", "segment") and event.kind == "start":
+            segment = []
+        segment.append(event)
+        if event.kind == "end" and tag in ("trans-unit", "segment"):
+            yield from _segment(text, segment, version, kept[-1], approved[-1], options)
+            segment = []
+        if event.kind == "end" and tag in ("file", "group", "trans-unit", "unit", "segment"):
+            kept.pop()
+            approved.pop()
+
+
+def _segment(
+    text: str, inside: Sequence[Event], version: str, kept: bool, approved: bool, options: Options
+) -> Iterator[Unit]:
+    source, target = _element(inside, "source"), _element(inside, "target")
+    if source is None:
+        return
+    where = f"line {line_of(text, source[0].start)}"
+    unit = unit_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(text, source))
+    if unit is None:
+        return
+    has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
+    reason = 'translate="no"' if kept else "approved" if approved and has_target else ""
+    if not reason and has_target and not options.translated_too:
+        assert target is not None
+        if not attribute(target[0], "state").startswith(("new", "needs-translation", "initial")):
+            reason = "translated already"
+    before, after = text[source[0].end : unit.start], text[unit.end : source[-1].start]
+    start, end = (target[0].start, target[-1].end) if target is not None else (source[-1].end, source[-1].end)
+    if reason:
+        yield Unit(unit.items, start, end, as_markup, where, kept=reason, bilingual=True)
+        return
+    name = source[0].name[: -len("source")] + "target"
+    state = ' state="needs-review-translation"' if version.startswith("1") else ""
+    opening = f"<{name}{state}>"
+    if target is not None:
+        written = text[target[0].start : target[0].end]
+        opening = re.sub(r"\s*/?>$", ">", re.sub(r"\s(?:state|state-qualifier)=(\"[^\"]*\"|'[^']*')", "", written))
+        opening = opening[:-1] + state + ">"
+    indent = "" if target is not None else _indent(text, source[0].start)
+    also = () if version.startswith("1") else _initial(text, inside[0])
+
+    def render(items: Sequence[object]) -> str:
+        return f"{indent}{opening}{before}{as_markup(items)}{after}</{name}>"  # type: ignore[arg-type]
+
+    yield Unit(unit.items, start, end, render, where, also, bilingual=True)
+
+
+def _initial(text: str, segment: Event) -> tuple[Edit, ...]:
+    """XLIFF 2 says of the segment that it is translated, not of the target."""
+    written = text[segment.start : segment.end]
+    match = re.search(r"\sstate=(\"[^\"]*\"|'[^']*')", written)
+    if match:
+        return (Edit(segment.start + match.start(1), segment.start + match.end(1), '"translated"'),)
+    return ()
+
+
+def _preserves(text: str, source: Sequence[Event]) -> bool:
+    return attribute(source[0], "space") == "preserve"
+
+
+def _element(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
+    """The events of the first element of a name, its two tags included; not those of other translations offered."""
+    depth = 0
+    start = None
+    for place, event in enumerate(inside):
+        if local(event.name) in ("alt-trans", "notes", "originalData"):
+            depth += {"start": 1, "end": -1}.get(event.kind, 0)
+        if depth or local(event.name) != name:
+            continue
+        if event.kind == "start" and start is None:
+            start = place
+        elif event.kind == "end" and start is not None:
+            return inside[start : place + 1]
+    return None
+
+
+def _indent(text: str, at: int) -> str:
+    """The line break and the spaces before a tag."""
+    match = re.search(r"\r?\n[ \t]*$", text[:at][-200:])
+    return match.group() if match else ""
+
+
+def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
+    at = 0
+    while at < len(inside):
+        event = inside[at]
+        tag = local(event.name)
+        if event.kind == "text":
+            yield Token("text", event.start, event.end, event.text)
+        elif event.kind == "end":
+            yield Token("close", event.start, event.end, text[event.start : event.end], event.name)
+        elif event.kind == "start":
+            stop = at
+            depth = 0
+            for stop in range(at, len(inside)):
+                depth += {"start": 1, "end": -1}.get(inside[stop].kind, 0)
+                if depth == 0:
+                    break
+            raw = text[event.start : inside[stop].end]
+            no = attribute(event, "translate") == "no" or attribute(event, "mtype") == "protected"
+            if tag in PAIRS and not no and inside[stop].start > event.end - 1 and stop > at + 1:
+                yield Token("open", event.start, event.end, text[event.start : event.end], event.name)
+            else:
+                if tag in PAIRS and no:
+                    yield Token("protected", event.start, inside[stop].end, raw)
+                elif tag in ("bpt", "sc", "bx"):
+                    yield Token("open", event.start, inside[stop].end, raw, f"i{_number(event)}")
+                elif tag in ("ept", "ec", "ex"):
+                    yield Token("close", event.start, inside[stop].end, raw, f"i{_number(event)}")
+                else:
+                    yield Token("alone", event.start, inside[stop].end, raw)
+                at = stop
+        else:
+            yield Token("alone", event.start, event.end, text[event.start : event.end])
+        at += 1
+
+
+def _number(event: Event) -> str:
+    """The number that the beginning and the end of a pair have in common."""
+    tag = local(event.name)
+    if tag == "sc":
+        return attribute(event, "id")
+    if tag == "ec":
+        return attribute(event, "startRef")
+    return attribute(event, "i") or attribute(event, "rid") or attribute(event, "id")
+
+
+def tmx_units(text: str, options: Options) -> Iterator[Unit]:
+    """The units of a TMX that lack the target language; all, if translations are to be made again."""
+    src, tgt = options.languages
+    held: list[Event] = []
+    for event in events(text, options):
+        if event.kind == "start" and local(event.name) == "tu":
+            held = []
+        held.append(event)
+        if event.kind == "end" and local(event.name) == "tu":
+            yield from _tu(text, held, src, tgt, options)
+            held = []
+
+
+def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options) -> Iterator[Unit]:
+    variants: dict[str, Sequence[Event]] = {}
+    start = None
+    for place, event in enumerate(inside):
+        if local(event.name) == "tuv":
+            if event.kind == "start":
+                start = place
+            elif start is not None:
+                variants.setdefault(_language(attribute(inside[start], "lang")), inside[start : place + 1])
+    source = variants.get(_language(src))
+    segment = _element(source, "seg") if source else None
+    if source is None or segment is None:
+        return
+    where = f"line {line_of(text, segment[0].start)}"
+    unit = unit_of(list(_tokens(text, segment[1:-1])), where, source=text)
+    if unit is None:
+        return
+    before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]
+    target = variants.get(_language(tgt))
+    if target is not None:
+        theirs = _element(target, "seg")
+        if theirs is None:
+            return
+        if not options.translated_too and any(event.text.strip() for event in theirs):
+            yield Unit(
+                unit.items, theirs[0].start, theirs[-1].end, as_markup, where, kept="translated already", bilingual=True
+            )
+            return
+        start_at, end_at, opening, closing = theirs[0].start, theirs[-1].end, "", ""
+    else:
+        start_at = end_at = source[-1].end
+        opening = f"{_indent(text, source[0].start)}<tuv xml:lang={quoteattr(tgt)}>"
+        closing = "</tuv>"
+
+    def render(items: Sequence[object]) -> str:
+        return f"{opening}<seg>{before}{as_markup(items)}{after}</seg>{closing}"  # type: ignore[arg-type]
+
+    yield Unit(unit.items, start_at, end_at, render, where, bilingual=True)
+
+
+def _language(code: str) -> str:
+    """The language of a code, without region or script."""
+    return re.split("[-_]", code.lower())[0]
+
+
+def with_target_language(text: str, options: Options) -> str:
+    """The file with its target language, where it does not say one."""
+    tgt = options.languages[1]
+    for event in events(text, options):
+        tag = local(event.name)
+        if event.kind != "start" or not tgt:
+            continue
+        name = {"xliff": "trgLang", "file": "target-language"}.get(tag)
+        is_two = tag == "xliff" and attribute(event, "srcLang")
+        if name and (is_two or (tag == "file" and attribute(event, "source-language"))) and not attribute(event, name):
+            end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
+            return f"{text[:end]} {name}={quoteattr(tgt)}{text[end:]}"
+    return text

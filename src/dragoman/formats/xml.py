@@ -1,0 +1,123 @@
+"""XML by its events, each with its place in the file, so that text can be replaced and all else stays."""
+
+import itertools
+import xml.parsers.expat
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dragoman.errors import DragomanError
+from dragoman.formats.base import Options
+
+CHUNK = 1 << 16
+MAX_DEPTH = 256
+
+
+class Event(NamedTuple):
+    """Characters `start` to `end` of a file: a `start` or `end` tag, `text`, or `other` (comments, declarations).
+
+    An empty tag is two events: its start, and an end of no length.
+    """
+
+    kind: str
+    start: int
+    end: int
+    name: str = ""
+    """Of a tag: as it is written, with its prefix."""
+    attributes: dict[str, str] = {}  # noqa: RUF012
+    text: str = ""
+
+
+def events(text: str, options: Options) -> Iterator[Event]:
+    """The events of a document, in order; together they cover it.
+
+    Raises DragomanError, with the line, for what is not well-formed, for a DTD and for more than 256 levels.
+    """
+    reader = _Reader(text.encode(), options.name)
+    for at in range(0, len(reader.data) + 1, CHUNK):
+        reader.read(at)
+        yield from reader.finished()
+    reader.pending.append((len(reader.data), "other", "", ()))
+    yield from reader.finished()
+
+
+class _Reader:
+    """Expat's events with their places. The end of one is the place of the next."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.data, self.name = data, name
+        self.pending: list[tuple[int, str, str, Any]] = []  # (byte offset, kind, name or text, attributes)
+        self.depth = self.at_byte = self.at_char = 0
+        self.parser = parser = xml.parsers.expat.ParserCreate("utf-8")
+        parser.ordered_attributes = True
+        parser.StartElementHandler, parser.EndElementHandler = self.start, self.end
+        parser.CharacterDataHandler = lambda text: self.add("text", text)
+        parser.StartDoctypeDeclHandler = self.doctype
+        parser.CommentHandler = parser.StartCdataSectionHandler = lambda *_: self.add("other")
+        parser.EndCdataSectionHandler = lambda: self.add("other")
+        parser.ProcessingInstructionHandler = lambda *_: self.add("other")
+        parser.DefaultHandlerExpand = lambda _: self.add("other")
+
+    def read(self, at: int) -> None:
+        """Parse the next piece."""
+        try:
+            self.parser.Parse(self.data[at : at + CHUNK], at + CHUNK > len(self.data))
+        except xml.parsers.expat.ExpatError as error:
+            reason = xml.parsers.expat.ErrorString(error.code)
+            raise DragomanError(f"{self.name}:{error.lineno}: broken XML: {reason}") from error
+
+    def add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
+        self.pending.append((self.parser.CurrentByteIndex, kind, name, attributes))
+
+    def start(self, name: str, attributes: list[str]) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise DragomanError(f"{self.name}:{self.parser.CurrentLineNumber}: tags more than {MAX_DEPTH} deep")
+        self.add("start", name, attributes)
+
+    def end(self, name: str) -> None:
+        self.depth -= 1
+        self.add("end", name)
+
+    def doctype(self, name: str, system: str | None, public: str | None, defines: bool) -> None:
+        if defines:  # a mere name of a DTD is never looked up
+            raise DragomanError(
+                f"{self.name}:{self.parser.CurrentLineNumber}: a DTD, which may define anything: remove what stands in "
+                "[ ] of the <!DOCTYPE>"
+            )
+        self.add("other")
+
+    def finished(self) -> Iterator[Event]:
+        """All events but the last, whose end is not known yet."""
+        for (offset, kind, name, attributes), following in itertools.pairwise(self.pending):
+            begin, stop = self._place(offset), self._place(following[0])
+            if kind == "text":
+                yield Event(kind, begin, stop, text=name)
+            elif kind == "start":
+                yield Event(kind, begin, stop, name, dict(zip(attributes[::2], attributes[1::2], strict=True)))
+            else:
+                yield Event(kind, begin, stop, name)
+        del self.pending[:-1]
+
+    def _place(self, offset: int) -> int:
+        """The character at a byte; bytes are asked for in order."""
+        if offset > self.at_byte:
+            self.at_char += len(self.data[self.at_byte : offset].decode(errors="ignore"))
+            self.at_byte = offset
+        return self.at_char
+
+
+def local(name: str) -> str:
+    """A tag's name without its prefix.
+
+    >>> local("w:p")
+    'p'
+    """
+    return name.rpartition(":")[2]
+
+
+def attribute(event: Event, name: str, default: str = "") -> str:
+    """An attribute's value, whatever its prefix."""
+    for key, value in event.attributes.items():
+        if key == name or key.rpartition(":")[2] == name:
+            return value
+    return default

@@ -1,0 +1,84 @@
+"""Pairs of translators' own files: translation memories (TMX), XLIFF and gettext catalogues (PO)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.text.lines import find, open_bytes, show
+from dragoman.text.sources.base import Pair, PairSource
+
+Code = Annotated[str, Field(min_length=2)]
+
+
+@settings
+class TmxSource(PairSource):
+    """A translation memory; of each unit the texts of two languages, without inline codes."""
+
+    type: Literal["tmx"] = "tmx"
+    path: str  #: The file, plain or compressed.
+    src_lang: Code  #: Language code of the source, region left aside.
+    tgt_lang: Code  #: Language code of the target.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
+    def pairs(self) -> Iterator[Pair]:
+        return self._pairs(find(self.path))
+
+    def _pairs(self, path: Path) -> Iterator[Pair]:
+        from dragoman.formats.bitext import tmx_pairs  # here and below: most corpora are no such files
+
+        with open_bytes(path) as stream:
+            found = False
+            for line, src, tgt in tmx_pairs(stream, show(path), self.src_lang, self.tgt_lang):
+                found = True
+                yield Pair(line, src, tgt)
+        if not found:
+            raise DragomanError(f"{show(path)}: no unit with both {self.src_lang} and {self.tgt_lang}")
+
+
+@settings
+class XliffSource(PairSource):
+    """The translated units of an XLIFF, 1.2 or 2.x, without inline codes."""
+
+    type: Literal["xliff"] = "xliff"
+    path: str  #: The file, plain or compressed.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
+    def pairs(self) -> Iterator[Pair]:
+        return self._pairs(find(self.path))
+
+    def _pairs(self, path: Path) -> Iterator[Pair]:
+        from dragoman.formats.bitext import xliff_pairs
+
+        with open_bytes(path) as stream:
+            for line, src, tgt in xliff_pairs(stream, show(path), "", ""):
+                yield Pair(line, src, tgt)
+
+
+@settings
+class PoSource(PairSource):
+    """The entries of a gettext catalogue that are translated and not fuzzy."""
+
+    type: Literal["po"] = "po"
+    path: str  #: The file, plain or compressed.
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
+    def pairs(self) -> Iterator[Pair]:
+        return self._pairs(find(self.path))
+
+    def _pairs(self, path: Path) -> Iterator[Pair]:
+        from dragoman.formats.bitext import po_pairs
+
+        with open_bytes(path) as stream:
+            data = stream.read()
+        for line, src, tgt in po_pairs(data, show(path)):
+            yield Pair(line, src, tgt)

@@ -1,0 +1,281 @@
+"""Formats: texts out, translations in, and every other character where it was."""
+
+import io
+import random
+import re
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.formats.base import Item, Options, Unit, plain
+from dragoman.formats.document import FORMATS, MIMETYPES, Document, format_of
+from dragoman.formats.html import scan, text_units
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
+SAMPLES = sorted(path for path in FOLDER.iterdir() if ".reversed" not in path.name)
+OPTIONS = Options(languages=("en", "de"))
+
+
+def reversed_words(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+    for unit in units:
+        items = (
+            " ".join(word[::-1] for word in item.split(" ")) if isinstance(item, str) else item for item in unit.items
+        )
+        yield None if unit.kept else tuple(items)
+
+
+def unchanged(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+    return [None if unit.kept else unit.items for unit in units]
+
+
+def read(name: str, text: str | bytes, *, everything: bool = False) -> Document:
+    data = text.encode() if isinstance(text, str) else text
+    return Document(data, format_of(Path(name), data), Options(name, ("en", "de"), everything))
+
+
+def texts(name: str, text: str | bytes) -> list[str]:
+    return [plain(unit.items) for unit in read(name, text).texts() if not unit.kept]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_reversed_words_change_nothing_but_texts(path: Path) -> None:
+    """Against files that were looked at by a person."""
+    stem, _, suffix = path.name.partition(".")
+    wanted = path.with_name(f"{stem}.reversed.{suffix}").read_bytes()
+    document = Document.load(path, OPTIONS)
+    assert document.translated(reversed_words) == wanted
+    if not any(unit.bilingual for unit in document.texts()):
+        assert document.translated(unchanged) == path.read_bytes()
+
+
+def test_every_format_has_a_sample_or_is_a_package() -> None:
+    seen = {path.suffix for path in SAMPLES}
+    for name, kind in FORMATS.items():
+        assert kind.passes_of is not None or name == "pdf" or seen & set(kind.suffixes), name
+
+
+def test_encodings_and_line_ends_stay() -> None:
+    for codec, mark in (
+        ("utf-8", b""),
+        ("utf-8", b"\xef\xbb\xbf"),
+        ("utf-16-le", b"\xff\xfe"),
+        ("utf-16-be", b"\xfe\xff"),
+    ):
+        data = mark + "Größe one\r\ntwo\r\n".encode(codec)
+        assert read("a.txt", data).translated(reversed_words) == mark + "eßörG eno\r\nowt\r\n".encode(codec)
+    data = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<resources><string name="a">Größe</string></resources>'.encode(
+        "latin-1"
+    )
+    assert read("a.xml", data).translated(reversed_words) == data.replace(
+        "Größe".encode("latin-1"), "eßörG".encode("latin-1")
+    )
+
+    def greek(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("ω",) for _ in units]
+
+    assert b"&#969;" in read("a.xml", data).translated(greek)
+
+
+def test_texts_of_a_page() -> None:
+    page = "<p>one <b>two</b></p><td>three<td>four<div>five<p>six</div><a title='seven' href=x>eight</a>"
+    assert texts("a.html", page) == ["seven", "one two", "three", "four", "five", "six", "eight"]
+    assert texts("a.html", "<p>a<span class='notranslate'>b</span>c</p>") == ["a<span class='notranslate'>b</span>c"]
+    assert texts("a.html", "<style>p {}</style><textarea>x</textarea><!-- <p>no</p> -->") == []
+    assert texts("a.html", "<p>5 < 6 and <3 you") == ["5 < 6 and <3 you"]
+    assert texts("a.html", "<input type=submit value=Send><input value=kept>") == ["Send"]
+
+
+def test_a_unit_keeps_codes_at_its_edges_out() -> None:
+    [unit] = text_units("<p><img src=x> <b>bold</b> <br></p>", OPTIONS)
+    assert unit.items == ("bold",)
+    [unit] = text_units("<p><b>bold</b> text</p>", OPTIONS)
+    assert plain(unit.items) == "bold text"
+
+
+def test_translations_that_are_there_stay_unless_all_are_wanted() -> None:
+    po = 'msgid "a word"\nmsgstr "ein Wort"\n\nmsgid "two"\nmsgstr ""\n'
+    assert b'msgstr "ein Wort"' in read("a.po", po).translated(reversed_words)
+    assert b'#, fuzzy\nmsgid "a word"\nmsgstr "a drow"' in read("a.po", po, everything=True).translated(reversed_words)
+    assert [unit.kept for unit in read("a.po", po).texts()] == ["translated already", ""]
+
+
+def test_what_is_written_can_be_read_again() -> None:
+    """Characters that mean something to a format are written so that they do not."""
+    hard = "* a_b_ <tag> & [x](y) `c` \\ \"q\" 'p' {n} # 1. - +"
+
+    def put(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [(hard,) for _ in units]
+
+    for name, text in {
+        "a.md": "text\n", "a.html": "<p>text</p>", "a.po": 'msgid "a"\nmsgstr ""\n', "a.json": '{"a": "text"}',
+        "a.properties": "a=text\n", "a.xml": '<resources><string name="a">text</string></resources>',
+    }.items():  # fmt: skip
+        document = read(name, text)
+        out = document.translated(put)
+        if name == "a.po":
+            assert b'\\"q\\"' in out
+        else:
+            assert texts(name, out) == [hard], name
+
+
+def test_html_of_any_kind_takes_linear_time() -> None:
+    for text in ("<" * 1_000_000, "<a " * 300_000, '<a b="' * 150_000 + ">", "<!--" * 250_000, "<b>" * 300_000,
+                 "<script>" * 100_000, "</" * 500_000, "<![CDATA[" * 100_000, "&" * 1_000_000, "<p>" * 300_000):  # fmt: skip
+        started = time.monotonic()
+        pieces = list(scan(text))
+        list(text_units(text, OPTIONS))
+        assert pieces
+        assert time.monotonic() - started < 30  # it takes about a second; quadratic time would take hours
+
+
+def test_html_is_covered_by_its_pieces() -> None:
+    rng = random.Random(1)
+    for _ in range(3_000):
+        text = "".join(
+            rng.choice(["<", ">", "/", "a", "b ", '"', "'", "=", "!--", "-->", "<p>", "</p>", "script", " "])
+            for _ in range(rng.randrange(25))
+        )
+        at = 0
+        for piece in scan(text):
+            start, end = piece if isinstance(piece, tuple) else (piece.start, piece.end)
+            assert at <= start < end
+            assert at == start
+            at = end
+        assert at == len(text)
+
+
+def package(parts: dict[str, str | bytes], *, mimetype: str = "") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        if mimetype:
+            file.writestr("mimetype", mimetype, zipfile.ZIP_STORED)
+        for name, content in parts.items():
+            file.writestr(name, content)
+    return out.getvalue()
+
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def word(body: str) -> bytes:
+    return package({"word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>"})
+
+
+def runs(data: bytes) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return file.read("word/document.xml").decode().partition("<w:body>")[2].partition("</w:body>")[0]
+
+
+def test_runs_of_equal_formatting_are_one_text() -> None:
+    body = (
+        "<w:p><w:pPr/><w:r><w:t>Hel</w:t></w:r><w:r><w:rPr><w:lang w:val='en'/></w:rPr><w:t xml:space='preserve'>lo </w:t></w:r>"
+        "<w:r><w:rPr><w:b/></w:rPr><w:t>bold</w:t></w:r><w:r><w:tab/><w:t> end</w:t></w:r></w:p>"
+    )
+    document = read("a.docx", word(body))
+    [unit] = document.texts()
+    assert plain(unit.items) == "Hello bold end"
+    assert [item.kind for item in unit.items if not isinstance(item, str)] == ["open", "close", "alone"]
+    out = runs(document.translated(reversed_words))
+    assert "<w:b/></w:rPr><w:t>dlob</w:t>" in out
+    assert out.count("<w:tab/>") == 1
+    assert out.startswith('<w:p><w:pPr/><w:r><w:t xml:space="preserve">olleH </w:t></w:r>')
+
+
+def test_fields_deletions_and_text_boxes_of_word() -> None:
+    body = (
+        "<w:p><w:r><w:t>Page </w:t></w:r><w:r><w:fldChar w:fldCharType='begin'/></w:r><w:r><w:instrText> PAGE </w:instrText></w:r>"
+        "<w:r><w:fldChar w:fldCharType='separate'/></w:r><w:r><w:t>7</w:t></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r>"
+        "<w:r><w:t> of it</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
+        "<w:p><w:r><w:t>outer </w:t></w:r><w:r><w:pict><w:txbxContent><w:p><w:r><w:t>inner</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
+        "<w:r><w:t>words</w:t></w:r></w:p>"
+    )
+    out = runs(read("a.docx", word(body)).translated(reversed_words))
+    assert "<w:t>7</w:t>" in out
+    assert "<w:delText>gone</w:delText>" in out
+    assert "<w:t>renni</w:t>" in out
+    assert ">retuo </w:t>" in out
+    assert out.count("fldChar ") == 3
+
+
+def test_a_tables_headings_stay_in_a_workbook() -> None:
+    data = package({
+        "xl/workbook.xml": "<workbook/>",
+        "xl/sharedStrings.xml": "<sst><si><t>Name</t></si><si><t>a word</t></si><si><r><t>two </t></r><r><rPr><b/></rPr><t>runs</t></r></si></sst>",
+        "xl/tables/table1.xml": '<table><tableColumns><tableColumn id="1" name="Name"/></tableColumns></table>',
+    })  # fmt: skip
+    document = read("a.xlsx", data)
+    assert {plain(unit.items): bool(unit.kept) for unit in document.texts()} == {
+        "Name": True,
+        "a word": False,
+        "two runs": False,
+    }
+    with zipfile.ZipFile(io.BytesIO(document.translated(reversed_words))) as file:
+        assert b"<si><t>Name</t></si><si><t>a drow</t></si>" in file.read("xl/sharedStrings.xml")
+
+
+def test_notes_of_opendocument_are_texts_of_their_own() -> None:
+    content = (
+        "<office:text><text:p>one<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>a note</text:p>"
+        "</text:note-body></text:note> two <text:span text:style-name='T1'>styled</text:span><text:s text:c='2'/>end</text:p>"
+        "<text:tracked-changes><text:p>old</text:p></text:tracked-changes></office:text>"
+    )
+    data = package({"content.xml": content}, mimetype=MIMETYPES["odt"])
+    out = read("a.odt", data).translated(reversed_words)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert file.infolist()[0].filename == "mimetype"
+        assert file.infolist()[0].compress_type == zipfile.ZIP_STORED
+        text = file.read("content.xml").decode()
+    assert "<text:p>a eton</text:p>" in text
+    assert "owt <text:span text:style-name='T1'>delyts</text:span><text:s text:c='2'/>dne" in text
+    assert "<text:p>old</text:p>" in text
+
+
+def broken(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    with pytest.raises(DragomanError) as caught:
+        list(Document.load(path, OPTIONS).texts())
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_bad_files_are_told_in_a_line(tmp_path: Path) -> None:
+    bomb = package({"word/document.xml": b" " * 300_000_000})
+    locked = bytearray(word("<w:p/>"))
+    locked[6] |= 1
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    cases = {
+        "a.docx": (b"PK\x03\x04 broken", "a broken zip file"),
+        "b.docx": (bomb, "packed 200 times: a zip bomb|larger than 256 MiB"),
+        "c.docx": (bytes(locked), "protected by a password"),
+        "d.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "an old Office file, or one that is protected"),
+        "e.docx": (package({"xl/workbook.xml": "<w/>"}), "is an Excel workbook, although its name ends in .docx"),
+        "f.docx": (b"plain text", "is not a Word document, although"),
+        "g.docx": (word("<w:p><w:r></w:p>"), r"g.docx!word/document.xml:1: broken XML: mismatched tag"),
+        "h.xlf": (b'<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "h.xlf:1: a DTD, which may define anything"),
+        "i.xlf": (b"<xliff>\n<file>\n</xliff>", "i.xlf:3: broken XML"),
+        "j.txt": (b"good\nbad \xff\n", "j.txt:2: byte 0xFF is not UTF-8"),
+        "k.json": (b'{"a": 1,}', "k.json:1: not JSON"),
+        "l.po": (b'msgid "a"\nnonsense\n', "l.po:2: not a line of a PO file"),
+        "m.xyz": (b"what", "of no known kind; known: .arb"),
+        "n.txt": (b"a\0b", "n.txt:1: a NUL byte"),
+        "o.xlf": (b"<a>" * 300 + b"</a>" * 300, "tags more than 256 deep"),
+        "p.txt": (b"%PDF-1.4 broken", "is a PDF, although its name ends in .txt"),
+        "q.pdf": (b"%PDF-1.4 broken", "cannot be read as a PDF"),
+        "r.xml": (b'<?xml version="1.0" encoding="nonsense"?><r/>', "no known encoding"),
+    }  # fmt: skip
+    for name, (content, message) in cases.items():
+        assert re.search(message, broken(tmp_path / name, content)), name
+
+
+def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    with path.open("wb") as file:
+        file.truncate(101 * 2**20)
+    with pytest.raises(DragomanError, match="larger than 100 MiB"):
+        Document.load(path, OPTIONS)

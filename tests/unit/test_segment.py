@@ -1,0 +1,73 @@
+"""Sentences: boundaries by the rules of languages, and offsets that are exact on any text."""
+
+import random
+
+import pytest
+
+from dragoman.text.segment import sentences
+
+CASES = [
+    ("en", "Dr. Smith arrived at 5 p.m. He left.", ["Dr. Smith arrived at 5 p.m.", "He left."]),
+    ("en", "It costs $3.50. Really? Yes!", ["It costs $3.50.", "Really?", "Yes!"]),
+    ("en", "See e.g. Figure 3. It helps.", ["See e.g. Figure 3.", "It helps."]),
+    ("en", 'He said "Stop." Then he left.', ['He said "Stop."', "Then he left."]),
+    ("en", "J. R. Smith wrote it. She read it.", ["J. R. Smith wrote it.", "She read it."]),
+    ("en", "Wait... what? OK.", ["Wait... what?", "OK."]),
+    ("en", "1. Open the file. 2. Save it.", ["1. Open the file.", "2. Save it."]),
+    ("en", "Use config.yaml or v2.3.1 here. Done.", ["Use config.yaml or v2.3.1 here.", "Done."]),
+    ("en", "He came (!) on Monday. Why?", ["He came (!) on Monday.", "Why?"]),
+    ("de", "Am 3. Mai kam z. B. Frau Dr. Maier. Sie ging.", ["Am 3. Mai kam z. B. Frau Dr. Maier.", "Sie ging."]),
+    ("de", "Er wurde 1999 geboren. Das war früh.", ["Er wurde 1999 geboren.", "Das war früh."]),
+    ("de", "Kaiser Wilhelm II. regierte lange. Dann nicht.", ["Kaiser Wilhelm II. regierte lange.", "Dann nicht."]),
+    ("de", "„Komm!“ Er ging.", ["„Komm!“", "Er ging."]),
+    ("fr", "M. Dupont dit : « Non ! » Puis il part.", ["M. Dupont dit : « Non ! »", "Puis il part."]),
+    ("es", "¿Qué hora es? Son las tres.", ["¿Qué hora es?", "Son las tres."]),
+    ("zh", "你好。我是汤姆！你呢？", ["你好。", "我是汤姆！", "你呢？"]),
+    ("zh", "他说：“走吧。”然后他走了。", ["他说：“走吧。”", "然后他走了。"]),
+    ("ja", "「いいよ。」と彼は言った。次。", ["「いいよ。」と彼は言った。", "次。"]),
+    ("hi", "यह एक है। वह दो है।", ["यह एक है।", "वह दो है।"]),
+    ("th", "สวัสดี ผมชื่อทอม", ["สวัสดี ผมชื่อทอม"]),
+    ("ru", "Это г. Москва. Он т.е. она здесь.", ["Это г. Москва.", "Он т.е. она здесь."]),
+    ("", "One line\nanother line", ["One line", "another line"]),
+    ("", "", []),
+    ("", " \n ", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "text", "wanted"), CASES)
+def test_boundaries(language: str, text: str, wanted: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text, language)] == wanted
+
+
+ALPHABET = [
+    *"aAbB ..!?…。！？ \n\t\"'”»)(“«[]1239-:;,",
+    "Dr.",
+    "z.B.",
+    "e.g.",
+    "…",
+    "你",
+    "好",
+    "\u2028",
+    "é",
+    "👍",
+    "।",
+]
+
+
+def test_offsets_are_exact_on_any_text() -> None:
+    """Sentences are in order, do not overlap, are stripped, and nothing but white space is outside of them."""
+    rng = random.Random(1)
+    for number in range(10_000):
+        text = "".join(rng.choice(ALPHABET) for _ in range(rng.randrange(60)))
+        at = 0
+        for start, end in sentences(text, ("en", "de", "zh", "")[number % 4]):
+            assert at <= start < end
+            assert not text[at:start].strip()
+            assert text[start:end] == text[start:end].strip()
+            at = end
+        assert not text[at:].strip()
+
+
+def test_a_megabyte_of_marks_takes_seconds() -> None:
+    for text in ("." * 1_000_000, "a." * 500_000, ". " * 500_000, '"' * 1_000_000, "A. B. " * 150_000):
+        assert sentences(text, "en")[-1].end <= len(text)

@@ -1,0 +1,123 @@
+"""Codes in translations: around the right words where links are right, and once each, nested, whatever links are."""
+
+import random
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dragoman.formats.base import Code, Item
+from dragoman.inference.tags import carried, text_and_codes, unprotected, words
+
+
+def items_of(markup: str) -> list[Item]:
+    """`a <b>c</b> d <x/> e` as items; `<b>`, `<i>`, `<a>` are pairs, `<x/>` stands alone, `{...}` is protected."""
+    out: list[Item] = []
+    stack: list[tuple[str, int]] = []
+    for number, piece in enumerate(re.split(r"(<[^>]*>|\{[^}]*\})", markup)):
+        if piece.startswith("{"):
+            out.append(Code(piece, "protected"))
+        elif piece.endswith("/>"):
+            out.append(Code(piece, "alone"))
+        elif piece.startswith("</"):
+            out.append(Code(piece, "close", stack.pop()[1]))
+        elif piece.startswith("<"):
+            stack.append((piece, number))
+            out.append(Code(piece, "open", number))
+        elif piece:
+            out.append(piece)
+    return out
+
+
+def shown(items: list[Item]) -> str:
+    return "".join(item if isinstance(item, str) else item.raw for item in items)
+
+
+def carry(markup: str, tgt: str, pairs: list[tuple[int, int]] | None = None) -> str:
+    """The translation with the markup of its source; `pairs`: (target word, source word), else the same order."""
+    src, codes, protected = text_and_codes(items_of(markup))
+    src_words, tgt_words = words(src), words(tgt)
+    links = np.zeros((len(tgt_words), len(src_words)))
+    for row, column in pairs if pairs is not None else zip(range(len(tgt_words)), range(len(src_words)), strict=False):
+        links[row, column] = 1
+    return shown(unprotected(carried(src, codes, tgt, links, src_words, tgt_words), protected))
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<b>One</b> two <i>three</i>.", "one <b>two <i>three</i></b> four", "one<x/> two", "one <x/>two",
+        "one <x/> two", "H<sub>2</sub>O flows",
+        "<b> one</b> two", "one<b> two </b>three", "a<b>b</b>c", "one <b></b>two", "<x/>one two<x/>", "one {code} two",
+        "<b>{code}</b> one", "<i><b>one</b></i> <a>two</a>", "one. <b>Two. Three.</b> Four.", "<b>one</b><i>two</i>",
+    ],
+)  # fmt: skip
+def test_an_identity_gives_the_source_back(markup: str) -> None:
+    src, _, _ = text_and_codes(items_of(markup))
+    assert carry(markup, src) == markup
+
+
+def test_reversed_words_take_their_codes_along() -> None:
+    back = [(0, 2), (1, 1), (2, 0)]
+    assert carry("<b>one</b> two <i>three</i>", "eerht owt eno", back) == "<i>eerht</i> owt <b>eno</b>"
+    assert carry("<b>one two</b> three", "eerht owt eno", back) == "eerht <b>owt eno</b>"
+    assert carry("<b>one <i>two</i></b> three", "eerht owt eno", back) == "eerht <b><i>owt</i> eno</b>"
+    assert carry("one<x/> two three", "eerht owt eno", back) == "eerht owt eno<x/>"
+
+
+def test_words_that_nothing_decides_stay_outside() -> None:
+    links = [(0, 0), (2, 1)]  # the second target word has no link
+    assert carry("see <a>file</a>", "sehen Sie Datei", links) == "sehen Sie <a>Datei</a>"
+
+
+def test_a_pair_whose_words_are_not_said_goes_where_it_would_be() -> None:
+    assert carry("one <b>two</b> three", "eins drei", [(0, 0), (1, 2)]).count("<b>") == 1
+
+
+def test_chinese_characters_are_words() -> None:
+    src, codes, _ = text_and_codes(items_of("my <b>red</b> dog"))
+    tgt = "我的红狗"
+    links = np.zeros((4, 3))
+    for row, column in ((0, 0), (1, 0), (2, 1), (3, 2)):
+        links[row, column] = 1
+    assert shown(carried(src, codes, tgt, links, words(src), words(tgt))) == "我的<b>红</b>狗"
+
+
+def random_markup(rng: random.Random, depth: int = 0) -> str:
+    out = ""
+    for _ in range(rng.randint(0, 4)):
+        kind = rng.randrange(6 if depth < 4 else 3)
+        if kind < 2:
+            out += rng.choice(["word ", "a", " ", "two words ", "你好", "x. Y ", ", "])
+        elif kind == 2:
+            out += rng.choice(["<x/>", "{p}", "<y/> "])
+        else:
+            name = rng.choice("bia")
+            out += f"<{name}>{random_markup(rng, depth + 1)}</{name}>"
+    return out
+
+
+def test_every_code_comes_once_and_nested_whatever_the_links_are() -> None:
+    rng, numbers = random.Random(1), np.random.default_rng(1)
+    for round_number in range(10_000):
+        items = items_of(random_markup(rng))
+        src, codes, protected = text_and_codes(items)
+        tgt = "".join(rng.choice(["wort ", "b ", "。", "词", " ", chr(0xE100)]) for _ in range(rng.randrange(12)))
+        src_words, tgt_words = words(src), words(tgt)
+        links = numbers.random((len(tgt_words), len(src_words)))
+        if round_number % 5 == 0:
+            links[:] = 0
+        if round_number % 5 == 1:
+            links[:] = np.nan
+        out = carried(src, codes, tgt, links, src_words, tgt_words)
+        assert Counter(item for item in out if isinstance(item, Code)) == Counter(code for _, code in codes)
+        assert "".join(item for item in out if isinstance(item, str)) == tgt
+        stack: list[int] = []
+        for item in out:
+            if isinstance(item, Code) and item.kind == "open":
+                stack.append(item.pair)
+            elif isinstance(item, Code) and item.kind == "close":
+                assert stack.pop() == item.pair
+        assert not stack
+        assert all(isinstance(piece, str) for piece in protected)
