@@ -27,6 +27,9 @@ OTHERS = 0.5
 NOTHING = 0.1
 """Cost of a target word that has hardly any link."""
 
+_MARKS = ".,;:!?-–—。，；：！？、"
+"""Marks between parts of a sentence."""
+
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
@@ -193,6 +196,7 @@ class _Placement:
         pairs = [child for child in node.children if child.is_pair and self._inside(child)]
         windows = self._windows([self._inside(child) for child in pairs], first, last)
         taken: list[_Range] = []
+        windows = [self._without_marks(child, *window) for child, window in zip(pairs, windows, strict=True)]
         order = sorted(range(len(pairs)), key=lambda number: windows[number])
         for place, number in enumerate(order):
             following = order[place + 1] if place + 1 < len(order) else None
@@ -254,6 +258,15 @@ class _Placement:
                 windows[group] = at
                 free[slice(*at)] = False
         return [(first + window[0], first + window[1]) for window in windows if window is not None]
+
+    def _without_marks(self, node: _Node, begin: int, end: int) -> tuple[int, int]:
+        """A window without marks at its edges, where the source has none at that edge of the pair."""
+        inner = self.src[node.start : node.end].strip()
+        while end - begin > 1 and inner[-1:] not in _MARKS and self.tgt[self.tgt_words[end - 1].start] in _MARKS:
+            end -= 1
+        while end - begin > 1 and inner[:1] not in _MARKS and self.tgt[self.tgt_words[begin].start] in _MARKS:
+            begin += 1
+        return begin, end
 
     def _fallback(
         self, mass: np.ndarray, group: Sequence[int], free: np.ndarray, first: int, last: int

@@ -165,23 +165,26 @@ class _Journal:
         known, self.known = self.known, {}
         with writing(self.path):
             self.file = self.path.open("w", encoding="utf-8")
-            self.file.write(json.dumps({"identity": self.identity}) + "\n")
+            self.file.write(self._first_line() + "\n")
             for src, item in known.items():
                 self.add(src, item)
         return self
 
     def _read(self) -> None:
-        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
-        try:
-            if json.loads(lines[0]).get("identity") != self.identity:
-                raise DragomanError(
-                    f"{self.path}: was begun with another model or other options: delete it, or leave out --resume"
-                )
-            for line in lines[1:]:
+        first, *lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
+        if first != self._first_line():
+            raise DragomanError(
+                f"{self.path}: was begun with another model or other options: delete it, or leave out --resume"
+            )
+        for line in lines:
+            try:
                 src, text, score, log_prob, warnings = json.loads(line)
-                self.known[src] = Translation(text, score, log_prob, tuple(warnings))
-        except (ValueError, AttributeError):  # the last line, in the middle of which it was stopped
-            pass
+            except ValueError:  # the last line, in the middle of which it was stopped
+                break
+            self.known[src] = Translation(text, score, log_prob, tuple(warnings))
+
+    def _first_line(self) -> str:
+        return json.dumps({"identity": self.identity})
 
     def add(self, src: str, item: Translation) -> None:
         self.known[src] = item

@@ -1,0 +1,98 @@
+"""Translation memories, and the files that they and glossaries come in."""
+
+import gzip
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rapidfuzz import fuzz
+
+from dragoman.errors import DragomanError
+from dragoman.inference.glossary import Glossary
+from dragoman.inference.memory import RememberingTranslator, TranslationMemory
+from dragoman.inference.translation import FROM_MEMORY, Translation
+
+TMX = (
+    '<tmx version="1.4"><body><tu><tuv xml:lang="de-DE"><seg>Datei <ph>x</ph>öffnen</seg></tuv>'
+    '<tuv xml:lang="en"><seg>Open <hi>file</hi></seg></tuv></tu>'
+    '<tu><tuv xml:lang="de"><seg>nur Deutsch</seg></tuv></tu></body></tmx>'
+)
+TBX = (
+    '<tbx><text><body><termEntry><langSet xml:lang="de"><tig><term>Hund</term></tig></langSet>'
+    '<langSet xml:lang="en"><tig><term>hound</term></tig></langSet></termEntry></body></text></tbx>'
+)
+TBX_3 = TBX.replace("termEntry", "conceptEntry").replace("langSet", "langSec").replace("tig>", "termSec>")
+
+
+def test_what_is_in_a_memory_is_said_again(tmp_path: Path) -> None:
+    for name, text in {
+        "a.tmx": TMX,
+        "b.tsv": "Datei öffnen\tOpen file\n",
+        "c.po": 'msgid "Datei öffnen"\nmsgstr "Open file"\n',
+        "d.xlf": "<xliff><trans-unit><source>Datei öffnen</source><target>Open file</target></trans-unit></xliff>",
+    }.items():
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        memory = TranslationMemory.load(path, ("de", "en"))
+        assert len(memory) == 1
+        assert memory.exact(" Datei  öffnen") == "Open file"
+        assert memory.exact("Datei öffne") is None
+        packed = tmp_path / f"{name}.gz"
+        packed.write_bytes(gzip.compress(text.encode()))
+        assert TranslationMemory.load(packed, ("de", "en")).exact("Datei öffnen") == "Open file"
+    with pytest.raises(DragomanError, match="no pair of fr and en"):
+        TranslationMemory.load(tmp_path / "a.tmx", ("fr", "en"))
+
+
+def test_numbers_are_those_of_the_text() -> None:
+    memory = TranslationMemory([("Seite 3 von 7", "Page 3 of 7"), ("2 und 2", "2 and 2"), ("Bild 4", "Picture four")])
+    assert memory.exact("Seite 10 von 12") == "Page 10 of 12"
+    assert memory.exact("3 und 5") is None  # which is which cannot be told
+    assert memory.exact("Bild 5") is None  # the number is not in the translation
+
+
+def test_like_entries_are_those_that_a_comparison_with_all_finds() -> None:
+    rng = random.Random(1)
+    words = [f"{chr(97 + a)}{chr(97 + b)}word" for a in range(20) for b in range(10)]
+    texts = list({" ".join(rng.choice(words) for _ in range(rng.randint(3, 9))) for _ in range(500)})
+    memory = TranslationMemory([(text, text.upper()) for text in texts])
+    hits = 0
+    for text in rng.sample(texts, 100):
+        parts = text.split()
+        parts[rng.randrange(len(parts))] = rng.choice(words)
+        query = " ".join(parts)
+        found = memory.like(query)
+        all_like = sorted((fuzz.ratio(query, other) / 100 for other in texts), reverse=True)
+        wanted = [score for score in all_like if score >= 0.75][:3]
+        # Entries that have no word in common may be missed: letters alone make them alike.
+        assert [match.similarity for match in found][:1] == pytest.approx(wanted[:1]) or wanted[0] < 0.9
+        assert all(match.similarity >= 0.75 and match.tgt == match.src.upper() for match in found)
+        hits += bool(found)
+    assert hits > 70
+
+
+def test_a_translator_that_remembers_makes_the_rest() -> None:
+    class Made:
+        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+            return [[Translation(f"made {text}", 0.0, 0.0)] for text in sentences]
+
+    asked = RememberingTranslator(Made(), TranslationMemory([("a b", "A B")]))
+    found = asked.n_best(["c", "a b", ""])
+    assert [items[0].text for items in found] == ["made c", "A B", "made "]
+    assert found[1][0].warnings == (FROM_MEMORY,)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tbx", TBX), ("b.tbx", TBX_3), ("c.csv", "Source,Target\nHund,hound\n"), ("d.csv", "Hund,hound,de,en\n"),
+        ("e.csv", 'de,en\nHund,"hound"\n'), ("f.tsv", "Hund\thound\n"),
+    ],
+)  # fmt: skip
+def test_glossaries_in_the_files_of_others(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert Glossary.load(tmp_path / name, ("de", "en")).targets == {"Hund": "hound"}
+    (tmp_path / "bad.csv").write_text("a,b,c\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="line 1: 3 columns: give a term, a comma"):
+        Glossary.load(tmp_path / "bad.csv", ("de", "en"))

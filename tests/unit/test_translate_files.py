@@ -1,0 +1,144 @@
+"""Files and folders through `dragoman translate`: where translations go, what is told, and going on after a stop."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.inference.translation import Translation
+from dragoman.tools.translate import Assembled
+from dragoman.tools.translate_files import FileOptions, Job, jobs_of, translate_files
+
+
+class Upper:
+    """A translator into capitals that can be stopped after some sentences."""
+
+    languages = ("en", "de")
+
+    def __init__(self, stop_after: int = 10**9) -> None:
+        self.asked: list[str] = []
+        self.stop_after = stop_after
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        if len(self.asked) + len(sentences) > self.stop_after:
+            raise KeyboardInterrupt
+        self.asked += sentences
+        return [
+            [Translation(text.upper() + "!", -1.0, -1.0, ("doubtful",) if "odd" in text else ())] for text in sentences
+        ]
+
+
+def assembled(translator: Any) -> Assembled:
+    return Assembled(translator, translator, translator)
+
+
+def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "a.txt", tmp_path / "new" / "b.txt"
+    source.write_text("One.  Two odd.\n\n123\n", encoding="utf-8")
+    assert translate_files(assembled(Upper()), [Job(source, target)], FileOptions(), "x") == 1
+    assert target.read_text(encoding="utf-8") == "ONE.!  TWO ODD.!\n\n123\n"
+    told = capsys.readouterr().err
+    assert "a.txt, line 1: doubtful" in told
+    assert "b.txt: 1 texts translated, 1 in doubt" in told
+    assert [path.name for path in target.parent.iterdir()] == ["b.txt"]
+
+
+def test_a_stopped_file_goes_on_and_ends_in_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, whole, target = tmp_path / "a.txt", tmp_path / "whole.txt", tmp_path / "b.txt"
+    source.write_text("".join(f"Line {number} here.\n" for number in range(200)), encoding="utf-8")
+    translate_files(assembled(Upper()), [Job(source, whole)], FileOptions(), "x")
+    with pytest.raises(KeyboardInterrupt):
+        translate_files(assembled(Upper(stop_after=130)), [Job(source, target)], FileOptions(), "x")
+    assert not target.exists()
+    journal = tmp_path / "b.txt.partial"
+    assert "with --resume goes on" in capsys.readouterr().err
+    journal.write_bytes(journal.read_bytes()[:-7])  # the process was killed in the middle of a line
+    with pytest.raises(DragomanError, match="was begun with another model or other options"):
+        translate_files(assembled(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
+    second = Upper()
+    translate_files(assembled(second), [Job(source, target)], FileOptions(resume=True), "x")
+    assert len(second.asked) == 200 - 127
+    assert target.read_bytes() == whole.read_bytes()
+    assert not journal.exists()
+
+
+def test_without_resume_everything_is_begun_again(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("".join(f"Line {number} here.\n" for number in range(100)), encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        translate_files(assembled(Upper(stop_after=70)), [Job(source, target)], FileOptions(), "x")
+    again = Upper()
+    translate_files(assembled(again), [Job(source, target)], FileOptions(), "x")
+    assert len(again.asked) == 100
+
+
+def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "in", tmp_path / "in" / "out"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.txt").write_text("One.\n", encoding="utf-8")
+    (folder / "sub" / "b.md").write_text("# Two\n", encoding="utf-8")
+    (folder / "c.txt").write_bytes(b"\xff\n")
+    (folder / "d.png").write_bytes(b"\x89PNG")
+    (folder / ".hidden.txt").write_text("no\n", encoding="utf-8")
+    out.mkdir()
+    (out / "old.txt").write_text("no\n", encoding="utf-8")
+    jobs = jobs_of([folder], out, "de")
+    assert [job.source.name for job in jobs] == ["a.txt", "c.txt", "b.md"]
+    with pytest.raises(DragomanError, match=r"1 of 3 files could not be translated, .*c.txt:1: byte 0xFF"):
+        translate_files(assembled(Upper()), jobs, FileOptions(), "x")
+    assert (out / "a.txt").read_text(encoding="utf-8") == "ONE.!\n"
+    assert (out / "sub" / "b.md").read_text(encoding="utf-8") == "# TWO!\n"
+    assert not (out / "c.txt").exists()
+    (folder / "c.txt").write_text("Three.\n", encoding="utf-8")
+    again = Upper()
+    translate_files(assembled(again), jobs, FileOptions(resume=True), "x")
+    assert again.asked == ["Three."]
+    assert "a.txt: is there already" in capsys.readouterr().err
+
+
+def test_where_translations_go(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.docx", tmp_path / "b.pdf"
+    for path in (a, b):
+        path.touch()
+    assert jobs_of([a], None, "de") == [Job(a, tmp_path / "a.de.docx")]
+    assert jobs_of([a], tmp_path / "x.docx", "de") == [Job(a, tmp_path / "x.docx")]
+    assert jobs_of([b], None, "de") == [Job(b, tmp_path / "b.de.txt")]
+    assert [job.target for job in jobs_of([a, b], tmp_path / "out", "de")] == [
+        tmp_path / "out/a.docx",
+        tmp_path / "out/b.txt",
+    ]
+    for paths, output, message in [
+        ([a, b], None, "say with -o FOLDER"),
+        ([a, b], a, "is a file: name a folder"),
+        ([a], a, "would be lost: name another with -o"),
+        ([tmp_path / "none"], None, "no such file or folder"),
+        ([tmp_path / "a.docx", tmp_path / "a.docx"], tmp_path / "out", "the translation of two files would go there"),
+    ]:
+        with pytest.raises(DragomanError, match=message):
+            jobs_of(paths, output, "de")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DragomanError, match="no file of a known kind"):
+        jobs_of([tmp_path / "empty"], tmp_path / "out", "de")
+
+
+def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:
+    from dragoman.inference.by_sentence import SentenceTranslator, are_single_sentences
+    from dragoman.inference.capitals import CapitalsTranslator
+
+    translator = Upper()
+    found = SentenceTranslator(translator, ("en", "de")).n_best(["One.  Two.", "Three", "123", ""])
+    assert [items[0].text for items in found] == ["ONE.!  TWO.!", "THREE!", "123!", "!"]
+    assert are_single_sentences(["One.", "Two.", "Three."], "en")
+    assert not are_single_sentences(["One. Two.", "Three."], "en")
+    loud = Upper()
+    [[item]] = CapitalsTranslator(loud).n_best(["OPEN THE {FILE} NOW"])
+    assert loud.asked == ["open the {FILE} now"]
+    assert item.text == "OPEN THE {FILE} NOW!"
+    assert sys.getrecursionlimit()
