@@ -17,7 +17,12 @@ if TYPE_CHECKING:  # `dragoman --help` should not wait for numpy
 
 
 def doctor(
-    src: Annotated[str, typer.Argument(help="Source side (text or .gz), or a recipe (YAML).", show_default=False)],
+    src: Annotated[
+        str,
+        typer.Argument(
+            help="Source side; or both: a .tmx .xlf .po .tsv .jsonl .parquet; or a recipe.", show_default=False
+        ),
+    ],
     tgt: Annotated[str | None, typer.Argument(help="Target side: line n translates line n of the source.")] = None,
     src_lang: Annotated[str | None, typer.Option(help="Language code. [default: what the file name ends in]")] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="Language code. [default: what the file name ends in]")] = None,
@@ -39,14 +44,17 @@ def doctor(
     Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
     """
     from dragoman.doctor import EXIT_CODES, Examination, fix, require_new, worst
-    from dragoman.text.corpus import FilesSource
+    from dragoman.text.corpus import FilesSource, source_of_file
     from dragoman.text.languages import of_file
 
     if fix_to is not None:
         require_new(fix_to)
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
-    if tgt is None:
+    single = source_of_file(src, src_lang or "", tgt_lang or "") if tgt is None else None
+    if single is not None:
+        examinations = [("", Examination(single, src_lang or "", tgt_lang or "", tests, identify))]
+    elif tgt is None:
         if src_lang or tgt_lang:
             raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
         examinations = list(_of_recipe(src, tests, identify))

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from dragoman.progress import Progress
 from dragoman.text import identify as identifier
 from dragoman.text.corpus import FilesSource, MixSource, Source
 from dragoman.text.languages import TELLING, language_of, name_of
-from dragoman.text.lines import open_bytes, raw_lines, show
+from dragoman.text.lines import is_same_file, open_bytes, raw_lines, show
 from dragoman.text.sources.base import files_of
 
 CHUNK = 5000  # pairs that are examined at a time
@@ -157,7 +156,7 @@ class Examination:
 
     def run(self) -> Diagnosis:
         diagnosis = self.diagnosis
-        if isinstance(self.source, FilesSource) and os.path.samefile(*files_of(self.source)):
+        if isinstance(self.source, FilesSource) and is_same_file(*files_of(self.source)):
             diagnosis.add("same file", self.names[0])
             return diagnosis
         with Progress("examining", None) as bar:

@@ -8,12 +8,15 @@ pairs, and counted where the ids are made. Labelled texts, plain text and images
 import itertools
 from collections.abc import Iterator
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dragoman.config import by_type, settings
+from dragoman.errors import DragomanError
 from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.lines import COMPRESSIONS
 from dragoman.text.sources.base import Pair, PairSource, SourceList
 from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
@@ -67,6 +70,32 @@ Source = Annotated[
     | MixSource,
     by_type,
 ]
+
+
+SINGLE_FILES = {
+    ".tsv": TsvSource,
+    ".jsonl": JsonlSource,
+    ".tmx": TmxSource,
+    ".xlf": XliffSource,
+    ".xliff": XliffSource,
+    ".po": PoSource,
+    ".parquet": ParquetSource,
+}
+"""The sources of one file by the end of its name."""
+
+
+def source_of_file(path: str, src_lang: str, tgt_lang: str) -> "Source | None":
+    """The source that a single file is, by the end of its name; None for another kind.
+
+    Raises DragomanError for a file whose languages have to be said.
+    """
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSIONS]
+    cls = SINGLE_FILES.get(suffixes[-1]) if suffixes else None
+    if cls is TmxSource:
+        if not (src_lang and tgt_lang):
+            raise DragomanError(f"{path}: say with --src-lang and --tgt-lang which of its languages are meant")
+        return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
+    return None if cls is None else cls(path=path)
 
 
 @settings

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from dragoman.errors import DragomanError
 
@@ -53,7 +53,38 @@ def _zstd(raw: BinaryIO) -> BinaryIO:
         import zstandard
     except ImportError as error:
         raise DragomanError("zstd data needs a library: pip install 'dragoman[zstd]'") from error
-    return cast(BinaryIO, io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)))
+    return cast(BinaryIO, io.BufferedReader(_Frames(raw, zstandard)))
+
+
+class _Frames(io.RawIOBase):
+    """The content of zstd frames, one after another. A frame that is cut off is an error, unlike in the library."""
+
+    def __init__(self, raw: BinaryIO, zstandard: Any) -> None:
+        self.raw, self.zstandard = raw, zstandard
+        self.frame: Any = None
+        self.compressed, self.content = b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.content:
+            self.compressed = self.compressed or self.raw.read(1 << 16)
+            if not self.compressed:
+                if self.frame is not None:
+                    raise EOFError
+                return 0
+            self.frame = self.frame or self.zstandard.ZstdDecompressor().decompressobj()
+            try:
+                self.content = self.frame.decompress(self.compressed)
+            except self.zstandard.ZstdError as error:
+                raise zlib.error(str(error)) from error
+            self.compressed = self.frame.unused_data
+            self.frame = None if self.frame.eof else self.frame
+        count = min(len(buffer), len(self.content))
+        buffer[:count] = self.content[:count]
+        self.content = self.content[count:]
+        return count
 
 
 COMPRESSIONS = {
@@ -105,6 +136,13 @@ def container(path: Path) -> Path:
     return path
 
 
+def is_same_file(one: Path, other: Path) -> bool:
+    """True for two names of one file."""
+    if container(one) != one or container(other) != other:
+        return one == other
+    return os.path.samefile(one, other)
+
+
 def read_lines(path: str | Path, *, may_be_empty: bool = False) -> Iterator[str]:
     """The lines of a UTF-8 text file, plain or compressed (`COMPRESSIONS`), without their line ends.
 
@@ -141,7 +179,9 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
                 f"{name}: the compressed data {reason} after line {number - 1:,}: fetch it again"
             ) from error
         except OSError as error:
-            raise DragomanError(f"{name}: cannot be read after line {number - 1:,}: {error.strerror}") from error
+            raise DragomanError(
+                f"{name}: cannot be read after line {number - 1:,}: {error.strerror or error}"
+            ) from error
         if not line:
             return
         if len(line) > MAX_LINE_BYTES:

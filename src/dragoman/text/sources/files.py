@@ -5,7 +5,6 @@ An unequal number of lines stops the reading: `zip` would hide it.
 
 import itertools
 import math
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import container, find, read_lines, show
+from dragoman.text.lines import find, is_same_file, read_lines, show
 from dragoman.text.sources.base import Pair, PairSource
 
 MAX_WEIGHT = 1000.0
@@ -46,7 +45,7 @@ class FilesSource(PairSource):
 
 
 def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
-    if src == tgt or (container(src) == src and container(tgt) == tgt and os.path.samefile(src, tgt)):
+    if is_same_file(src, tgt):
         raise DragomanError(f"{show(src)} is given as both src and tgt: name one file for each language")
     sides = (read_lines(src), read_lines(tgt))
     for line, texts in enumerate(itertools.zip_longest(*sides), start=1):

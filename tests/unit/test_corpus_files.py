@@ -1,0 +1,161 @@
+"""Corpora as people have them: compressed, in zip files, as exchange files, in tables with scores."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
+from dragoman.errors import DragomanError
+from dragoman.text.corpus import (
+    FilesSource,
+    JsonlSource,
+    MixSource,
+    ParquetSource,
+    PoSource,
+    TmxSource,
+    TsvSource,
+    XliffSource,
+    source_of_file,
+)
+from dragoman.text.languages import of_file
+from dragoman.text.lines import read_lines
+from dragoman.text.sources.base import fingerprint
+
+LINES = "eins\nzwei\n"
+PACKED = {
+    "a.de.gz": gzip.compress(LINES.encode()),
+    "a.de.xz": lzma.compress(LINES.encode()),
+    "a.de.bz2": bz2.compress(LINES.encode()),
+    "a.de.zst": zstandard.compress(LINES.encode()),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_compressed_lines(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(PACKED[name])
+    assert list(read_lines(path)) == ["eins", "zwei"]
+    assert of_file(path) == "de"
+    bare = tmp_path / "bare"
+    bare.write_bytes(PACKED[name])
+    with pytest.raises(DragomanError, match=rf"data: rename it to bare{path.suffix} or unpack it"):
+        list(read_lines(bare))
+    path.write_text("plain\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="although its name ends in"):
+        list(read_lines(path))
+    path.write_bytes(PACKED[name][:-9])
+    with pytest.raises(DragomanError, match="the compressed data is"):
+        list(read_lines(path))
+
+
+def test_files_in_a_zip_file(tmp_path: Path) -> None:
+    path = tmp_path / "de-en.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("Corpus.de-en.de", LINES)
+        file.writestr("Corpus.de-en.en", "one\ntwo\n")
+    source = FilesSource(src=f"{path}/Corpus.de-en.de", tgt=f"{path}/Corpus.de-en.en")
+    assert [(pair.src, pair.tgt) for pair in source.pairs()] == [("eins", "one"), ("zwei", "two")]
+    assert fingerprint(source) != fingerprint(FilesSource(src=source.tgt, tgt=source.src))
+    for name, message in [
+        ("", "name a file in it, .*; it has Corpus.de-en.de, "),
+        ("/x.de", "has no file 'x.de'; it has"),
+    ]:
+        with pytest.raises(DragomanError, match=message):
+            list(FilesSource(src=f"{path}{name}", tgt=source.tgt).pairs())
+    with pytest.raises(DragomanError, match="given as both src and tgt"):
+        list(FilesSource(src=source.src, tgt=source.src).pairs())
+
+
+def test_exchange_files(tmp_path: Path) -> None:
+    tmx = tmp_path / "m.tmx"
+    tmx.write_text(
+        '<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><body>\n'
+        '<tu><tuv xml:lang="de-DE"><seg>Ein <bpt i="1">&lt;b&gt;</bpt>Wort<ept i="1"/> &amp; mehr</seg></tuv>'
+        '<tuv xml:lang="en"><seg>A <hi>word</hi>\nand more</seg></tuv><tuv xml:lang="fr"><seg>mot</seg></tuv></tu>\n'
+        '<tu><tuv xml:lang="de"><seg>nur</seg></tuv></tu></body></tmx>',
+        encoding="utf-8",
+    )
+    pairs = list(TmxSource(path=str(tmx), src_lang="de", tgt_lang="en").pairs())
+    assert [(pair.line, pair.src, pair.tgt) for pair in pairs] == [(2, "Ein Wort & mehr", "A word and more")]
+    assert [pair.tgt for pair in TmxSource(path=str(tmx), src_lang="de", tgt_lang="fr").pairs()] == ["mot"]
+    with pytest.raises(DragomanError, match="no unit with both de and es"):
+        list(TmxSource(path=str(tmx), src_lang="de", tgt_lang="es").pairs())
+    tmx.write_text('<!DOCTYPE x [<!ENTITY a "b">]><tmx/>', encoding="utf-8")
+    with pytest.raises(DragomanError, match=r"m\.tmx:1: a DTD"):
+        list(TmxSource(path=str(tmx), src_lang="de", tgt_lang="en").pairs())
+    xliff = tmp_path / "m.xlf"
+    xliff.write_text(
+        "<xliff><trans-unit><source>a</source><target>x</target><alt-trans><source>no</source><target>no</target>"
+        "</alt-trans></trans-unit><trans-unit><source>b</source></trans-unit>"
+        '<trans-unit><source>c</source><target state="new">z</target></trans-unit></xliff>',
+        encoding="utf-8",
+    )
+    assert [(pair.src, pair.tgt) for pair in XliffSource(path=str(xliff)).pairs()] == [("a", "x")]
+    po = tmp_path / "m.po"
+    po.write_text(
+        'msgid ""\nmsgstr "header"\n\nmsgid "a"\nmsgstr "x"\n\n#, fuzzy\nmsgid "b"\nmsgstr "y"\n\n'
+        'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "uno"\nmsgstr[1] "muchos"\n',
+        encoding="utf-8",
+    )
+    assert [(pair.src, pair.tgt) for pair in PoSource(path=str(po)).pairs()] == [
+        ("a", "x"),
+        ("one", "uno"),
+        ("many", "muchos"),
+    ]
+
+
+def test_scores_choose_and_weigh_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "scored.tsv"
+    path.write_text("a\tx\t0.9\nb\ty\t0.2\nc\tz\t0.5\n", encoding="utf-8")
+    kept = TsvSource(path=str(path), score_column=3, min_score=0.5)
+    assert [(pair.line, pair.src) for pair in kept.pairs()] == [(1, "a"), (3, "c")]
+    weighted = TsvSource(path=str(path), score_column=3, weighted=True)
+    many = [pair.src for pair in MixSource(sources=[weighted] * 1, weights=[1.0]).pairs()]
+    assert many == ["b"]  # 0.9 + 0.2 is one whole; with 0.5 there is not yet another
+    assert [pair.src for pair in weighted.unweighted().pairs()] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="of which score"):
+        TsvSource(path=str(path), min_score=0.5)
+    path.write_text("a\tx\thigh\n", encoding="utf-8")
+    with pytest.raises(DragomanError, match="'high' is no score"):
+        list(kept.pairs())
+
+
+def test_records_of_the_hub(tmp_path: Path) -> None:
+    """The two ways: an object of languages under `translation`, or a column for each side."""
+    jsonl, parquet = tmp_path / "a.jsonl", tmp_path / "a.parquet"
+    jsonl.write_text('{"translation": {"de": "eins", "en": "one"}}\n', encoding="utf-8")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"translation": {"de": "eins", "en": "one"}}]), parquet)
+    for cls, path in ((JsonlSource, jsonl), (ParquetSource, parquet)):
+        source = cls(path=str(path), src_key="translation.de", tgt_key="translation.en")
+        assert [(pair.src, pair.tgt) for pair in source.pairs()] == [("eins", "one")]
+        with pytest.raises(DragomanError, match="fr"):
+            list(cls(path=str(path), src_key="translation.de", tgt_key="translation.fr").pairs())
+    with pytest.raises(DragomanError, match="no column 'src'; it has translation"):
+        list(ParquetSource(path=str(parquet)).pairs())
+    parquet.write_bytes(b"PAR1 broken PAR1")
+    with pytest.raises(DragomanError, match="no Parquet file"):
+        list(ParquetSource(path=str(parquet)).pairs())
+
+
+def test_the_doctor_reads_a_single_file(tmp_path: Path) -> None:
+    tmx = tmp_path / "m.tmx"
+    units = "".join(
+        f'<tu><tuv xml:lang="de"><seg>Das ist Satz {n}.</seg></tuv>'
+        f'<tuv xml:lang="en"><seg>This is sentence {n}.</seg></tuv></tu>'
+        for n in range(50)
+    )
+    tmx.write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
+    result = CliRunner().invoke(app, ["doctor", str(tmx), "--src-lang", "de", "--tgt-lang", "en"])
+    assert "50 lines" in result.stdout
+    assert source_of_file("a.tsv.gz", "", "") == TsvSource(path="a.tsv.gz")
+    assert source_of_file("recipe.yaml", "", "") is None
+    with pytest.raises(DragomanError, match="--src-lang and --tgt-lang"):
+        source_of_file("a.tmx", "", "")
