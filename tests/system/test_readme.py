@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import docx
 import pytest
 
 from dragoman.cli.main import app
@@ -72,6 +73,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / f"{name}.{language}").write_text("".join(lines[first:last]), encoding="utf-8")
     shutil.copy("test.de", "letter.de")
     (tmp_path / "terms.tsv").write_text("bier\tbeer\n", encoding="utf-8")
+    document = docx.Document()
+    document.add_paragraph("ich möchte ein ").add_run("bier").bold = True
+    document.save("manual.docx")
+    (tmp_path / "website").mkdir()
+    (tmp_path / "website/index.html").write_text("<p>ich möchte <b>ein</b> bier</p>\n", encoding="utf-8")
+    sides = "".join(
+        f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("de", "bier"), ("en", "beer"))
+    )
+    (tmp_path / "earlier.tmx").write_text(f"<tmx><body><tu>{sides}</tu></body></tmx>", encoding="utf-8")
     run("dragoman train --src corpus.en --tgt corpus.de --run runs/back")
     run("dragoman train recipes/demo.yaml")
     return tmp_path
