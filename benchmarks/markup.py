@@ -1,10 +1,9 @@
-"""Inline markup of LibreOffice's help: is it kept, and does it stand around the words where its translators put it?
+"""Placement of inline markup alone: LibreOffice's help, codes carried to the translators' own text.
 
     python benchmarks/markup.py RUN SOURCE.markup.gz TARGET.markup.gz [LINES]
 
-Two tables. Codes are carried to the translators' own plain text, which shows the placement alone, and to the run's
-translation, where all codes have to be there, nested and once each. A pair agrees where a pair of the same tag in the
-translators' text stands around the same words, marks and spaces at its edges aside.
+A pair agrees where a pair of the same tag in the translators' text stands around the same words, marks and spaces at
+its edges aside. `-v` shows paragraphs where one does not.
 """
 
 import gzip
@@ -13,16 +12,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from dragoman.formats.base import Code, Item, Options
-from dragoman.formats.html import text_units
+from localisation import items_of
+
+from dragoman.formats.base import Code, Item
 from dragoman.inference.tags import carried, text_and_codes, words
 from dragoman.inference.translator import Translator
 from dragoman.inference.word_links import Pairing, word_links
-
-
-def items_of(line: str) -> tuple[Item, ...]:
-    units = list(text_units(f"<p>{line}</p>", Options()))
-    return units[0].items if len(units) == 1 else ()
 
 
 def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
@@ -38,16 +33,6 @@ def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
             code, text = opened.pop()
             found[code.raw, re.sub(r"^[\W_]+|[\W_]+$", "", text)] += 1
     return found
-
-
-def is_nested(items: list[Item]) -> bool:
-    stack: list[int] = []
-    for item in items:
-        if isinstance(item, Code) and item.kind == "open":
-            stack.append(item.pair)
-        elif isinstance(item, Code) and item.kind == "close" and (not stack or stack.pop() != item.pair):
-            return False
-    return not stack
 
 
 def main() -> None:

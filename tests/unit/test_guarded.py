@@ -25,7 +25,7 @@ from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import build_model
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.message_format import parse
-from dragoman.inference.placeholders import Word, survive, words
+from dragoman.inference.placeholders import Word, kept_apart, survive, without_spans, words
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
@@ -452,3 +452,15 @@ def test_a_message_with_arms_is_translated_arm_by_arm(run: Path) -> None:  # noq
 )
 def test_messages_that_are_not_taken_apart(text: str) -> None:
     assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["see module.py$method or a.py$method", "SO_4^{2-{}} or SO_4^{2}", "x{a}y {b}", "{a}{b} c", "{{a}} {a{b}}", "%d%d"],
+)
+def test_words_for_placeholders_are_found_again(text: str) -> None:
+    """No word for a span is a part of another word, nor of another span."""
+    changed, pairs = kept_apart(text)
+    bare, _ = without_spans(changed)
+    for word, _ in pairs:
+        assert len(re.findall(rf"(?<!\w){word}(?!\w)", bare)) == 1

@@ -136,7 +136,8 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
     found = SentenceTranslator(translator, ("en", "de")).n_best(["One.  Two.", "Three", "123", ""])
     assert [items[0].text for items in found] == ["ONE.!  TWO.!", "THREE!", "123!", "!"]
     assert are_single_sentences(["One.", "Two.", "Three."], "en")
-    assert not are_single_sentences(["One. Two.", "Three."], "en")
+    assert are_single_sentences(["One. Two.", "Three."], "en")
+    assert not are_single_sentences(["One. Two.", "Three. Four.", "Five."], "en")
     loud = Upper()
     [[item]] = CapitalsTranslator(loud).n_best(["OPEN THE {FILE} NOW"])
     assert loud.asked == ["open the {FILE} now"]

@@ -71,8 +71,10 @@ def span_ranges(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _SPAN.finditer(text)]
 
 
-def kept_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
+def kept_apart(text: str, never: frozenset[int] = frozenset()) -> tuple[str, list[tuple[str, str]]]:
     """(the text with a known word in the place of each span that stands for one, [(the word, its span)]).
+
+    A span that is a part of a word (`module.py$method`) stands for none, nor do those whose numbers are in `never`.
 
     >>> kept_apart("{name} has %d cats <b>here</b>.")
     ('Tom has 7 cats <b>here</b>.', [('Tom', '{name}'), ('7', '%d')])
@@ -80,18 +82,40 @@ def kept_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
     names = iter([name for name in STAND_INS["name"] if name not in text])
     numbers = iter([number for number in STAND_INS["number"] if number not in text])
     out, done, pairs = "", 0, []
-    for match in _SPAN.finditer(text):
+    places: dict[int, tuple[int, int]] = {}  # of each span with a word: where that is
+    for number, match in enumerate(_SPAN.finditer(text)):
         span = match.group()
         word = None
+        if number in never or _is_part_of_a_word(text, *match.span()):
+            continue
         if _NUMBER.fullmatch(span):
             word = next(numbers, None)
         elif not _NO_WORD.match(span):
             word = next(names, None)
         if word is not None:
-            out += text[done : match.start()] + word
+            out += text[done : match.start()]
+            places[number] = len(out), len(out) + len(word)
+            out += word
             done = match.end()
             pairs.append((word, span))
-    return out + text[done:], pairs
+    out += text[done:]
+    # A word may have made a span, or a word, of what stands around it: `{2-{}}`, `{a}{b}`.
+    covered = span_ranges(out)
+    lost = {
+        number
+        for number, place in places.items()
+        if _is_part_of_a_word(out, *place) or any(start <= place[0] < end for start, end in covered)
+    }
+    return kept_apart(text, never | lost) if lost else (out, pairs)
+
+
+def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
+    """True for a span with a letter of a script with spaces right beside it."""
+    neighbours = text[max(start - 1, 0) : start] + text[end : end + 1]
+    return re.search(rf"[^\W{_UNSPACED}]", neighbours) is not None
+
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
 
 STAND_INS = {

@@ -152,8 +152,8 @@ class _SplitWatch:
     def n_best(self, lines: Sequence[str]) -> list[list[Translation]]:
         if not self.told and any(len(self.by_sentence.pieces(line)) > 1 for line in lines):
             self.told = True
-            say("lines of several sentences are translated sentence by sentence, as this run was trained on single "
-                "ones (--split never: as a whole)")  # fmt: skip
+            say("lines of several sentences are translated sentence by sentence, as this run was mostly trained on "
+                "single ones (--split never: as a whole)")  # fmt: skip
         return self.by_sentence.n_best(lines)
 
 
