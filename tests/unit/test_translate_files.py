@@ -32,7 +32,7 @@ class Upper:
 
 
 def assembled(translator: Any) -> Assembled:
-    return Assembled(translator, translator, translator)
+    return Assembled(translator, translator)
 
 
 def test_a_file_is_written_whole_and_what_is_doubtful_is_told(

@@ -43,25 +43,13 @@ def doctor(
 
     Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
     """
-    from dragoman.doctor import EXIT_CODES, Examination, fix, require_new, worst
-    from dragoman.text.corpus import FilesSource, source_of_file
-    from dragoman.text.languages import of_file
+    from dragoman.doctor import EXIT_CODES, fix, require_new, worst
 
     if fix_to is not None:
         require_new(fix_to)
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
-    single = source_of_file(src, src_lang or "", tgt_lang or "") if tgt is None else None
-    if single is not None:
-        examinations = [("", Examination(single, src_lang or "", tgt_lang or "", tests, identify))]
-    elif tgt is None:
-        if src_lang or tgt_lang:
-            raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
-        examinations = list(_of_recipe(src, tests, identify))
-    else:
-        source = FilesSource(src=src, tgt=tgt)
-        languages = src_lang or of_file(src), tgt_lang or of_file(tgt)
-        examinations = [("", Examination(source, *languages, tests, identify))]
+    examinations = list(_examinations(src, tgt, src_lang or "", tgt_lang or "", tests, identify))
     if fix_to is not None and len(examinations) > 1:
         raise DragomanError("--fix mends one corpus: give its two files instead of a recipe")
     diagnoses = {name: examination.run() for name, examination in examinations}
@@ -77,6 +65,25 @@ def doctor(
         say(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
         say(f"written: {report.src}, {report.tgt}, and {report.report} with every pair that was dropped")
     raise typer.Exit(EXIT_CODES[worst(diagnosis.verdict for diagnosis in diagnoses.values())])
+
+
+def _examinations(
+    src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: "list[HeldOut]", identify: "Identify | None"
+) -> "Iterator[tuple[str, Examination]]":
+    """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
+    from dragoman.doctor import Examination
+    from dragoman.text.corpus import FilesSource, source_of_file
+    from dragoman.text.languages import of_file
+
+    if tgt is not None:
+        languages = src_lang or of_file(src), tgt_lang or of_file(tgt)
+        yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)
+    elif (single := source_of_file(src, src_lang, tgt_lang)) is not None:
+        yield "", Examination(single, src_lang, tgt_lang, tests, identify)
+    elif src_lang or tgt_lang:
+        raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
+    else:
+        yield from _of_recipe(src, tests, identify)
 
 
 def _print(name: str, diagnosis: "Diagnosis") -> None:

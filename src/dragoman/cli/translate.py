@@ -176,7 +176,9 @@ def translate(
     doubts: Counter[str] = Counter()
     lines_in_doubt = 0
     with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
-        for results in translate_lines(assembled, chunks, prefix, split if splits_lines(options, translator) else ""):
+        for results in translate_lines(
+            assembled, chunks, prefix, split if splits_lines(options, assembled.n_best) else ""
+        ):
             for src, translations in results:
                 bar.advance()
                 links = [pharaoh(align(translator, src, item.text)) for item in translations] if alignments else []
@@ -184,7 +186,7 @@ def translate(
                     matches = assembled.memory.like(src) if assembled.memory is not None and src.strip() else []
                     write(_as_json(bar.done, src, translations, links, translator.languages, matches))
                 else:
-                    write(_as_lines(bar.done, translations, links, numbered=translator.decoding.n_best > 1))
+                    write(_as_lines(bar.done, translations, links, numbered=assembled.n_best > 1))
                 if warnings := [text for text in translations[0].warnings if text not in NOTES]:
                     lines_in_doubt += 1
                     doubts.update(text.partition(":")[0] for text in warnings)

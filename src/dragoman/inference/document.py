@@ -1,7 +1,7 @@
 """Texts of a document translated: sentence by sentence, with codes around the same words and white space as it was."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.by_sentence import Joined, NBest, SentenceTranslator
 from dragoman.inference.capitals import is_in_capitals
 from dragoman.inference.guarded import NOTES
-from dragoman.inference.memory import RememberingTranslator, TranslationMemory
 from dragoman.inference.placeholders import Word
 from dragoman.inference.tags import carried, text_and_codes, unprotected, words
 from dragoman.inference.translation import FROM_MEMORY
@@ -47,16 +46,13 @@ class DocumentTranslator:
     """Translates the units of documents. What a text's translation is does not depend on the others.
 
     `translator` tells the links of words; `asked` is what translates sentences: the same, or guards around it, which
-    have to keep placeholders. What the `memory` has is taken from there, codes put around the same words.
+    have to keep placeholders. `is_whole`: of texts that are not cut into sentences, as a memory has
+    them.
     """
 
-    def __init__(self, translator: Translator, asked: NBest, memory: TranslationMemory | None = None) -> None:
+    def __init__(self, translator: Translator, asked: NBest, is_whole: Callable[[str], bool] = lambda _: False) -> None:
         self.translator = translator
-        languages = translator.languages or ("", "")
-        self.by_sentence = SentenceTranslator(asked, languages)
-        if memory is not None:
-            remembering = RememberingTranslator(asked, memory)
-            self.by_sentence = SentenceTranslator(remembering, languages, lambda text: memory.exact(text) is not None)
+        self.by_sentence = SentenceTranslator(asked, translator.languages or ("", ""), is_whole)
         self.report = Report()
 
     def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:

@@ -25,6 +25,9 @@ from dragoman.text.sources.tsv import TsvSource
 LIKE = 0.75
 """The least similarity of an entry that is offered."""
 
+HINT = 0.85
+"""The least similarity of an entry whose translation decides between those that are about as probable."""
+
 _CANDIDATES = 400
 """Entries that are compared letter by letter, at most."""
 
@@ -70,6 +73,9 @@ class TranslationMemory:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def __contains__(self, text: str) -> bool:
+        return self.exact(text) is not None
 
     @classmethod
     def load(cls, path: Path, languages: tuple[str, str]) -> "TranslationMemory":
@@ -174,15 +180,31 @@ class _Index:
 
 
 class RememberingTranslator:
-    """A translator that says what is in a memory, and makes the rest."""
+    """A translator that says what is in a memory, and makes the rest.
 
-    def __init__(self, translator: NBest, memory: TranslationMemory) -> None:
-        self.translator, self.memory = translator, memory
+    Where the memory has a text much like it, of the translations that the search holds that one is taken which is
+    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `translator` has to
+    give all of them; `count` are handed on.
+    """
+
+    def __init__(self, translator: NBest, memory: TranslationMemory, count: int = 1) -> None:
+        self.translator, self.memory, self.count = translator, memory, count
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The memory's translation alone of a text that it has; of others those of the translator."""
         known = [self.memory.exact(text) if text.strip() else None for text in sentences]
-        made = iter(
-            self.translator.n_best([text for text, found in zip(sentences, known, strict=True) if found is None])
+        wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
+        made = (
+            self._like_the_memory(text, items)[: self.count]
+            for text, items in zip(wanted, self.translator.n_best(wanted), strict=True)
         )
         return [next(made) if found is None else [Translation(found, 0.0, 0.0, (FROM_MEMORY,))] for found in known]
+
+    def _like_the_memory(self, text: str, items: Sequence[Translation]) -> list[Translation]:
+        matches = self.memory.like(text, count=1, least=HINT) if len(items) > 1 else []
+        if not matches:
+            return list(items)
+        hint, faults = matches[0].tgt, len(items[0].warnings)
+        sound = [item for item in items if len(item.warnings) <= faults]
+        best = max(sound, key=lambda item: item.score + fuzz.ratio(item.text, hint) / 100)
+        return [best, *(item for item in items if item is not best)]

@@ -1,7 +1,7 @@
 """The work of `dragoman translate`: a translator put together from options, lines translated as they come."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,24 +81,25 @@ class Assembled(NamedTuple):
 
     translator: Translator
     guarded: Translator | GuardedTranslator
-    fallback: Translator
-    """The translator that searches again where the other one cannot do everything (another engine)."""
     memory: TranslationMemory | None = None
+    n_best: int = 1
+    """Translations of a line that are asked for; the translator may give more of them, to choose from."""
+
+    def asked(self) -> NBest:
+        """The translator with what it makes of capitals and has from the memory."""
+        by_text: NBest = CapitalsTranslator(self.guarded)
+        return by_text if self.memory is None else RememberingTranslator(by_text, self.memory, self.n_best)
 
 
 def assemble(options: TranslateOptions) -> Assembled:
     """The translator that `options` describe. Raises DragomanError for what does not go together."""
     precision = {} if options.precision in (None, "int8") else {"precision": options.precision}
-    languages = ("", "")
-    if options.glossary is not None and options.glossary.suffix in (".csv", ".tbx"):
-        corpus = corpus_settings(check_run_dir(options.run))
-        languages = corpus.src_lang, corpus.tgt_lang
     own = Translator.load(
         check_run_dir(options.run),
         which=options.which,
         device=options.device,
         ensemble=options.ensemble,
-        glossary=None if options.glossary is None else Glossary.load(options.glossary, languages),
+        glossary=None if options.glossary is None else _glossary(options),
         banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
         changes=options.changes,
         **precision,  # type: ignore[arg-type]
@@ -116,26 +117,37 @@ def assemble(options: TranslateOptions) -> Assembled:
         translator = export.engine(options.run, options.engine, own, options.which, quantize)
     if reranker is not None:
         translator, own = translator.reranked_by(reranker), own.reranked_by(reranker)
+    n_best, memory = own.decoding.n_best, None
+    if options.memory is not None:
+        memory = TranslationMemory.load(options.memory, own.languages or ("", ""))
+        if reranker is None and own.decoding.mbr == "none":
+            every = own.decoding.num_candidates  # the memory chooses among them
+            translator, own = translator.with_decoding(n_best=every), own.with_decoding(n_best=every)
     guarded: Translator | GuardedTranslator = translator
     if options.keep or options.guard:
         guarded = GuardedTranslator(translator, keep=options.keep, guard=bool(options.guard), fallback=own)
-    memory = None if options.memory is None else TranslationMemory.load(options.memory, own.languages or ("", ""))
-    return Assembled(translator, guarded, own, memory)
+    return Assembled(translator, guarded, memory, n_best)
 
 
-def splits_lines(options: TranslateOptions, translator: Translator) -> bool:
+def _glossary(options: TranslateOptions) -> Glossary:
+    assert options.glossary is not None
+    corpus = corpus_settings(options.run)
+    return Glossary.load(options.glossary, (corpus.src_lang, corpus.tgt_lang))
+
+
+def splits_lines(options: TranslateOptions, n_best: int) -> bool:
     """True if a line of several sentences is to be translated sentence by sentence.
 
     `auto`: where the run was trained on lines of one sentence each, which its training corpus shows, and a line has one
     translation.
     """
-    if options.split != "auto" or options.prefix or translator.decoding.n_best > 1:
+    if options.split != "auto" or options.prefix or n_best > 1:
         return options.split == "always"
     try:
         corpus = corpus_settings(options.run)
         lines = [pair.src for pair in itertools.islice(corpus.train.pairs(), LINES_LOOKED_AT)]
-    except DragomanError:  # it is not here any more
-        return False
+    except DragomanError:  # it is not here any more; most corpora are of single sentences
+        return True
     return are_single_sentences(lines, corpus.src_lang)
 
 
@@ -146,8 +158,8 @@ LINES_LOOKED_AT = 2_000
 class _SplitWatch:
     """Translates lines sentence by sentence, and says so at the first one of several."""
 
-    def __init__(self, asked: NBest, languages: tuple[str, str], told: bool) -> None:
-        self.by_sentence, self.told = SentenceTranslator(asked, languages), told
+    def __init__(self, asked: NBest, languages: tuple[str, str], told: bool, is_whole: Callable[[str], bool]) -> None:
+        self.by_sentence, self.told = SentenceTranslator(asked, languages, is_whole), told
 
     def n_best(self, lines: Sequence[str]) -> list[list[Translation]]:
         if not self.told and any(len(self.by_sentence.pieces(line)) > 1 for line in lines):
@@ -169,11 +181,10 @@ def translate_lines(
     beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
     done = 0
     languages = assembled.translator.languages or ("", "")
-    asked: NBest = CapitalsTranslator(assembled.guarded)
+    asked = assembled.asked()
     if split:
-        asked = _SplitWatch(asked, languages, split != "auto")
-    if assembled.memory is not None:
-        asked = RememberingTranslator(asked, assembled.memory)
+        memory = assembled.memory
+        asked = _SplitWatch(asked, languages, split != "auto", lambda text: memory is not None and text in memory)
     for lines in chunks:
         if beginnings is None:
             results = asked.n_best(lines)

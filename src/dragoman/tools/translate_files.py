@@ -11,7 +11,6 @@ from dragoman.errors import DragomanError, writing
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document
 from dragoman.formats.pdf import output_path
-from dragoman.inference.capitals import CapitalsTranslator
 from dragoman.inference.document import DocumentTranslator, Report
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import Translation
@@ -131,7 +130,8 @@ def _translate_file(assembled: Assembled, job: Job, options: FileOptions, identi
         job.target.parent.mkdir(parents=True, exist_ok=True)
     with _Journal(job.target, identity, options.resume) as journal:
         asked = _Remembering(assembled, journal)
-        translate = DocumentTranslator(assembled.translator, asked, assembled.memory)
+        memory = assembled.memory
+        translate = DocumentTranslator(assembled.translator, asked, lambda text: memory is not None and text in memory)
         with Progress(f"translating {job.source.name}", total) as bar:
 
             def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
@@ -205,7 +205,7 @@ class _Remembering:
     """Sentences translated once, and written to a journal."""
 
     def __init__(self, assembled: Assembled, journal: _Journal) -> None:
-        self.asked, self.journal = CapitalsTranslator(assembled.guarded), journal
+        self.asked, self.journal = assembled.asked(), journal
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         new = [text for text in dict.fromkeys(sentences) if text not in self.journal.known]
