@@ -96,3 +96,17 @@ def test_glossaries_in_the_files_of_others(name: str, text: str, tmp_path: Path)
     (tmp_path / "bad.csv").write_text("a,b,c\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="line 1: 3 columns: give a term, a comma"):
         Glossary.load(tmp_path / "bad.csv", ("de", "en"))
+
+
+def test_a_like_entry_chooses_between_translations_that_are_about_as_probable() -> None:
+    class Search:
+        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+            made = [Translation("Press the key", -0.5, -1.0), Translation("Hit that key", -0.6, -1.2)]
+            faulty = Translation("Hit that key now", -0.6, -1.2, ("doubtful",))
+            return [[*made, faulty] for _ in sentences]
+
+    memory = TranslationMemory([("Drücken Sie die Taste F5", "Hit that key F5")])
+    [near] = RememberingTranslator(Search(), memory, 2).n_best(["Drücken Sie die Taste F"])
+    assert [item.text for item in near] == ["Hit that key", "Press the key"]
+    [far] = RememberingTranslator(Search(), memory).n_best(["etwas ganz anderes"])
+    assert [item.text for item in far] == ["Press the key"]
