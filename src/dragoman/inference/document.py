@@ -17,6 +17,9 @@ from dragoman.inference.translation import FROM_MEMORY
 from dragoman.inference.translator import Translator
 from dragoman.inference.word_links import Pairing, word_links
 
+MAX_LINKS = 25_000_000
+"""Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""
+
 
 class Doubt(NamedTuple):
     """A text of a document whose translation may be wrong, and why."""
@@ -100,6 +103,8 @@ class DocumentTranslator:
             tgt_words += [Word(word.start + place, word.end + place) for word in own_tgt]
             same = piece.text == translation
             blocks.append(np.eye(len(own_src)) if same else links[piece.text, translation])
+        if len(tgt_words) * len(src_words) > MAX_LINKS:
+            return self._around(codes, joined.text)
         matrix = np.zeros((len(tgt_words), len(src_words)))
         row = column = 0
         for block in blocks:
@@ -107,10 +112,15 @@ class DocumentTranslator:
             row, column = row + block.shape[0], column + block.shape[1]
         items = carried(text, codes, joined.text, matrix, src_words, tgt_words)
         if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
-            self.report.wrapped += 1
-            opening = [code for _, code in codes if code.kind != "close"]
-            return [*opening, joined.text, *(code for _, code in codes if code.kind == "close")]
+            return self._around(codes, joined.text)
         return items
+
+    def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
+        """All codes around a text: pairs in their order, what stands alone before it."""
+        self.report.wrapped += 1
+        opening = [code for _, code in codes if code.kind != "close"]
+        closing = {code.pair: code for _, code in codes if code.kind == "close"}
+        return [*opening, text, *(closing[code.pair] for code in reversed(opening) if code.kind == "open")]
 
     def _links(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
         """The links of sentence pairs by their texts; proportional ones where a sentence is too long to be asked."""

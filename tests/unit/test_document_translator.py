@@ -1,0 +1,94 @@
+"""Texts of documents: sentences and codes together, by a translator that reverses words and knows its links."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dragoman.formats.base import Options, Unit
+from dragoman.formats.document import FORMATS, Document
+from dragoman.inference import document as module
+from dragoman.inference.document import DocumentTranslator
+from dragoman.inference.tags import words
+from dragoman.inference.translation import Translation
+
+
+class Backwards:
+    """Puts the words of a sentence into the opposite order, its final mark left at the end."""
+
+    languages = ("en", "de")
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        self.asked += sentences
+        return [[Translation(backwards(text), 0.0, 0.0)] for text in sentences]
+
+
+def backwards(text: str) -> str:
+    mark = text[-1] if text[-1:] in ".!?" else ""
+    return " ".join(reversed(text.removesuffix(mark).split())) + mark
+
+
+def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
+    found = []
+    for pair in pairings:
+        count = len(words(pair.src))
+        marks = count - sum(
+            pair.src[word.start].isalnum() or ord(pair.src[word.start]) > 0xE000 for word in words(pair.src)
+        )
+        order = [*reversed(range(count - marks)), *range(count - marks, count)]
+        found.append(np.eye(count)[order])
+    return found
+
+
+@pytest.fixture
+def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
+    monkeypatch.setattr(module, "word_links", links)
+    translator: Any = Backwards()
+    return DocumentTranslator(translator, translator)
+
+
+def page(translate: DocumentTranslator, text: str) -> str:
+    return Document(text.encode(), FORMATS["html"], Options("x", ("en", "de"))).translated(translate).decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<p>one <b>two</b> three.</p>", "<p>three <b>two</b> one.</p>"),
+        ("<p>One <b>two</b>. Three <i>four</i>!</p>", "<p><b>two</b> One. <i>four</i> Three!</p>"),
+        ("<p>One <b>two. Three</b> four.</p>", "<p><b>two One. four Three</b>.</p>"),
+        ("<p>one <a href=x><b>two</b></a> three</p>", "<p>three <a href=x><b>two</b></a> one</p>"),
+        ("<p>one <code>f(x)</code> two</p>", "<p>two <code>f(x)</code> one</p>"),
+        ("<p> one<br> two three </p>", "<p> one<br> three two </p>"),
+        ("<p>a <b>b</b> c <b>d</b> e</p>", "<p>e <b>d</b> c <b>b</b> a</p>"),
+        ("<p>One two.   Three four.\n</p>", "<p>two One. four Three.\n</p>"),
+    ],
+)
+def test_codes_go_with_their_words(translate: DocumentTranslator, before: str, after: str) -> None:
+    assert page(translate, before) == after
+    assert translate.report.wrapped == 0
+
+
+def test_an_equal_sentence_is_asked_once(translate: DocumentTranslator) -> None:
+    page(translate, "<p>a b.</p><p>a b.</p><td>a b.")
+    asked: Any = translate.by_sentence.translator
+    assert asked.asked == ["a b."]
+    assert translate.report.texts == translate.report.translated == 3
+
+
+def test_codes_of_a_text_that_is_too_long_go_around_it_well_nested(
+    translate: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_LINKS", 3)
+    assert page(translate, "<p>x <b>one</b> <i>two</i><img> y</p>") == "<p><b><i><img>y two one x</i></b></p>"
+    assert translate.report.wrapped == 1
+
+
+def test_units_that_are_kept_are_counted_by_reason(translate: DocumentTranslator) -> None:
+    units = [Unit(("a",), 0, 1, str, "x", kept="approved"), Unit(("b c",), 1, 2, str, "x")]
+    assert translate(units) == [None, ("c b",)]
+    assert dict(translate.report.kept) == {"approved": 1}
