@@ -103,6 +103,21 @@ def test_translations_that_are_there_stay_unless_all_are_wanted() -> None:
     assert [unit.kept for unit in read("a.po", po).texts()] == ["translated already", ""]
 
 
+def test_cdata_other_xml_and_line_ends() -> None:
+    data = '<resources><string name="a"><![CDATA[one <b>two</b> & three]]></string></resources>'
+    assert read("a.xml", data).translated(unchanged) == data.encode()
+    out = read("a.xml", data).translated(reversed_words)
+    assert b"<![CDATA[" not in out
+    assert texts("a.xml", out) == ["eno >b/<owt>b< & eerht"]
+    assert texts("a.xml", "<xliff><file><trans-unit><source>one</source></trans-unit></file></xliff>") == ["one"]
+    with pytest.raises(DragomanError, match="<topic>, not <resources>"):
+        texts("a.xml", "<?xml version='1.0'?>\n<topic>one</topic>")
+    po = 'msgid "one\\n"\r\n"two"\r\nmsgstr ""\r\n'
+    assert read("a.po", po).translated(reversed_words).count(b"\n") == read("a.po", po).translated(
+        reversed_words
+    ).count(b"\r\n")
+
+
 def test_what_is_written_can_be_read_again() -> None:
     """Characters that mean something to a format are written so that they do not."""
     hard = "* a_b_ <tag> & [x](y) `c` \\ \"q\" 'p' {n} # 1. - +"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.formats.base import Code, Item, Options, Unit
+from dragoman.formats.base import Code, Item, Options, Unit, refuse
 from dragoman.formats.inline import Token, escaped, unit_of
 from dragoman.formats.xml import Event, attribute, events, local
 
@@ -13,9 +13,15 @@ _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The strings; not those with translatable="false", nor references."""
     held: list[Event] | None = None
-    kept, name = False, ""
+    kept, name, root = False, "", ""
     for event in events(text, options):
         tag = local(event.name)
+        if event.kind == "start" and not root:
+            root = tag
+            if root != "resources":
+                raise refuse(
+                    options, text, event.start, f"<{tag}>, not <resources>: of XML, Android's strings alone are known"
+                )
         if event.kind == "start" and tag in ("string", "string-array", "plurals"):
             kept = attribute(event, "translatable") == "false"
             name = attribute(event, "name")
@@ -53,7 +59,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
         elif event.kind in ("start", "end"):
             kind = "open" if event.kind == "start" else "close"
             yield Token(kind, event.start, event.end, raw, event.name, local(event.name) in ("b", "i", "u"))  # type: ignore[arg-type]
-        elif raw not in ("<![CDATA[", "]]>"):
+        else:
             yield Token("alone", event.start, event.end, raw)
         at += 1
 

@@ -175,6 +175,9 @@ def format_of(path: Path, data: bytes) -> Format:
             "without a password"
         )
     found = _by_content(data, str(path))
+    if named is FORMATS["android"]:  # many kinds of files are called .xml
+        root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
+        named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
     if named is None and found is None:
         known = " ".join(sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes}))
         raise DragomanError(f"{path}: of no known kind; known: {known}")

@@ -22,13 +22,14 @@ class Field(NamedTuple):
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The strings of entries that have no translation; of all, if translations are to be made again."""
+    newline = "\r\n" if "\r\n" in text else "\n"
     for start, fields, flags, flags_at in _entries(text, options):
         source = fields.get("msgid")
         if source is None or not source.text or not _LETTER.search(source.text):
             continue
         fuzzy = "fuzzy" in flags
         where = f"line {line_of(text, source.start)}"
-        mark = _fuzzy(text, start, flags, flags_at)
+        mark = _fuzzy(start, flags, flags_at, newline)
         for name, target in fields.items():
             if not name.startswith("msgstr"):
                 continue
@@ -39,7 +40,13 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             said = plural if plural is not None and name != "msgstr[0]" else source
             also, mark = mark, ()
             yield Unit(
-                tuple(_items(said.text)), target.start, target.end, _Render(said.text), where, also, bilingual=True
+                tuple(_items(said.text)),
+                target.start,
+                target.end,
+                _Render(said.text, newline),
+                where,
+                also,
+                bilingual=True,
             )
 
 
@@ -50,7 +57,8 @@ def _items(text: str) -> Iterator[Item]:
 class _Render:
     """Writes a string: on one line, or from the second on where it has several."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, newline: str) -> None:
+        self.newline = newline
         self.before = source[: len(source) - len(source.lstrip("\n"))]
         self.after = source[len(source.rstrip("\n")) :] if source.strip("\n") else ""
 
@@ -59,7 +67,7 @@ class _Render:
         lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
         if len(lines) == 1:
             return _quoted(text)
-        return '""\n' + "\n".join(map(_quoted, lines))
+        return self.newline.join(['""', *map(_quoted, lines)])
 
 
 def _quoted(text: str) -> str:
@@ -85,12 +93,12 @@ def _unquoted(text: str) -> str:
     return _ESCAPE.sub(char, text[1:-1])
 
 
-def _fuzzy(text: str, start: int, flags: Sequence[str], flags_at: int) -> tuple[Edit, ...]:
+def _fuzzy(start: int, flags: Sequence[str], flags_at: int, newline: str) -> tuple[Edit, ...]:
     if "fuzzy" in flags:
         return ()
     if flags_at >= 0:
         return (Edit(flags_at + 2, flags_at + 2, " fuzzy,"),)
-    return (Edit(start, start, "#, fuzzy\n"),)
+    return (Edit(start, start, f"#, fuzzy{newline}"),)
 
 
 def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field], list[str], int]]:

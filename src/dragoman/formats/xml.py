@@ -47,13 +47,14 @@ class _Reader:
         self.data, self.name = data, name
         self.pending: list[tuple[int, str, str, Any]] = []  # (byte offset, kind, name or text, attributes)
         self.depth = self.at_byte = self.at_char = 0
+        self.cdata: list[str] | None = None
         self.parser = parser = xml.parsers.expat.ParserCreate("utf-8")
         parser.ordered_attributes = True
         parser.StartElementHandler, parser.EndElementHandler = self.start, self.end
-        parser.CharacterDataHandler = lambda text: self.add("text", text)
+        parser.CharacterDataHandler = self.chars
+        parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = self.start_cdata, self.end_cdata
         parser.StartDoctypeDeclHandler = self.doctype
-        parser.CommentHandler = parser.StartCdataSectionHandler = lambda *_: self.add("other")
-        parser.EndCdataSectionHandler = lambda: self.add("other")
+        parser.CommentHandler = lambda _: self.add("other")
         parser.ProcessingInstructionHandler = lambda *_: self.add("other")
         parser.DefaultHandlerExpand = lambda _: self.add("other")
 
@@ -77,6 +78,21 @@ class _Reader:
     def end(self, name: str) -> None:
         self.depth -= 1
         self.add("end", name)
+
+    def chars(self, text: str) -> None:
+        if self.cdata is None:
+            self.add("text", text)
+        else:
+            self.cdata.append(text)
+
+    def start_cdata(self) -> None:
+        """A section is one event with its marks: its text is written without them, escaped."""
+        self.add("text")
+        self.cdata = []
+
+    def end_cdata(self) -> None:
+        self.pending[-1] = (self.pending[-1][0], "text", "".join(self.cdata or ()), ())
+        self.cdata = None
 
     def doctype(self, name: str, system: str | None, public: str | None, defines: bool) -> None:
         if defines:  # a mere name of a DTD is never looked up
