@@ -19,11 +19,11 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 PAD, UNK, BOS, EOS = range(4)
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 2048
 VOCAB = 8000
 MAX_TOKENS = 256
 WARMUP = 1000
-RATE = 1e-3
+RATE = 3e-3
 
 
 def read(folder: Path, split: str, language: str) -> list[str]:
@@ -88,10 +88,10 @@ def main() -> None:
         return [pair for pair in pairs if min(map(len, pair)) > 0 and max(map(len, pair)) <= MAX_TOKENS]
 
     train, valid = encoded("train"), encoded("valid")
-    shape = {"d_model": 256, "encoder_layers": 4, "decoder_layers": 4, "encoder_attention_heads": 8}
-    shape |= {"decoder_attention_heads": 8, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024}
+    shape = {"d_model": 128, "encoder_layers": 4, "decoder_layers": 4, "encoder_attention_heads": 4}
+    shape |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 512, "decoder_ffn_dim": 512}
     model = MarianMTModel(MarianConfig(
-        vocab_size=pieces.get_piece_size(), decoder_vocab_size=pieces.get_piece_size(), dropout=0.3,
+        vocab_size=pieces.get_piece_size(), decoder_vocab_size=pieces.get_piece_size(), dropout=0.2,
         attention_dropout=0.0, activation_dropout=0.0, activation_function="relu", scale_embedding=True,
         max_position_embeddings=MAX_TOKENS + 2, share_encoder_decoder_embeddings=True, tie_word_embeddings=True,
         pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, decoder_start_token_id=BOS, forced_eos_token_id=None,
