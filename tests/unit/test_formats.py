@@ -112,6 +112,11 @@ def test_cdata_other_xml_and_line_ends() -> None:
     assert texts("a.xml", "<xliff><file><trans-unit><source>one</source></trans-unit></file></xliff>") == ["one"]
     with pytest.raises(DragomanError, match="<topic>, not <resources>"):
         texts("a.xml", "<?xml version='1.0'?>\n<topic>one</topic>")
+    cut = "<xliff><file><trans-unit><source>one two</source><seg-source><mrk mtype='seg' mid='1'>one</mrk> two</seg-source></trans-unit></file></xliff>"
+    assert (
+        b"<target state=\"needs-review-translation\"><mrk mtype='seg' mid='1'>eno</mrk> owt</target></trans-unit>"
+        in read("a.xlf", cut).translated(reversed_words)
+    )
     po = 'msgid "one\\n"\r\n"two"\r\nmsgstr ""\r\n'
     assert read("a.po", po).translated(reversed_words).count(b"\n") == read("a.po", po).translated(
         reversed_words

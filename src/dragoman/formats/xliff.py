@@ -46,7 +46,8 @@ def xliff_units(text: str, options: Options) -> Iterator[Unit]:
 def _segment(
     text: str, inside: Sequence[Event], version: str, kept: bool, approved: bool, options: Options
 ) -> Iterator[Unit]:
-    source, target = _element(inside, "source"), _element(inside, "target")
+    # A tool that has cut the source into sentences wants them marked in the target, too.
+    source, target = _element(inside, "seg-source") or _element(inside, "source"), _element(inside, "target")
     if source is None:
         return
     where = f"line {line_of(text, source[0].start)}"
@@ -64,7 +65,7 @@ def _segment(
     if reason:
         yield Unit(unit.items, start, end, as_markup, where, kept=reason, bilingual=True)
         return
-    name = source[0].name[: -len("source")] + "target"
+    name = source[0].name[: -len(local(source[0].name))] + "target"
     state = ' state="needs-review-translation"' if version.startswith("1") else ""
     opening = f"<{name}{state}>"
     if target is not None:
