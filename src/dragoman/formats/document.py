@@ -180,7 +180,7 @@ def format_of(path: Path, data: bytes) -> Format:
         named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
     if named is None and found is None:
         known = " ".join(sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes}))
-        raise DragomanError(f"{path}: of no known kind; known: {known}")
+        raise DragomanError(f"{path}: of no known kind; known: {known} (or give it as lines of text: -i {path})")
     if named is None or (found is not None and found is not named):
         assert found is not None
         if named is not None:
