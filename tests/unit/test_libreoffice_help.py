@@ -14,7 +14,8 @@ PAGE = """<!DOCTYPE html><html><head><title>no</title><script>var a = "<p id=x>n
 <p>no id</p>
 <h1 id="h1" dir="auto"><a name="anchor"></a>{title}</h1>
 <p id="p1" class="paragraph"><span class="avis">{first} </span><br>&amp; <span class="switchinline">
-<span hidden="true" class="MAC"><span class="emph">Command</span></span><span class="WIN"><span class="emph">Ctrl</span></span></span>+C</p>
+<span hidden="true" class="MAC"><span class="emph">Command</span></span>
+<span class="WIN"><span class="emph">Ctrl</span></span></span>+C</p>
 <p id="same">LibreOffice</p>
 <p id="p1">a second one of this id</p>
 <p id="img"><img src="a.png" alt="x"> {third}</p>
