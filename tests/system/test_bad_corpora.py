@@ -535,21 +535,21 @@ CONTAINER = [
         "gzip data that is cut off",
         lambda: gz(gzip.compress(TEXT.encode(), compresslevel=0)[:-2000]),
         "refused",
-        "corpus.de.gz: the gzip data is cut off after line …: fetch it again",
+        "corpus.de.gz: the compressed data is cut off after line …: fetch it again",
         "broken: unreadable at corpus.de.gz:…",
     ),
     Case(
         "gzip data with something behind it",
         lambda: gz(gzip.compress(TEXT.encode()) + b"garbage"),
         "refused",
-        "corpus.de.gz: the gzip data is damaged (…) after line 400: fetch it again",
+        "corpus.de.gz: the compressed data is damaged (…) after line 400: fetch it again",
         "broken: unreadable at corpus.de.gz:401",
     ),
     Case(
         "gzip data with a bit that flipped",
         lambda: gz(flipped()),
         "refused",
-        "corpus.de.gz: the gzip data is damaged (…) after line 0: fetch it again",
+        "corpus.de.gz: the compressed data is damaged (…) after line 0: fetch it again",
         "broken: unreadable at corpus.de.gz",
     ),
     Case(
@@ -578,20 +578,21 @@ CONTAINER = [
             kind,
             lambda start=start: files(start + b"rubbish"),
             "refused",
-            f"corpus.de is a {name} file: unpack it first (or pack it as .gz)",
+            f"corpus.de is {name} data: rename it to corpus.de.{suffix} or unpack it",
             "broken: unreadable at corpus.de",
         )
-        for kind, name, start in [
-            ("a .zst, damaged or not", "zstd", b"\x28\xb5\x2f\xfd"),
-            ("a .xz", "xz", b"\xfd7zXZ\x00"),
-            ("a .bz2", "bzip2", b"BZh9"),
+        for kind, name, suffix, start in [
+            ("a .zst, damaged or not", "zstd", "zst", b"\x28\xb5\x2f\xfd"),
+            ("a .xz", "xz", "xz", b"\xfd7zXZ\x00"),
+            ("a .bz2", "bzip2", "bz2", b"BZh9"),
         ]
     ),
     Case(
         "a zip of two files",
         zipped,
         "refused",
-        "corpus.de is a zip file: unpack it first (or pack it as .gz)",
+        "corpus.de is a zip file: rename it to corpus.de.zip and name a file in it, corpus.de.zip/NAME; it has "
+        "one.de, two.de",
         "broken: unreadable at corpus.de",
     ),
     Case(

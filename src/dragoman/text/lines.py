@@ -221,7 +221,11 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
             from dragoman.formats import package
 
             names = ", ".join(itertools.islice(package.member_names(raw), 6)) or "no file"
-            raise DragomanError(f"{show(path)} is a zip file: name a file in it, {show(path)}/NAME; it has {names}")
+            called = show(path) if path.suffix.lower() == ".zip" else show(path.with_name(path.name + ".zip"))
+            renamed = "" if called == show(path) else f"rename it to {called} and "
+            raise DragomanError(
+                f"{show(path)} is a zip file: {renamed}name a file in it, {called}/NAME; it has {names}"
+            )
         if start.startswith(b"%PDF-"):
             raise DragomanError(f"{show(path)} is a PDF: save its text as plain UTF-8, a sentence a line")
         if found:
