@@ -15,9 +15,9 @@ from pathlib import Path
 from localisation import items_of
 
 from dragoman.formats.base import Code, Item
-from dragoman.inference.tags import carried, text_and_codes, words
+from dragoman.inference.tags import Pairing, carried, text_and_codes, words
 from dragoman.inference.translator import Translator
-from dragoman.inference.word_links import Pairing, word_links
+from dragoman.inference.word_links import word_links
 
 
 def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
@@ -53,7 +53,7 @@ def main() -> None:
         if len(translator.tokenizers.src.encode(src_text)) >= translator.max_src_tokens:
             continue
         [links] = word_links(translator, [Pairing(src_text, tgt_text, src_words, tgt_words)])
-        ours = pairs_of(carried(src_text, codes, tgt_text, links, src_words, tgt_words))
+        ours = pairs_of(carried(Pairing(src_text, tgt_text, src_words, tgt_words), codes, links))
         theirs = pairs_of(tgt)
         tags_ours = Counter(tag for tag, _ in ours.elements())
         tags_theirs = Counter(tag for tag, _ in theirs.elements())

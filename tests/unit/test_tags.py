@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dragoman.formats.base import Code, Item
-from dragoman.inference.tags import carried, text_and_codes, unprotected, words
+from dragoman.inference.tags import Pairing, carried, text_and_codes, unprotected, words
 
 
 def items_of(markup: str) -> list[Item]:
@@ -41,7 +41,7 @@ def carry(markup: str, tgt: str, pairs: list[tuple[int, int]] | None = None) -> 
     links = np.zeros((len(tgt_words), len(src_words)))
     for row, column in pairs if pairs is not None else zip(range(len(tgt_words)), range(len(src_words)), strict=False):
         links[row, column] = 1
-    return shown(unprotected(carried(src, codes, tgt, links, src_words, tgt_words), protected))
+    return shown(unprotected(carried(Pairing(src, tgt, src_words, tgt_words), codes, links), protected))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_chinese_characters_are_words() -> None:
     links = np.zeros((4, 3))
     for row, column in ((0, 0), (1, 0), (2, 1), (3, 2)):
         links[row, column] = 1
-    assert shown(carried(src, codes, tgt, links, words(src), words(tgt))) == "我的<b>红</b>狗"
+    assert shown(carried(Pairing(src, tgt, words(src), words(tgt)), codes, links)) == "我的<b>红</b>狗"
 
 
 def random_markup(rng: random.Random, depth: int = 0) -> str:
@@ -110,7 +110,7 @@ def test_every_code_comes_once_and_nested_whatever_the_links_are() -> None:
             links[:] = 0
         if round_number % 5 == 1:
             links[:] = np.nan
-        out = carried(src, codes, tgt, links, src_words, tgt_words)
+        out = carried(Pairing(src, tgt, src_words, tgt_words), codes, links)
         assert Counter(item for item in out if isinstance(item, Code)) == Counter(code for _, code in codes)
         assert "".join(item for item in out if isinstance(item, str)) == tgt
         stack: list[int] = []

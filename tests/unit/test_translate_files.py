@@ -13,6 +13,11 @@ from dragoman.tools.translate import Assembled
 from dragoman.tools.translate_files import FileOptions, Job, jobs_of, translate_files
 
 
+@pytest.fixture(autouse=True)
+def _few_texts_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.formats.document.UNITS_AT_A_TIME", 64)
+
+
 class Upper:
     """A translator into capitals that can be stopped after some sentences."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.formats.base import Code, Item, Options, Unit, refuse
 from dragoman.formats.inline import Token, escaped, unit_of
-from dragoman.formats.xml import Event, attribute, events, local
+from dragoman.formats.xml import Event, after, attribute, events, local
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
 
@@ -49,11 +49,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
         if event.kind == "text":
             yield Token("text", event.start, event.end, _read(event.text))
         elif event.kind == "start" and event.name == "xliff:g":
-            depth, stop = 0, at
-            for stop in range(at, len(inside)):
-                depth += {"start": 1, "end": -1}.get(inside[stop].kind, 0)
-                if depth == 0:
-                    break
+            stop = after(inside, at) - 1
             yield Token("protected", event.start, inside[stop].end, text[event.start : inside[stop].end])
             at = stop
         elif event.kind in ("start", "end"):

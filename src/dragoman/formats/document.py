@@ -32,7 +32,8 @@ from dragoman.formats.base import Edit, Format, Item, Options, Pass, Unit, splic
 from dragoman.formats.package import Package
 
 MAX_BYTES = 100 * 2**20
-UNITS_AT_A_TIME = 512
+UNITS_AT_A_TIME = 1024
+"""Texts that are translated together: fewer make small batches (64 take 1.8 times as long), and a stop loses them."""
 
 TranslateUnits = Callable[[Sequence[Unit]], Iterable[tuple[Item, ...] | None]]
 """Of each unit the items of its translation; None leaves it as it is."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
-from dragoman.formats.inline import Token, unit_of
+from dragoman.formats.inline import Token, as_attribute, unit_of
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
@@ -141,13 +141,9 @@ def attribute_units(text: str, options: Options) -> Iterator[Unit]:
         for name, value, start, end in found:
             if name in names and start < end:
                 token = Token("text", start, end, value)
-                unit = unit_of([token], f"line {line_of(text, start)}, {name}", _as_attribute)
+                unit = unit_of([token], f"line {line_of(text, start)}, {name}", as_attribute)
                 if unit is not None:
                     yield unit
-
-
-def _as_attribute(items: object) -> str:
-    return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)  # type: ignore[attr-defined]
 
 
 class _Kept:

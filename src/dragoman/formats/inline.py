@@ -39,6 +39,11 @@ def as_markup(items: Sequence[Item]) -> str:
     return "".join(item.raw if isinstance(item, Code) else escaped(item) for item in items)
 
 
+def as_attribute(items: Sequence[Item]) -> str:
+    """Text as it is written between quotes; an attribute has no codes."""
+    return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)
+
+
 def unit_of(
     tokens: Sequence[Token],
     where: str,

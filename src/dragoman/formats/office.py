@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.formats.base import Item, Options, Pass, Unit, plain
-from dragoman.formats.inline import Token, unit_of
-from dragoman.formats.xml import Event, attribute, events, local
+from dragoman.formats.inline import Token, as_attribute, unit_of
+from dragoman.formats.xml import Event, after, attribute, events, local
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
 """Elements around runs."""
@@ -69,18 +69,22 @@ def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]
     """The units of a paragraph."""
     name = inside[0].name
     prefix = name[: -len(local(name))]
-    tokens = list(_tokens(text, inside[1:-1], prefix))
+    unit = _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, where)
+    if unit is not None:
+        yield unit
+
+
+def _unit_of_runs(tokens: "Sequence[RunToken]", prefix: str, where: str) -> Unit | None:
+    """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes."""
     runs = [token.run for token in tokens if token.run is not None and token.run.text is not None]
     letters = Counter[str]()
     for run in runs:
         letters[_key(run.format)] += len(run.text or "")
     if not letters:
-        return
+        return None
     base = letters.most_common(1)[0][0]
     base_run = next(run for run in runs if _key(run.format) == base)
-    unit = unit_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
-    if unit is not None:
-        yield unit
+    return unit_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
 
 
 class RunToken(NamedTuple):
@@ -106,7 +110,7 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
                 yield RunToken("close", event.start, event.end, text[event.start : event.end], event.name)
             at += 1
             continue
-        stop = _after(inside, at)
+        stop = after(inside, at)
         end = inside[stop - 1].end
         if tag in ("r", "fld"):
             state = _field_state(inside[at:stop]) if tag == "r" else ""
@@ -152,16 +156,6 @@ def _content_control(text: str, inside: Sequence[Event], prefix: str) -> Iterato
     yield RunToken("close", closing.start, end, text[closing.start : end], "sdt")
 
 
-def _after(inside: Sequence[Event], at: int) -> int:
-    """The place after the element that begins at `at`."""
-    depth = 0
-    for place in range(at, len(inside)):
-        depth += {"start": 1, "end": -1}.get(inside[place].kind, 0)
-        if depth == 0:
-            return place + 1
-    return len(inside)
-
-
 def _field_state(run: Sequence[Event]) -> str:
     """`begin`, `separate`, `end` or `code` for a run that is a part of a field."""
     for event in run:
@@ -176,7 +170,7 @@ def _is_field_of_text(inside: Sequence[Event]) -> bool:
     """True for a field whose result is text, told by its first word of instructions."""
     for place, event in enumerate(inside):
         if event.kind == "start" and local(event.name) == "instrText":
-            words = "".join(item.text for item in inside[place : _after(inside, place)]).split()
+            words = "".join(item.text for item in inside[place : after(inside, place)]).split()
             return bool(words) and words[0].upper() in FIELDS_OF_TEXT
     return False
 
@@ -193,7 +187,7 @@ def _separator(inside: Sequence[Event], at: int) -> int | None:
             kind = attribute(event, "fldCharType")
             depth += {"begin": 1, "end": -1}.get(kind, 0)
             if kind == "separate" and depth == 1:
-                return _after(inside, run)
+                return after(inside, run)
             if depth == 0:
                 return None
     return None
@@ -214,7 +208,7 @@ def _run(text: str, run: Sequence[Event], whole: bool) -> Iterator[RunToken]:
         if event.kind != "start":
             at += 1
             continue
-        stop = _after(run, at)
+        stop = after(run, at)
         raw = text[event.start : run[stop - 1].end]
         tag = local(event.name)
         if tag == "rPr":
@@ -318,14 +312,10 @@ def described(text: str, options: Options) -> Iterator[Unit]:
     pattern = r"<(?:wp:docPr|p:cNvPr|pic:cNvPr|xdr:cNvPr)\b[^<>]*?\s(?:descr|title)=\"([^\"<>]*)\""
     for match in re.finditer(pattern, text):
         unit = unit_of(
-            [Token("text", *match.span(1), html.unescape(match.group(1)))], "picture's description", _attribute
+            [Token("text", *match.span(1), html.unescape(match.group(1)))], "picture's description", as_attribute
         )
         if unit is not None and not re.search(r"\.\w{2,4}$", match.group(1)):
             yield unit
-
-
-def _attribute(items: Sequence[Item]) -> str:
-    return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)
 
 
 def word_part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
@@ -398,7 +388,7 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
         if event.kind != "start":
             at += 1
             continue
-        stop = _after(inside, at)
+        stop = after(inside, at)
         start, end = event.start, inside[stop - 1].end
         tag = local(event.name)
         if tag == "r":
@@ -415,14 +405,7 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
     if whole and not tokens:
         unit = unit_of(whole, where, collapse=False, source=text)
     elif tokens and not whole:
-        runs = [token.run for token in tokens if token.run is not None and token.run.text is not None]
-        letters = Counter[str]()
-        for run in runs:
-            letters[_key(run.format)] += len(run.text or "")
-        if letters:
-            base = letters.most_common(1)[0][0]
-            base_run = next(run for run in runs if _key(run.format) == base)
-            unit = unit_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
+        unit = _unit_of_runs(tokens, prefix, where)
     if unit is not None and "\n" not in said:
         yield unit
     elif unit is not None:

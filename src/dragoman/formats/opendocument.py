@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.formats.base import Options, Pass, Unit
 from dragoman.formats.inline import Token, unit_of
-from dragoman.formats.xml import Event, events, local
+from dragoman.formats.xml import Event, after, events, local
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
 NOT_TEXT = ("tracked-changes", "forms", "settings")
@@ -52,11 +52,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
         elif event.kind == "start" and tag in PAIRS and not _is_empty(inside, at):
             yield Token("open", event.start, event.end, raw, event.name, tag == "span")
         elif event.kind == "start":
-            depth, stop = 0, at
-            for stop in range(at, len(inside)):
-                depth += {"start": 1, "end": -1}.get(inside[stop].kind, 0)
-                if depth == 0:
-                    break
+            stop = after(inside, at) - 1
             yield Token("alone", event.start, inside[stop].end, text[event.start : inside[stop].end])
             at = stop
         else:

@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from dragoman.formats.base import Edit, Options, Unit, line_of
 from dragoman.formats.inline import Token, as_markup, unit_of
-from dragoman.formats.xml import Event, attribute, events, local
+from dragoman.formats.xml import Event, after, attribute, events, local
 
 PAIRS = ("g", "pc", "mrk", "hi")
 WHOLE = ("x", "bx", "ex", "ph", "it", "sc", "ec", "cp", "bpt", "ept", "ut", "sm", "em")
@@ -126,12 +126,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
         elif event.kind == "end":
             yield Token("close", event.start, event.end, text[event.start : event.end], event.name)
         elif event.kind == "start":
-            stop = at
-            depth = 0
-            for stop in range(at, len(inside)):
-                depth += {"start": 1, "end": -1}.get(inside[stop].kind, 0)
-                if depth == 0:
-                    break
+            stop = after(inside, at) - 1
             raw = text[event.start : inside[stop].end]
             no = attribute(event, "translate") == "no" or attribute(event, "mtype") == "protected"
             if tag in PAIRS and not no and inside[stop].start > event.end - 1 and stop > at + 1:

@@ -2,7 +2,7 @@
 
 import itertools
 import xml.parsers.expat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError
@@ -120,6 +120,16 @@ class _Reader:
             self.at_char += len(self.data[self.at_byte : offset].decode(errors="ignore"))
             self.at_byte = offset
         return self.at_char
+
+
+def after(inside: Sequence[Event], at: int) -> int:
+    """The place after the element whose start tag is at `at`."""
+    depth = 0
+    for place in range(at, len(inside)):
+        depth += {"start": 1, "end": -1}.get(inside[place].kind, 0)
+        if depth == 0:
+            return place + 1
+    return len(inside)
 
 
 def local(name: str) -> str:

@@ -12,10 +12,10 @@ from dragoman.inference.by_sentence import Joined, NBest, SentenceTranslator
 from dragoman.inference.capitals import is_in_capitals
 from dragoman.inference.guarded import NOTES
 from dragoman.inference.placeholders import Word
-from dragoman.inference.tags import carried, text_and_codes, unprotected, words
+from dragoman.inference.tags import Pairing, carried, text_and_codes, unprotected, words
 from dragoman.inference.translation import FROM_MEMORY
 from dragoman.inference.translator import Translator
-from dragoman.inference.word_links import Pairing, word_links
+from dragoman.inference.word_links import word_links
 
 MAX_LINKS = 25_000_000
 """Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""
@@ -110,7 +110,7 @@ class DocumentTranslator:
         for block in blocks:
             matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
-        items = carried(text, codes, joined.text, matrix, src_words, tgt_words)
+        items = carried(Pairing(text, joined.text, src_words, tgt_words), codes, matrix)
         if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
             return self._around(codes, joined.text)
         return items

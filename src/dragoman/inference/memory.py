@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
 from dragoman.inference.by_sentence import NBest
 from dragoman.inference.translation import FROM_MEMORY, Translation
-from dragoman.text.lines import open_bytes
+from dragoman.text.lines import kind_of, open_bytes
 from dragoman.text.sources.tsv import TsvSource
 
 LIKE = 0.75
@@ -111,7 +111,7 @@ class TranslationMemory:
 
 
 def _pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    suffix = path.with_suffix("").suffix if path.suffix in (".gz", ".xz", ".bz2", ".zst") else path.suffix
+    suffix = kind_of(path)
     if suffix in (".tmx", ".xlf", ".xliff"):
         read = tmx_pairs if suffix == ".tmx" else xliff_pairs
         with open_bytes(path) as stream:

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,35 +69,32 @@ def text_and_codes(items: Sequence[Item]) -> tuple[str, list[tuple[int, Code]], 
     return text, codes, protected
 
 
-def carried(
-    src: str,
-    codes: Sequence[tuple[int, Code]],
-    tgt: str,
-    links: np.ndarray,
-    src_words: Sequence[Word],
-    tgt_words: Sequence[Word],
-) -> list[Item]:
+class Pairing(NamedTuple):
+    """A source and its translation, with the words of each between which links are sought."""
+
+    src: str
+    tgt: str
+    src_words: Sequence[Word]
+    tgt_words: Sequence[Word]
+
+
+def carried(pair: Pairing, codes: Sequence[tuple[int, Code]], links: np.ndarray) -> list[Item]:
     """The items of a translation: its text with the codes of its source.
 
-    `codes`: each with its place in characters of `src`, in order. `links`: (target words, source words), not negative.
+    `codes`: each with its place in characters of the source, in order. `links`: (target words, source words), not
+    negative.
     """
     links = np.nan_to_num(np.asarray(links, dtype=float), posinf=0.0, neginf=0.0).clip(min=0)
     links = links / np.maximum(links.sum(axis=1, keepdims=True), 1)
-    links, src_words, tgt_words = _split(src, codes, tgt, links, src_words, tgt_words)
-    root = _tree(codes, len(src))
-    _Placement(src, tgt, links, src_words, tgt_words).place(root, _Range(0, len(tgt)))
-    return _merged(_items(root, tgt))
+    pair, links = _split(pair, codes, links)
+    root = _tree(codes, len(pair.src))
+    _Placement(pair, links).place(root, _Range(0, len(pair.tgt)))
+    return _merged(_items(root, pair.tgt))
 
 
-def _split(
-    src: str,
-    codes: Sequence[tuple[int, Code]],
-    tgt: str,
-    links: np.ndarray,
-    src_words: Sequence[Word],
-    tgt_words: Sequence[Word],
-) -> tuple[np.ndarray, Sequence[Word], Sequence[Word]]:
+def _split(pair: Pairing, codes: Sequence[tuple[int, Code]], links: np.ndarray) -> tuple[Pairing, np.ndarray]:
     """Words that a code parts (`H<sub>2</sub>O`) as their parts, where the translation has the very same word."""
+    src, tgt, src_words, tgt_words = pair
     inner: dict[int, list[int]] = {}
     starts = [word.start for word in src_words]
     for at, _ in codes:
@@ -110,7 +108,7 @@ def _split(
         if len(rows) == 1:
             same[number] = rows[0]
     if not same:
-        return links, src_words, tgt_words
+        return pair, links
     cuts_of_row = {row: inner[number] for number, row in same.items()}
     src_parts = [(n, part) for n, word in enumerate(src_words) for part in _parts(word, inner[n] if n in same else [])]
     tgt_parts = [(n, part) for n, word in enumerate(tgt_words) for part in _parts(word, cuts_of_row.get(n, []))]
@@ -121,7 +119,7 @@ def _split(
         of_src = [place for place, (n, _) in enumerate(src_parts) if n == number]
         found[of_tgt] = 0
         found[of_tgt, of_src] = 1
-    return found, [part for _, part in src_parts], [part for _, part in tgt_parts]
+    return Pairing(src, tgt, [part for _, part in src_parts], [part for _, part in tgt_parts]), found
 
 
 def _parts(word: Word, cuts: Sequence[int]) -> list[Word]:
@@ -178,16 +176,14 @@ def _tree(codes: Sequence[tuple[int, Code]], length: int) -> _Node:
 class _Placement:
     """The places of codes in a translation."""
 
-    def __init__(
-        self, src: str, tgt: str, links: np.ndarray, src_words: Sequence[Word], tgt_words: Sequence[Word]
-    ) -> None:
-        self.src, self.tgt, self.links = src, tgt, links
-        self.src_words, self.tgt_words = src_words, tgt_words
-        self.attended = links.argmax(axis=1) if links.size else np.zeros(len(tgt_words), dtype=int)
-        self.src_starts = np.array([word.start for word in src_words], dtype=int)
-        self.src_ends = np.array([word.end for word in src_words], dtype=int)
-        self.tgt_starts = np.array([word.start for word in tgt_words], dtype=int)
-        self.tgt_ends = np.array([word.end for word in tgt_words], dtype=int)
+    def __init__(self, pair: Pairing, links: np.ndarray) -> None:
+        self.src, self.tgt, self.src_words, self.tgt_words = pair
+        self.links = links
+        self.attended = links.argmax(axis=1) if links.size else np.zeros(len(self.tgt_words), dtype=int)
+        self.src_starts = np.array([word.start for word in self.src_words], dtype=int)
+        self.src_ends = np.array([word.end for word in self.src_words], dtype=int)
+        self.tgt_starts = np.array([word.start for word in self.tgt_words], dtype=int)
+        self.tgt_ends = np.array([word.end for word in self.tgt_words], dtype=int)
 
     def place(self, node: _Node, within: _Range) -> None:
         """Give each child of `node` its place inside of the node's own."""

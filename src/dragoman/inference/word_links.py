@@ -7,13 +7,12 @@ takes one forward pass for each word of the source.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.inference.alignment import owners
-from dragoman.inference.placeholders import Word
 from dragoman.inference.scoring import token_log_probs
+from dragoman.inference.tags import Pairing
 from dragoman.inference.translator import Translator
 from dragoman.text.tokenizers.base import UNK_ID
 
@@ -21,15 +20,6 @@ SURE = 1.0
 """A word that loses so much (nats) has more than half of a sure link."""
 
 PASSES_AT_A_TIME = 4096
-
-
-class Pairing(NamedTuple):
-    """A source and its translation, with the words of each between which links are sought."""
-
-    src: str
-    tgt: str
-    src_words: Sequence[Word]
-    tgt_words: Sequence[Word]
 
 
 def word_links(translator: Translator, pairings: Sequence[Pairing]) -> list[np.ndarray]:

@@ -8,7 +8,6 @@ pairs, and counted where the ids are made. Labelled texts, plain text and images
 import itertools
 from collections.abc import Iterator
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +15,7 @@ from pydantic import Field
 from dragoman.config import by_type, settings
 from dragoman.errors import DragomanError
 from dragoman.text.augment import TextAugmentConfig
-from dragoman.text.lines import COMPRESSIONS
+from dragoman.text.lines import kind_of
 from dragoman.text.sources.base import Pair, PairSource, SourceList
 from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
@@ -89,8 +88,7 @@ def source_of_file(path: str, src_lang: str, tgt_lang: str) -> "Source | None":
 
     Raises DragomanError for a file whose languages have to be said.
     """
-    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSIONS]
-    cls = SINGLE_FILES.get(suffixes[-1]) if suffixes else None
+    cls = SINGLE_FILES.get(kind_of(path))
     if cls is TmxSource:
         if not (src_lang and tgt_lang):
             raise DragomanError(f"{path}: say with --src-lang and --tgt-lang which of its languages are meant")

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from dragoman.text.lines import COMPRESSIONS, kind_of
+
 TELLING = 20
 """Characters from which on the language of a text can be told."""
 
@@ -22,12 +24,8 @@ def of_file(path: str | Path) -> str:
     >>> of_file("corpus.de"), of_file("corpus.en.gz"), of_file("corpus.txt")
     ('de', 'en', '')
     """
-    path = Path(path)
-    suffix = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
-    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", *_COMPRESSED) else ""
-
-
-_COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+    suffix = kind_of(path)
+    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", *COMPRESSIONS) else ""
 
 
 def is_chinese(code: str) -> bool:

@@ -95,6 +95,17 @@ COMPRESSIONS = {
 }
 """The ways in which a text may be compressed, by the end of its file's name."""
 
+
+def kind_of(path: str | Path) -> str:
+    """The end of a file's name, that of its compression left aside, in lower case.
+
+    >>> kind_of("corpus.de.gz"), kind_of("memory.tmx"), kind_of("README")
+    ('.de', '.tmx', '')
+    """
+    path = Path(path)
+    return (Path(path.stem) if path.suffix in COMPRESSIONS else path).suffix.lower()
+
+
 _ZIP = b"PK\x03\x04"
 
 _OFFICE = {

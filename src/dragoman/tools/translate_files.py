@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -134,21 +134,16 @@ def _translate_file(assembled: Assembled, job: Job, options: FileOptions, identi
         translate = DocumentTranslator(assembled.translator, asked, lambda text: memory is not None and text in memory)
         with Progress(f"translating {job.source.name}", total) as bar:
 
-            def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
-                for start in range(0, len(units), UNITS_AT_A_TIME):
-                    part = units[start : start + UNITS_AT_A_TIME]
-                    yield from translate(part)
-                    bar.advance(len(part))
+            def of_units(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+                translations = translate(units)
+                bar.advance(len(units))
+                return translations
 
             data = document.translated(of_units)
         with writing(job.target):
             atomic_io.replace_bytes(job.target, data)
     _tell(job, translate.report)
     return len(translate.report.doubts)
-
-
-UNITS_AT_A_TIME = 64
-"""Texts between two steps of the progress, and of the journal."""
 
 
 class _Journal:

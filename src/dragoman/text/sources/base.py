@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from dragoman.config import to_dict
 from dragoman.errors import DragomanError
-from dragoman.text.lines import check_is_file, container, reporting_os_errors
+from dragoman.text.lines import check_is_file, container, find, reporting_os_errors
 from dragoman.version import __version__
 
 
@@ -49,6 +49,22 @@ class PairSource(Source):
     def unweighted(self) -> Self:
         """The same pairs, each of them once."""
         return self
+
+
+class SingleFileSource(PairSource):
+    """Pairs in one file, `path`, which is looked for at once and read as the pairs are asked for."""
+
+    path: str
+
+    def paths(self) -> dict[str, list[Path]]:
+        return {"path": [find(self.path)]}
+
+    def pairs(self) -> Iterator[Pair]:
+        return self.read(find(self.path))
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[Pair]:
+        """The pairs of the file."""
 
 
 class SourceList(Source):

@@ -8,14 +8,14 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import find, open_bytes, show
-from dragoman.text.sources.base import Pair, PairSource
+from dragoman.text.lines import open_bytes, show
+from dragoman.text.sources.base import Pair, SingleFileSource
 
 Code = Annotated[str, Field(min_length=2)]
 
 
 @settings
-class TmxSource(PairSource):
+class TmxSource(SingleFileSource):
     """A translation memory; of each unit the texts of two languages, without inline codes."""
 
     type: Literal["tmx"] = "tmx"
@@ -23,13 +23,7 @@ class TmxSource(PairSource):
     src_lang: Code  #: Language code of the source, region left aside.
     tgt_lang: Code  #: Language code of the target.
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))
-
-    def _pairs(self, path: Path) -> Iterator[Pair]:
+    def read(self, path: Path) -> Iterator[Pair]:
         from dragoman.formats.bitext import tmx_pairs  # here and below: most corpora are no such files
 
         with open_bytes(path) as stream:
@@ -42,19 +36,13 @@ class TmxSource(PairSource):
 
 
 @settings
-class XliffSource(PairSource):
+class XliffSource(SingleFileSource):
     """The translated units of an XLIFF, 1.2 or 2.x, without inline codes."""
 
     type: Literal["xliff"] = "xliff"
     path: str  #: The file, plain or compressed.
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))
-
-    def _pairs(self, path: Path) -> Iterator[Pair]:
+    def read(self, path: Path) -> Iterator[Pair]:
         from dragoman.formats.bitext import xliff_pairs
 
         with open_bytes(path) as stream:
@@ -63,19 +51,13 @@ class XliffSource(PairSource):
 
 
 @settings
-class PoSource(PairSource):
+class PoSource(SingleFileSource):
     """The entries of a gettext catalogue that are translated and not fuzzy."""
 
     type: Literal["po"] = "po"
     path: str  #: The file, plain or compressed.
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))
-
-    def _pairs(self, path: Path) -> Iterator[Pair]:
+    def read(self, path: Path) -> Iterator[Pair]:
         from dragoman.formats.bitext import po_pairs
 
         with open_bytes(path) as stream:

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import find, read_lines, show
-from dragoman.text.sources.base import Pair, PairSource, check_one_line
+from dragoman.text.lines import read_lines, show
+from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 
 
 @settings
-class JsonlSource(PairSource):
+class JsonlSource(SingleFileSource):
     """One JSON object a line, with the two texts under two keys; other keys are ignored.
 
     `translation.de` is the key `de` of an object under `translation`.
@@ -27,13 +27,7 @@ class JsonlSource(PairSource):
         if self.src_key == self.tgt_key:
             raise ValueError("src_key and tgt_key must differ")
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))
-
-    def _pairs(self, path: Path) -> Iterator[Pair]:
+    def read(self, path: Path) -> Iterator[Pair]:
         for number, line in enumerate(read_lines(path), start=1):
             where = f"{show(path)}:{number}"
             try:
@@ -44,7 +38,7 @@ class JsonlSource(PairSource):
                 ) from error
             if not isinstance(record, dict):
                 raise DragomanError(f"{where}: expected a JSON object, found {_json_type(record)}")
-            yield Pair(number, _text(record, self.src_key, where), _text(record, self.tgt_key, where))
+            yield Pair(number, text_of(record, self.src_key, where), text_of(record, self.tgt_key, where))
 
 
 def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -55,7 +49,8 @@ def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _text(record: dict[str, Any], key: str, where: str) -> str:
+def text_of(record: dict[str, Any], key: str, where: str) -> str:
+    """The text under a key of a record, or under a key of an object in it (`translation.de`)."""
     for outer in key.split(".")[:-1] if key not in record else ():
         if not isinstance(record.get(outer), dict):
             break

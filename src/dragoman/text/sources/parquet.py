@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import check_is_file, find, show
-from dragoman.text.sources.base import Pair, PairSource, check_one_line
+from dragoman.text.lines import check_is_file, show
+from dragoman.text.sources.base import Pair, SingleFileSource
+from dragoman.text.sources.jsonl import text_of
 
 BATCH_ROWS = 10_000
 
 
 @settings
-class ParquetSource(PairSource):
+class ParquetSource(SingleFileSource):
     """A Parquet file whose records have the two texts under two keys, or under `translation.KEY`."""
 
     type: Literal["parquet"] = "parquet"
@@ -25,13 +26,7 @@ class ParquetSource(PairSource):
         if self.src_key == self.tgt_key:
             raise ValueError("src_key and tgt_key must differ")
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        return self._pairs(find(self.path))
-
-    def _pairs(self, path: Path) -> Iterator[Pair]:
+    def read(self, path: Path) -> Iterator[Pair]:
         try:
             import pyarrow
             import pyarrow.parquet
@@ -49,18 +44,6 @@ class ParquetSource(PairSource):
                 for record in batch.to_pylist():
                     number += 1
                     where = f"{show(path)}: record {number}"
-                    yield Pair(number, _text(record, self.src_key, where), _text(record, self.tgt_key, where))
+                    yield Pair(number, text_of(record, self.src_key, where), text_of(record, self.tgt_key, where))
         except pyarrow.ArrowException as error:
             raise DragomanError(f"{show(path)}: no Parquet file: {str(error).splitlines()[0]}") from error
-
-
-def _text(record: dict[str, Any], key: str, where: str) -> str:
-    found: Any = record
-    for name in key.split("."):
-        if not isinstance(found, dict) or name not in found:
-            raise DragomanError(f"{where}: no {key!r}")
-        found = found[name]
-    if not isinstance(found, str):
-        raise DragomanError(f"{where}: {key!r} is no text")
-    check_one_line(found, where)
-    return found

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.text.lines import find, read_lines, show
-from dragoman.text.sources.base import Pair, PairSource, check_one_line
+from dragoman.text.lines import read_lines, show
+from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 from dragoman.text.sources.files import MAX_WEIGHT, repeated
 
 
 @settings
-class TsvSource(PairSource):
+class TsvSource(SingleFileSource):
     """One file of tab-separated columns (counted from 1), without quoting; every line has as many as the first."""
 
     type: Literal["tsv"] = "tsv"
@@ -33,11 +33,8 @@ class TsvSource(PairSource):
         if self.score_column is None and (self.min_score is not None or self.weighted):
             raise ValueError("min_score and weighted: of which score? give score_column")
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
-
-    def pairs(self) -> Iterator[Pair]:
-        scored = self._scored(find(self.path))  # a missing file is told at once, not at the first pair
+    def read(self, path: Path) -> Iterator[Pair]:
+        scored = self._scored(path)
         kept = ((pair, score) for pair, score in scored if self.min_score is None or score >= self.min_score)
         return repeated(kept) if self.weighted else (pair for pair, _ in kept)
 
