@@ -31,10 +31,8 @@ test-system: install  ## kills, crash points, broken corpora, exports, compilers
 test-all: install  ## all of them, and the long ones
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
 
-test-clients:  ## exports in programs from outside that want an environment of their own: Argos Translate
-	$(PYTHON) -m venv $(VENV)-clients
-	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[dev]' argostranslate
-	@$(VENV)-clients/bin/python -m pytest -m "system or not system" tests/system/test_export_argos.py
+test-clients: install  ## programs of others, unmodified, against our server and exports; each in an environment of its own
+	@$(BIN)/python tests/clients/run.py
 
 mutations: install  ## wrong a line at a time: how many of a hundred mistakes the tests see (half an hour)
 	@$(BIN)/python tests/mutations.py

@@ -1,6 +1,6 @@
 """A peer for the localisation benchmark: Hugging Face's Marian classes, tags in the text as tokens.
 
-    python benchmarks/localisation_peer.py FOLDER MINUTES SEED OUT.de
+    python benchmarks/localisation_peer.py FOLDER MINUTES|STEPSsteps SEED OUT.de [float32|bfloat16]
 
 That is how markup is usually kept by toolkits that do not know of it: the model learns to write the tags. FOLDER has
 train.markup.en.gz and so on; the best weights by validation loss translate test.markup.en.gz. Needs transformers.
@@ -67,7 +67,7 @@ def padded(rows: list[list[int]]) -> torch.Tensor:
 def loss_of(model: MarianMTModel, pairs: list[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, int]:
     src = padded([[*src, EOS] for src, _ in pairs])
     tgt_in, tgt_out = padded([[BOS, *tgt] for _, tgt in pairs]), padded([[*tgt, EOS] for _, tgt in pairs])
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=sys.argv[5:] == ["bfloat16"]):
         logits = model(input_ids=src, attention_mask=(src != PAD).long(), decoder_input_ids=tgt_in).logits
     loss = torch.nn.functional.cross_entropy(
         logits.float().flatten(0, 1), tgt_out.flatten(), ignore_index=PAD, reduction="sum",
@@ -77,7 +77,9 @@ def loss_of(model: MarianMTModel, pairs: list[tuple[list[int], list[int]]]) -> t
 
 
 def main() -> None:
-    folder, minutes, seed, out = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    folder, seed, out = Path(sys.argv[1]), int(sys.argv[3]), Path(sys.argv[4])
+    by_steps = sys.argv[2].endswith("steps")  # as many as a quiet machine took, on one that is not
+    minutes, max_steps = (1e9, int(sys.argv[2][:-5])) if by_steps else (float(sys.argv[2]), 10**9)
     started = time.monotonic()
     torch.manual_seed(seed)
     texts = {split: (read(folder, split, "en"), read(folder, split, "de")) for split in ("train", "valid", "test")}
@@ -105,7 +107,7 @@ def main() -> None:
     best, kept = float("inf"), model.state_dict()
     steps = epoch = 0
     deadline = started + 60 * minutes
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and steps < max_steps:
         model.train()
         for rows in batches(train, generator):
             loss, tokens = loss_of(model, [train[row] for row in rows])
@@ -115,7 +117,7 @@ def main() -> None:
             optimizer.step()
             schedule.step()
             steps += 1
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or steps == max_steps:
                 break
         epoch += 1
         model.eval()

@@ -38,6 +38,7 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
+from dragoman.cli.serve import keys_app, serve
 from dragoman.cli.settings import settings as settings_command
 from dragoman.cli.translate import GuardCommand, score, translate
 from dragoman.errors import DragomanError
@@ -454,7 +455,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Train": (train, bench, average),
     "Use": (translate, score, predict, generate),
     "Measure and look inside": (evaluate, report, inspect_app, settings_command),
-    "Ship": (export,),
+    "Ship": (export, serve, keys_app),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""
 

@@ -3,14 +3,18 @@
 Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. Large files are read in a stream.
 """
 
+import re
 import xml.parsers.expat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 from dragoman.errors import DragomanError
 from dragoman.formats import po
 from dragoman.formats.base import Options
 from dragoman.formats.document import decoded
+from dragoman.formats.inline import escaped
+from dragoman.version import __version__
 
 CHUNK = 1 << 20
 _CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp"})
@@ -49,6 +53,25 @@ def po_pairs(data: bytes, name: str) -> Iterator[tuple[int, str, str]]:
     """(line, source, target) of what is translated in a PO file and not fuzzy."""
     text, _ = decoded(data, name, False)
     yield from po.translated(text, Options(name))
+
+
+def tmx_of(pairs: Sequence[tuple[str, str]], src: str, tgt: str) -> bytes:
+    """A translation memory (TMX 1.4) of pairs in two languages."""
+    units = "".join(
+        f"<tu><tuv xml:lang={quoteattr(src)}><seg>{escaped(one)}</seg></tuv>"
+        f"<tuv xml:lang={quoteattr(tgt)}><seg>{escaped(other)}</seg></tuv></tu>\n"
+        for one, other in ((_xml_text(one), _xml_text(other)) for one, other in pairs)
+    )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4"><header creationtool="dragoman" '
+        f'creationtoolversion="{__version__}" segtype="sentence" o-tmf="none" adminlang="en" '
+        f'srclang={quoteattr(src)} datatype="plaintext"/><body>\n{units}</body></tmx>\n'
+    ).encode()
+
+
+def _xml_text(text: str) -> str:
+    """A text without the control characters that XML cannot hold."""
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", text)
 
 
 def _lang(attributes: dict[str, str]) -> str:

@@ -85,9 +85,21 @@ class SentenceTranslator:
         """The sentences of a text; a message with arms stays whole."""
         spans = sentences(text, self.src_lang)
         if is_message(text) or (len(spans) > 1 and self.is_whole(text)):
-            start = len(text) - len(text.lstrip())
-            spans = [Span(start, start + len(text.strip()))]
+            return self.whole(text)
         return [Piece(span, text[slice(*span)], _is_text(text[slice(*span)])) for span in spans]
+
+    @staticmethod
+    def lines(text: str) -> list[Piece]:
+        """The lines of a text."""
+        spans = (Span(*match.span()) for match in re.finditer(r"\S(?:[^\n\r]*\S)?", text))
+        return [Piece(span, text[slice(*span)], _is_text(text[slice(*span)])) for span in spans]
+
+    @staticmethod
+    def whole(text: str) -> list[Piece]:
+        """A text as one piece."""
+        start = len(text) - len(text.lstrip())
+        span = Span(start, start + len(text.strip()))
+        return [Piece(span, text[slice(*span)], _is_text(text[slice(*span)]))]
 
     def joined(self, text: str, pieces: Sequence[Piece], said: dict[str, str]) -> Joined:
         """The translation of a text from those of its sentences."""

@@ -14,7 +14,7 @@ from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import FoundNothing
 from dragoman.decoding.continuous_batching import Search
-from dragoman.decoding.rules import Ban, BeginWith
+from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError
@@ -284,22 +284,25 @@ class Translator:
             for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
         # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
-        searches = [self._begin([parts[row] for row in rows]) for rows in batches]
+        searches = [self.begin([parts[row] for row in rows]) for rows in batches]
         searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
             for row, found in zip(rows, of_batch, strict=True):
                 results[row] = found
         return results
 
-    def _begin(self, parts: Sequence[Part]) -> Search:
-        """The search of a batch. Raises DragomanError, with the source, where it finds nothing."""
+    def begin(self, parts: Sequence[Part], rules: Sequence[Rule] = ()) -> Search:
+        """The search of a batch of parts of one width, for whoever steps it; `rules` come after the translator's own.
+
+        Raises DragomanError, with the source, where it finds nothing.
+        """
         try:
-            return (yield from self._search_of(parts))
+            return (yield from self._search_of(parts, rules))
         except FoundNothing as error:
             source = self.tokenizers.src.decode(parts[error.sentence].ids)
             raise DragomanError(f"{source!r}: {error.why}") from error
 
-    def _search_of(self, parts: Sequence[Part]) -> Search:
+    def _search_of(self, parts: Sequence[Part], rules: Sequence[Rule]) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
@@ -311,7 +314,7 @@ class Translator:
             src.to(self.device),
             src_mask.to(self.device),
             decoding,
-            rules=[*([BeginWith(prefixes)] if prefixes else []), *bans],
+            rules=[*([BeginWith(prefixes)] if prefixes else []), *bans, *rules],
             max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,

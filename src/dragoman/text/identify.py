@@ -37,6 +37,18 @@ def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
     return str(language), float(probability)
 
 
+def likely_languages(text: str, among: Sequence[str]) -> list[tuple[str, float]]:
+    """Languages of a few that a text may be in, with their probabilities, best first. A text without letters may be in
+    all of them alike; so may one whose languages are not known here.
+    """
+    by_language = {language_of(code): code for code in among}
+    known_ones = tuple(sorted(code for code in by_language if known(code)))
+    if len(known_ones) < 2 or not any(letter.isalpha() for letter in text):
+        return [(code, 1.0 if len(among) == 1 and text.strip() else 0.0) for code in among]
+    ranked = [(by_language[str(code)], float(share)) for code, share in _identifier(known_ones).rank(text)]
+    return ranked + [(code, 0.0) for code in among if language_of(code) not in known_ones]
+
+
 def known(code: str) -> bool:
     """True if a language can be told from others."""
     return bool(code) and language_of(code) in _identifier(()).labels

@@ -1,0 +1,186 @@
+"""Documents as jobs: taken in at once, translated behind the requests, kept for an hour."""
+
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dragoman.errors import DragomanError
+from dragoman.formats.document import FORMATS, format_of
+from dragoman.formats.pdf import output_path
+from dragoman.inference.glossary import Glossary
+from dragoman.progress import say
+from dragoman.serve.engine import Cancelled, Ticket
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.service import AUTO, Service
+
+AT_ONCE = 2
+"""Documents that are translated at a time."""
+WAITING = 32
+"""Documents that may wait."""
+KEPT_S = 3600.0
+"""Seconds that a document is kept for after it is done."""
+
+State = Literal["queued", "translating", "done", "error"]
+
+
+class TooMany(Exception):
+    """Too many documents wait."""
+
+
+@dataclass
+class Job:
+    """A document: its state, and where its bytes are."""
+
+    id: str
+    key: str
+    """The secret that goes with it."""
+    name: str
+    """The client's name of the file, for the download alone."""
+    src: str
+    tgt: str
+    folder: Path
+    suffix: str
+    characters: int = 0
+    state: State = "queued"
+    error: str = ""
+    done: int = 0
+    total: int = 0
+    texts: int = 0
+    doubts: int = 0
+    started: float = 0.0
+    ended: float = 0.0
+    ticket: Ticket | None = None
+    finished: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def result(self) -> Path:
+        """The file of the translation. It is there when the state is `done`."""
+        name = Path(f"result{self.suffix}")
+        return self.folder / (output_path(name) if self.suffix == ".pdf" else name)
+
+    @property
+    def result_name(self) -> str:
+        """What a browser is told to call it."""
+        return f"{Path(self.name).stem}.{self.tgt}{self.result.suffix}"
+
+    @property
+    def seconds_left(self) -> int:
+        """A guess from how fast it went until now."""
+        if not self.done or not self.total:
+            return 1 + self.total // 50
+        return max(1, round((time.monotonic() - self.started) * (self.total - self.done) / self.done))
+
+
+class Jobs:
+    """The documents of a server. They lie in a folder of their own, which goes away with it."""
+
+    def __init__(self, service: Service, metrics: Metrics, folder: Path | None = None) -> None:
+        self.service, self.metrics = service, metrics
+        self.folder = Path(tempfile.mkdtemp(prefix="dragoman-", dir=folder))
+        self.jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="document")
+
+    def close(self) -> None:
+        """Give up what is under way and delete everything."""
+        with self._lock:
+            jobs = list(self.jobs.values())
+        for job in jobs:
+            if job.ticket is not None:
+                job.ticket.cancel()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add(
+        self, name: str, data: bytes, src: str, tgt: str, glossary: Glossary | None = None,
+        count: Callable[[int], None] = lambda characters: None,
+    ) -> Job:  # fmt: skip
+        """Queue a document. `count` is told its characters when they are known.
+
+        Raises DragomanError for a kind of file that is not known, TooMany where too many wait.
+        """
+        self.tidy()
+        suffix = Path(name).suffix.lower()
+        if suffix not in SUFFIXES:
+            raise DragomanError("file format not supported")
+        kind = format_of(Path(Path(name).name), data)
+        with self._lock:
+            if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= WAITING:
+                raise TooMany
+            id = secrets.token_hex(16).upper()
+            job = Job(id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix)
+            self.jobs[id] = job
+        job.folder.mkdir(mode=0o700)
+        (job.folder / f"source{suffix}").write_bytes(data)
+        self._threads.submit(self._work, job, kind.name, glossary, count)
+        return job
+
+    def job(self, id: str) -> Job | None:
+        self.tidy()
+        return self.jobs.get(id)
+
+    def remove(self, job: Job) -> None:
+        """Give a document up and delete it."""
+        if job.ticket is not None:
+            job.ticket.cancel()
+        with self._lock:
+            self.jobs.pop(job.id, None)
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Delete what is older than an hour."""
+        now = time.monotonic()
+        for job in list(self.jobs.values()):
+            if job.ended and now - job.ended > KEPT_S:
+                self.remove(job)
+
+    def _work(self, job: Job, kind: str, glossary: Glossary | None, count: Callable[[int], None]) -> None:
+        job.ticket = Ticket(self.service.engine, background=True)
+        source = job.folder / f"source{job.suffix}"
+        job.state, job.started = "translating", time.monotonic()
+
+        def advance(done: int, total: int) -> None:
+            job.done, job.total = done, total
+
+        outcome = "done"
+        try:
+            if job.src == AUTO:
+                job.src = self.service.language_of_document(source, job.tgt)
+            data, report = self.service.translate_document(
+                job.ticket, job.src, job.tgt, source, glossary=glossary, advance=advance,
+                count=lambda characters: _count(job, characters, count),
+            )  # fmt: skip
+            partial = job.folder / "result.partial"
+            partial.write_bytes(data)
+            partial.rename(job.result)
+            job.texts, job.doubts = report.translated, len(report.doubts)
+            self.metrics.tag_fallback.inc(report.wrapped)
+            job.state = "done"
+        except Cancelled:
+            job.state, job.error, outcome = "error", "given up", "cancelled"
+        except DragomanError as error:
+            message = str(error).replace(str(source), job.name).replace(source.name, job.name)
+            job.state, job.error, outcome = "error", message, "error"
+        except Exception as error:
+            say(f"a document failed: {type(error).__name__}: {error}")
+            job.state, job.error, outcome = "error", "internal error", "failed"
+        finally:
+            job.ended = time.monotonic()
+            job.finished.set()
+            self.metrics.documents.labels(kind, outcome).inc()
+
+
+def _count(job: Job, characters: int, count: Callable[[int], None]) -> None:
+    job.characters = characters
+    count(characters)
+
+
+SUFFIXES = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
+"""The ends of names of files that can be translated."""

@@ -1,0 +1,442 @@
+"""The engine of a server: continuous batching that never ends, with deadlines, cancellation and two priorities.
+
+Requests run in threads of their own and translate as everybody does (`Translator.n_best`); where the translator would
+search, its `Ticket` hands the sentences to the engine and waits. The engine's threads put sentences of all requests
+into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a sentence's
+translation is does not depend on that, to the last bit.
+"""
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from dragoman.data.batch import WIDTH_MULTIPLE
+from dragoman.decoding.base import FoundNothing, Hypothesis
+from dragoman.decoding.continuous_batching import Answer, Asked, Search
+from dragoman.decoding.rules import Step
+from dragoman.errors import DragomanError
+from dragoman.inference.translation import Part
+from dragoman.inference.translator import Engine as Searcher
+from dragoman.inference.translator import Translator
+from dragoman.text.tokenizers.base import EOS_ID
+
+Result = TypeVar("Result")
+
+ROOM = 256
+"""A waiting batch begins when fewer rows than this are under way on a thread."""
+AT_ONCE = 12
+"""Batches under way on a thread, at most."""
+BATCH_ROWS = 320
+"""Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
+LOOKED_AT = 512
+"""Sentences of the queue that are looked through for those that fit into a batch."""
+TURNS = 8
+"""One in so many batches is a document's, however many requests wait: none waits for ever."""
+QUEUE_SECONDS = 4.0
+"""Work that may wait: seconds of it at the speed that was measured."""
+ENOUGH_TOKENS = 500
+"""Source tokens, all of them done, after which a speed is believed."""
+FIRST_GUESS = 1000.0
+"""Source tokens a second, until the speed is measured."""
+
+
+class Cancelled(Exception):
+    """The request was given up: its client has gone."""
+
+
+class DeadlineExceeded(Exception):
+    """The request was not done in time."""
+
+
+class Overloaded(Exception):
+    """More work waits than can be done soon. `retry_after`: seconds until it is worth asking again."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"too much work waits: come back in {retry_after:.0f} s")
+        self.retry_after = retry_after
+
+
+class Ticket:
+    """One request at the engine: its deadline (of `time.monotonic`), its priority, and the way to give it up."""
+
+    def __init__(self, engine: "ServingEngine", deadline: float = float("inf"), *, background: bool = False) -> None:
+        self.engine, self.deadline, self.background = engine, deadline, background
+        self.gone = False
+        self._waiting: set[_Order] = set()
+
+    def on(self, translator: Translator) -> Translator:
+        """The translator with the engine for its search."""
+        return translator.searched_by(_Door(self, translator.engine))
+
+    def cancel(self) -> None:
+        """Give the request up: its rows are free after the step that is under way."""
+        with self.engine.changed:
+            self.gone = True
+            waiting = list(self._waiting)
+            self.engine.changed.notify_all()
+        for order in waiting:
+            order.done.set()
+
+    def check(self) -> None:
+        """Raises Cancelled or DeadlineExceeded where it is of no use to go on."""
+        if self.gone:
+            raise Cancelled
+        if time.monotonic() > self.deadline:
+            raise DeadlineExceeded
+
+    def ask(self, translator: Translator, parts: Sequence[Part], searcher: Searcher | None) -> list[list[Hypothesis]]:
+        """The hypotheses of each part. Raises what the search raises, Cancelled or DeadlineExceeded."""
+        self.check()
+        if not parts:
+            return []
+        order = _Order(len(parts))
+        entries = [_Entry(translator, searcher, part, self, order, place) for place, part in enumerate(parts)]
+        self._waiting.add(order)
+        try:
+            self.engine.put(entries)
+            left = None if self.deadline == float("inf") else max(0.0, self.deadline - time.monotonic())
+            if not order.done.wait(left):
+                self.cancel()
+                raise DeadlineExceeded
+            self.check()
+        finally:
+            self._waiting.discard(order)
+        if order.error is not None:
+            raise order.error
+        return order.results
+
+
+@dataclass(frozen=True)
+class _Door:
+    """What a translator sees of a ticket (`inference.translator.Engine`)."""
+
+    ticket: Ticket
+    searcher: Searcher | None
+
+    def hypotheses(self, translator: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        return self.ticket.ask(translator, parts, self.searcher)
+
+
+class _Order:
+    """The results of one call, as they come in."""
+
+    def __init__(self, size: int) -> None:
+        self.results: list[list[Hypothesis]] = [[] for _ in range(size)]
+        self.left = size
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+
+
+class _Entry:
+    """A sentence in the queue, or in a batch."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        searcher: Searcher | None,
+        part: Part,
+        ticket: Ticket,
+        order: _Order,
+        place: int,
+    ) -> None:
+        self.translator, self.searcher, self.part = translator, searcher, part
+        self.ticket, self.order, self.place = ticket, order, place
+        width = 0 if searcher else -(-(1 + len(part.ids)) // WIDTH_MULTIPLE)
+        own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher))
+        if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
+            own += (id(order), sum(map(len, part.terms)))
+        self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
+
+    @property
+    def is_dead(self) -> bool:
+        return self.ticket.gone or self.order.error is not None or time.monotonic() > self.ticket.deadline
+
+    def apart(self) -> None:
+        """Let it be searched alone from now on."""
+        self.key = (id(self),)
+
+    @property
+    def is_apart(self) -> bool:
+        return self.key == (id(self),)
+
+
+@dataclass
+class _Begun:
+    """A batch under way: its search, and what that asks for."""
+
+    entries: list[_Entry]
+    search: Search
+    asked: Asked
+
+
+@dataclass
+class _Leave:
+    """The rule that lets the sentences of requests that are given up end at once: `</s>` is all that may follow."""
+
+    entries: Sequence[_Entry]
+
+    def __call__(self, step: Step) -> None:
+        if not any(entry.ticket.gone for entry in self.entries):
+            return
+        gone = [
+            row for row, place in enumerate(step.sentences) if place >= 0 and self.entries[place].ticket.gone
+        ]  # fmt: skip
+        ending = step.log_probs[gone, EOS_ID]
+        step.log_probs[gone] = float("-inf")
+        step.log_probs[gone, EOS_ID] = ending
+
+
+@dataclass
+class Speed:
+    """Source tokens a second that the engine does when it has enough to do."""
+
+    tokens_per_second: float = FIRST_GUESS
+    measured: bool = False
+    _tokens: int = 0
+    _seconds: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, tokens: int, seconds: float) -> None:
+        """Count work done while there was more to do; `seconds` of all threads together over their number."""
+        with self._lock:
+            self._tokens += tokens
+            self._seconds += seconds
+            if self._seconds < 1.0 or self._tokens < ENOUGH_TOKENS:
+                return
+            found = self._tokens / self._seconds
+            self.tokens_per_second = (self.tokens_per_second + found) / 2 if self.measured else found
+            self.measured = True
+            self._tokens, self._seconds = 0, 0.0
+
+
+class ServingEngine:
+    """Threads that search for everybody. `with ServingEngine() as engine:` starts and stops them."""
+
+    def __init__(self, threads: int | None = None, queue_seconds: float = QUEUE_SECONDS) -> None:
+        self.num_threads = threads or torch.get_num_threads()
+        self.queue_seconds = queue_seconds
+        self.changed = threading.Condition()
+        self.waiting: tuple[deque[_Entry], deque[_Entry]] = (deque(), deque())
+        """Sentences of requests, and those of documents."""
+        self.speed = Speed()
+        self.admitted_tokens = 0
+        self.rows = 0
+        """Rows under way, of all threads."""
+        self.on_batch: Callable[[int], None] = lambda rows: None
+        self.on_done: Callable[[Translator, int, int], None] = lambda translator, src, tgt: None
+        self._turns = itertools.count(1)
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> "ServingEngine":
+        self._stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"engine-{number}", daemon=True)
+            for number in range(self.num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.changed:
+            self._stopped = True
+            left = [entry for queue in self.waiting for entry in queue]
+            for queue in self.waiting:
+                queue.clear()
+            self.changed.notify_all()
+        for entry in left:
+            _fail(entry, Cancelled())
+        for thread in self._threads:
+            thread.join()
+
+    @contextmanager
+    def admitted(self, tokens: int) -> Iterator[None]:
+        """Count a request of so many tokens as work that waits. Raises Overloaded where too much does."""
+        with self.changed:
+            speed = self.speed.tokens_per_second
+            if self.admitted_tokens and self.admitted_tokens + tokens > self.queue_seconds * speed:
+                raise Overloaded(max(1.0, self.admitted_tokens / speed / 2))
+            self.admitted_tokens += tokens
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.admitted_tokens -= tokens
+
+    def put(self, entries: Sequence[_Entry]) -> None:
+        """Queue sentences."""
+        with self.changed:
+            if self._stopped:
+                raise Cancelled
+            for entry in entries:
+                self.waiting[entry.ticket.background].append(entry)
+            self.changed.notify_all()
+
+    def _work(self) -> None:
+        """The life of a thread: take batches while there is room, step them, hand out what is done."""
+        torch.set_num_threads(1)
+        going: list[_Begun] = []
+        with torch.inference_mode():
+            while True:
+                started, full = time.monotonic(), self._has_enough()
+                for entries in self._taken(going):
+                    self._begin(entries, going)
+                if self._stopped:
+                    for begun in going:
+                        for entry in begun.entries:
+                            _fail(entry, Cancelled())
+                    return
+                done = self._step(going)
+                if full:
+                    self.speed.add(done, (time.monotonic() - started) / self.num_threads)
+
+    def _has_enough(self) -> bool:
+        """True if more sentences wait than fit into a batch."""
+        return len(self.waiting[0]) + len(self.waiting[1]) >= 2 * self.num_threads
+
+    def _taken(self, going: list[_Begun]) -> list[list[_Entry]]:
+        """The entries of batches to begin; waits until there are some where nothing is under way."""
+        taken: list[list[_Entry]] = []
+        with self.changed:
+            rows = sum(len(begun.asked[0]) for begun in going)
+            while len(going) + len(taken) < AT_ONCE and rows < ROOM and not self._stopped:
+                entries = self._next()
+                if entries:
+                    taken.append(entries)
+                    rows += sum(entry.translator.decoding.num_candidates for entry in entries)
+                elif going or taken:
+                    break
+                else:
+                    self.changed.wait()
+        return taken
+
+    def _next(self) -> list[_Entry]:
+        """The oldest sentence and others that go with it; those of a request before those of a document."""
+        requests, documents = self.waiting
+        queue = requests
+        if documents and (not requests or next(self._turns) % TURNS == 0):
+            queue = documents
+        while queue and queue[0].is_dead:
+            _drop(queue.popleft())
+        if not queue:
+            return []
+        first = queue.popleft()
+        size = 64 if first.searcher else max(1, BATCH_ROWS // first.translator.decoding.num_candidates)
+        chosen: list[_Entry] = [first]
+        left: list[_Entry] = []
+        for _ in range(min(LOOKED_AT, len(queue))):
+            if len(chosen) >= size:
+                break
+            entry = queue.popleft()
+            if entry.is_dead:
+                _drop(entry)
+            else:
+                (chosen if entry.key == first.key else left).append(entry)
+        queue.extendleft(reversed(left))
+        return chosen
+
+    def _begin(self, entries: list[_Entry], going: list[_Begun]) -> None:
+        first = entries[0]
+        parts = [entry.part for entry in entries]
+        try:
+            if first.searcher is not None:
+                self._finish(entries, first.searcher.hypotheses(first.translator, parts))
+                return
+            search = first.translator.begin(parts, [] if first.part.terms else [_Leave(entries)])
+            going.append(_Begun(entries, search, next(search)))
+        except StopIteration as done:
+            self._finish(entries, done.value)
+        except Exception as error:
+            self._failed(entries, error)
+
+    def _step(self, going: list[_Begun]) -> int:
+        """One step of all batches; source tokens of the sentences that are done with it."""
+        for begun in [one for one in going if all(entry.is_dead for entry in one.entries)]:
+            begun.search.close()
+            going.remove(begun)
+            for entry in begun.entries:
+                _drop(entry)
+        done = 0
+        models: dict[int, list[_Begun]] = {}
+        for begun in going:
+            models.setdefault(id(begun.entries[0].translator.model), []).append(begun)
+        going.clear()
+        for together in models.values():
+            self.on_batch(sum(len(begun.asked[0]) for begun in together))
+            for begun, answer in zip(together, self._answers(together), strict=True):
+                if isinstance(answer, Exception):
+                    self._failed(begun.entries, answer)
+                    continue
+                try:
+                    begun.asked = begun.search.send(answer)
+                    going.append(begun)
+                except StopIteration as finished:
+                    self._finish(begun.entries, finished.value)
+                    done += sum(len(entry.part.ids) for entry in begun.entries)
+                except Exception as error:
+                    self._failed(begun.entries, error)
+        return done
+
+    def _answers(self, together: list[_Begun]) -> "Sequence[Answer | Exception]":
+        """What the model answers each batch; where it fails, which of them it fails for."""
+        model = together[0].entries[0].translator.model
+
+        def answers(some: Sequence[_Begun]) -> list[Answer]:
+            return model.decode_steps([begun.asked[0] for begun in some], [begun.asked[1] for begun in some])
+
+        try:
+            return answers(together)
+        except Exception as error:
+            if len(together) == 1:
+                return [error]
+        found: list[tuple[Tensor, Any] | Exception] = []
+        for begun in together:
+            try:
+                found += answers([begun])
+            except Exception as error:
+                found.append(error)
+        return found
+
+    def _finish(self, entries: Sequence[_Entry], results: Sequence[list[Hypothesis]]) -> None:
+        for entry, found in zip(entries, results, strict=True):
+            entry.order.results[entry.place] = found
+            self.on_done(entry.translator, len(entry.part.ids), len(found[0].ids) if found else 0)
+            _count_down(entry)
+
+    def _failed(self, entries: Sequence[_Entry], error: Exception) -> None:
+        """A batch failed. One bad sentence shall not take the others with it, so each is tried once more, alone."""
+        if len(entries) == 1 or entries[0].is_apart:
+            for entry in entries:
+                _fail(entry, error)
+            return
+        for entry in entries:
+            entry.apart()
+        self.put(entries)
+
+
+def _count_down(entry: _Entry) -> None:
+    with entry.ticket.engine.changed:
+        entry.order.left -= 1
+        if entry.order.left == 0:
+            entry.order.done.set()
+
+
+def _drop(entry: _Entry) -> None:
+    """Let go of a sentence that nobody waits for any more."""
+    entry.order.done.set()
+
+
+def _fail(entry: _Entry, error: BaseException) -> None:
+    if isinstance(error, FoundNothing):
+        error = DragomanError(error.why)
+    entry.order.error = error
+    entry.order.done.set()

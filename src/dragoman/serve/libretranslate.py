@@ -1,0 +1,223 @@
+"""LibreTranslate's API, for the clients that speak it (docs.libretranslate.com; the routes of version 1.6).
+
+On purpose other than there: HTML comes back escaped as it was, the case and the final mark of a text are the model's,
+`auto` tells the language of each text of a list by itself, and a wrong `alternatives` is answered with 400.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from dragoman.errors import DragomanError
+from dragoman.serve.documents import SUFFIXES, TooMany
+from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, text_of
+from dragoman.serve.requests import check_size, detect, translated
+from dragoman.serve.service import AUTO, Choices, same_language
+from dragoman.serve.store import Correction
+from dragoman.text.languages import name_of
+
+if TYPE_CHECKING:
+    from dragoman.serve.app import Server
+
+ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
+"""Its own codes for languages that have others elsewhere; both are understood."""
+
+
+def language(server: "Server", code: str) -> str | None:
+    """The served language that a client's code stands for."""
+    known = {one for pair in server.service.runs for one in pair}
+    lower = code.lower()
+    for alias, full in ALIASES.items():
+        if lower in (alias, full.lower()):
+            return next((one for one in (full, alias) if one in known), None) or same_language(alias, known)
+    return same_language(code, known)
+
+
+@answering(as_error)
+async def translate(server: "Server", request: Request) -> Response:
+    given = await parameters(server, request)
+    client = server.gate.enter(request, given.get("api_key"))
+    q, source, target = given.get("q"), given.get("source"), given.get("target")
+    for name, value in (("q", q), ("source", source), ("target", target)):
+        if not value:
+            raise Refused(400, f"Invalid request: missing {name} parameter")
+    alternatives = _alternatives(server, given.get("alternatives", 0))
+    is_list = isinstance(q, list)
+    texts = [text_of(text, "q") for text in (q if isinstance(q, list) else [q])]
+    check_size(server, texts)
+    source, target = text_of(source, "source"), text_of(target, "target")
+    src = AUTO if source.lower() == AUTO else language(server, source)
+    tgt = language(server, target)
+    for code, known in ((source, src), (target, tgt)):
+        if known is None:
+            raise Refused(400, f"{code} is not supported")
+    assert src is not None
+    assert tgt is not None
+    kind = text_of(given.get("format") or "text", "format").lower()
+    if kind not in ("text", "html"):
+        raise Refused(400, f"{kind} format is not supported")
+    if src not in (AUTO, tgt):
+        _require_route(server, src, tgt)
+    choices = Choices(kind="html" if kind == "html" else "text", alternatives=alternatives)
+    answers = await translated(server, request, client, texts, src, tgt, choices)
+    found: dict[str, list[Any]] = {"translatedText": [answer.item.text for answer in answers]}
+    if src == AUTO:
+        found["detectedLanguage"] = [
+            {"confidence": round(100 * answer.detected.confidence), "language": answer.detected.language}
+            for answer in answers
+            if answer.detected is not None
+        ]
+    if alternatives:
+        found["alternatives"] = [list(answer.item.alternatives) for answer in answers]
+    return JSONResponse(found if is_list else {name: values[0] for name, values in found.items()})
+
+
+def _alternatives(server: "Server", value: Any) -> int:
+    try:
+        count = int(value)
+    except (TypeError, ValueError) as error:
+        raise Refused(400, "Invalid request: alternatives parameter is not a number") from error
+    if count > server.limits.alternatives:
+        raise Refused(400, f"Invalid request: alternatives parameter must be <= {server.limits.alternatives}")
+    return max(0, count)
+
+
+def _require_route(server: "Server", src: str, tgt: str) -> None:
+    if tgt not in server.service.languages().get(src, ()):
+        raise Refused(
+            400,
+            f"{name_of(tgt)} ({tgt}) is not available as a target language from {name_of(src)} ({src})",
+        )
+
+
+@answering(as_error)
+async def detect_language(server: "Server", request: Request) -> Response:
+    given = await parameters(server, request)
+    server.gate.enter(request, given.get("api_key"))
+    if not given.get("q"):
+        raise Refused(400, "Invalid request: missing q parameter")
+    q = given["q"]
+    text = text_of(q[0] if isinstance(q, list) else q, "q")
+    check_size(server, [text])
+    return JSONResponse(
+        [{"confidence": round(100 * found.confidence), "language": found.language} for found in detect(server, text)]
+    )
+
+
+@answering(as_error)
+async def languages(server: "Server", request: Request) -> Response:
+    return JSONResponse(
+        [
+            {"code": code, "name": name_of(code), "targets": sorted({code, *targets})}
+            for code, targets in server.service.languages().items()
+        ]
+    )
+
+
+@answering(as_error)
+async def translate_file(server: "Server", request: Request) -> Response:
+    """Answers when the document is done; a client that goes away has it dropped."""
+    given = await parameters(server, request, files=True)
+    client = server.gate.enter(request, given.get("api_key"))
+    if not server.settings.documents:
+        raise Refused(403, "Files translation are disabled on this server.")
+    source, target = given.get("source"), given.get("target")
+    for name, value in (("source", source), ("target", target)):
+        if not value:
+            raise Refused(400, f"Invalid request: missing {name} parameter")
+    name, data = await file_in(server, given)
+    tgt = language(server, text_of(target, "target"))
+    is_auto = text_of(source, "source").lower() == AUTO
+    src = AUTO if is_auto else language(server, text_of(source, "source"))
+    for code, known in ((source, src), (target, tgt)):
+        if known is None:
+            raise Refused(400, f"{code} is not supported")
+    assert src is not None
+    assert tgt is not None
+    if src != AUTO:
+        _require_route(server, src, tgt)
+    try:
+        job = server.jobs.add(name, data, src, tgt, count=lambda characters: server.gate.charge(client, characters))
+    except TooMany as error:
+        raise Refused(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
+    except DragomanError as error:
+        raise Refused(400, f"Invalid request: {error}") from error
+    while not job.finished.is_set():
+        await asyncio.sleep(0.05)
+        if await request.is_disconnected():
+            server.jobs.remove(job)
+            raise Refused(499, "The client has gone")
+    if job.state == "error":
+        raise Refused(400, f"Invalid request: {job.error}")
+    url = f"{str(request.base_url).rstrip('/')}/download_file/{job.id}-{job.key[:32]}{job.result.suffix}"
+    return JSONResponse({"translatedFileUrl": url})
+
+
+@answering(as_error)
+async def download_file(server: "Server", request: Request) -> Response:
+    """The link holds the document's secret, so that nobody guesses another's."""
+    id, _, rest = request.path_params["name"].partition("-")
+    job = server.jobs.job(id)
+    if job is None or job.state != "done" or rest != f"{job.key[:32]}{job.result.suffix}":
+        raise Refused(404, "Invalid filename")
+    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+
+
+@answering(as_error)
+async def suggest(server: "Server", request: Request) -> Response:
+    given = await parameters(server, request)
+    client = server.gate.enter(request, given.get("api_key"))
+    if not server.settings.suggestions:
+        raise Refused(403, "Suggestions are disabled on this server.")
+    for name in ("q", "s", "source", "target"):
+        if not given.get(name):
+            raise Refused(400, f"Invalid request: missing {name} parameter")
+    server.correct(correction(server, given, "q", "s"), client.name)
+    return JSONResponse({"success": True})
+
+
+def correction(server: "Server", given: Mapping[str, Any], src_name: str, tgt_name: str) -> Correction:
+    """A correction in a request. Raises Refused for languages that are not served, or texts that are too long."""
+    texts = text_of(given[src_name], src_name), text_of(given[tgt_name], tgt_name)
+    check_size(server, texts)
+    codes = [language(server, text_of(given[name], name)) for name in ("source", "target")]
+    for name, code in zip(("source", "target"), codes, strict=True):
+        if code is None:
+            raise Refused(400, f"{given[name]} is not supported")
+    assert codes[0] is not None
+    assert codes[1] is not None
+    return Correction(codes[0], codes[1], texts[0].strip(), texts[1].strip())
+
+
+@answering(as_error)
+async def frontend_settings(server: "Server", request: Request) -> Response:
+    codes = sorted(server.service.languages())
+    first = next(iter(server.service.runs), ("", ""))
+    names = [{"code": code, "name": name_of(code)} for code in first]
+    return JSONResponse(
+        {
+            "charLimit": server.limits.text_characters or -1,
+            "frontendTimeout": 400,
+            "apiKeys": server.settings.key_required,
+            "keyRequired": server.settings.key_required,
+            "suggestions": server.settings.suggestions,
+            "filesTranslation": server.settings.documents,
+            "supportedFilesFormat": SUFFIXES,
+            "language": {"source": names[0] if codes else None, "target": names[1] if codes else None},
+        }
+    )
+
+
+ROUTES = [
+    Route("/translate", translate, methods=["POST"]),
+    Route("/detect", detect_language, methods=["POST"]),
+    Route("/languages", languages, methods=["GET"]),
+    Route("/translate_file", translate_file, methods=["POST"]),
+    Route("/download_file/{name}", download_file, methods=["GET"]),
+    Route("/suggest", suggest, methods=["POST"]),
+    Route("/frontend/settings", frontend_settings, methods=["GET"]),
+]

@@ -1,0 +1,45 @@
+"""What a server counts, for Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from dragoman.version import __version__
+
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16)
+ROWS = (1, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Metrics:
+    """The counters of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Histogram(
+            "dragoman_http_request_duration_seconds", "Time to answer", ["route", "status"], registry=registry,
+            buckets=SECONDS,
+        )  # fmt: skip
+        self.queue_tokens = Gauge(
+            "dragoman_queue_tokens", "Source tokens of requests that are not done", registry=registry
+        )
+        self.tokens_per_second = Gauge(
+            "dragoman_tokens_per_second", "The measured speed of the engine", registry=registry
+        )
+        self.batch_rows = Histogram("dragoman_batch_rows", "Rows of a step", registry=registry, buckets=ROWS)
+        self.tokens = Counter("dragoman_tokens", "Tokens read and written", ["pair", "side"], registry=registry)
+        self._rejected = Counter("dragoman_rejected", "Requests refused", ["reason"], registry=registry)
+        self.guard_warnings = Counter("dragoman_guard_warnings", "Warnings on translations", registry=registry)
+        self.tag_fallback = Counter(
+            "dragoman_tag_fallback", "Texts whose codes went around the whole", registry=registry
+        )
+        self.documents = Counter("dragoman_documents", "Documents", ["format", "outcome"], registry=registry)
+        self.model = Gauge(
+            "dragoman_model_info", "The runs that are served", ["pair", "run", "digest"], registry=registry
+        )
+        version = Gauge("dragoman_info", "The server", ["version"], registry=registry)
+        version.labels(__version__).set(1)
+
+    def rejected(self, reason: str) -> None:
+        self._rejected.labels(reason).inc()
+
+    def page(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,0 +1,21 @@
+// The routes of the server, read from its OpenAPI description.
+import { html, render } from "/page/htm-preact.js";
+
+const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+document.documentElement.dataset.theme = JSON.parse(localStorage.getItem("dragoman.theme") ?? "null") ?? (dark ? "dark" : "light");
+
+const spec = await (await fetch("/spec")).json();
+const shown = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
+const routes = Object.entries(spec.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, one]) => ({ path, method, ...one })));
+const groups = [...new Set(routes.map((one) => one.tags[0]))];
+const body = (one) => Object.values(one.requestBody?.content ?? {})[0]?.example;
+const answer = (one) => Object.values(one.responses["200"].content)[0].example;
+
+render(html`
+  <header><h1><img src="/favicon.ico" alt="" /> Dragoman ${spec.info.version}: the API</h1><nav aria-label="Pages"><a class="button" href="/">Translate</a><a class="button" href="/spec">OpenAPI</a></nav></header>
+  <main><p>${spec.info.description}</p>
+  ${groups.map((group) => html`<section class="panel"><h2>${group}</h2>
+    ${routes.filter((one) => one.tags[0] === group).map((one) => html`<details><summary><code>${one.method.toUpperCase()} ${one.path}</code>: ${one.summary}</summary>
+      ${body(one) && html`<p class="soft">Sent</p><pre tabindex="0">${shown(body(one))}</pre>`}
+      ${answer(one) && html`<p class="soft">Answered</p><pre tabindex="0">${shown(answer(one))}</pre>`}</details>`)}</section>`)}</main>`,
+  document.getElementById("app"));

@@ -1,0 +1,79 @@
+"""A request for translations, as all APIs understand it: checked, counted, its languages told, and done."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.requests import Request
+
+from dragoman.serve.clients import Client
+from dragoman.serve.engine import Ticket
+from dragoman.serve.http import Refused, run
+from dragoman.serve.service import AUTO, Choices, Translated
+from dragoman.text.identify import likely_languages
+
+if TYPE_CHECKING:
+    from dragoman.serve.app import Server
+
+
+class Detected(NamedTuple):
+    """A language, and how sure that is, from 0 to 1."""
+
+    language: str
+    confidence: float
+
+
+class Answer(NamedTuple):
+    """A translation, the language of its source, and how that was told where it was not given."""
+
+    item: Translated
+    src: str
+    detected: Detected | None
+
+
+def detect(server: "Server", text: str) -> list[Detected]:
+    """The languages that a text may be in, of those that are served, best first; at least one."""
+    return [Detected(*found) for found in likely_languages(text, tuple(server.service.languages()))]
+
+
+def check_size(server: "Server", texts: Sequence[str]) -> None:
+    """Raises Refused for more texts, or longer ones, than are translated at once."""
+    limits = server.limits
+    if len(texts) > limits.batch:
+        raise Refused(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.batch})")
+    longest = max(map(len, texts), default=0)
+    if limits.text_characters and longest > limits.text_characters:
+        raise Refused(400, f"Invalid request: request ({longest}) exceeds text limit ({limits.text_characters})")
+    if limits.characters_per_batch and sum(map(len, texts)) > limits.characters_per_batch:
+        total = sum(map(len, texts))
+        raise Refused(400, f"Invalid request: request ({total}) exceeds text limit ({limits.characters_per_batch})")
+
+
+async def translated(
+    server: "Server", request: Request, client: Client, texts: Sequence[str], src: str, tgt: str, choices: Choices
+) -> list[Answer]:
+    """The answers to texts, in their order; with `src` `auto` the language of each of them is told by itself.
+
+    Raises Refused, Overloaded, DeadlineExceeded, and DragomanError for languages that are not served.
+    """
+    service = server.service
+    detected = [detect(server, text)[0] if src == AUTO else None for text in texts]
+    languages = [src if found is None else found.language for found in detected]
+    groups: dict[str, list[int]] = {}
+    for place, code in enumerate(languages):
+        if code != tgt and texts[place].strip():
+            groups.setdefault(code, []).append(place)
+    tokens = sum(service.tokens(code, tgt, [texts[place] for place in places]) for code, places in groups.items())
+    server.gate.charge(client, sum(map(len, texts)))
+
+    def work(ticket: Ticket) -> dict[int, Translated]:
+        found: dict[int, Translated] = {}
+        for code, places in groups.items():
+            items = service.translate(ticket, code, tgt, [texts[place] for place in places], choices)
+            found.update(zip(places, items, strict=True))
+        return found
+
+    items = await run(server, request, work, tokens) if groups else {}
+    return [
+        Answer(items.get(place) or Translated(text), code, found)
+        for place, (text, code, found) in enumerate(zip(texts, languages, detected, strict=True))
+    ]

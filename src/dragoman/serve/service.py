@@ -1,0 +1,454 @@
+"""Translators that are served: runs by their languages, routes between languages, texts and documents translated."""
+
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dragoman import export
+from dragoman.errors import DragomanError
+from dragoman.formats.base import Format, Item, Options, Unit
+from dragoman.formats.document import FORMATS, Document, TranslateUnits
+from dragoman.inference.by_sentence import NBest, SentenceTranslator
+from dragoman.inference.capitals import CapitalsTranslator
+from dragoman.inference.document import DocumentTranslator, Report
+from dragoman.inference.glossary import Glossary
+from dragoman.inference.guarded import GuardedTranslator
+from dragoman.inference.memory import Match, RememberingTranslator, TranslationMemory
+from dragoman.inference.tags import Pairing, words
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
+from dragoman.inference.warnings import source_warnings, warnings_of
+from dragoman.inference.word_links import word_links
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir
+from dragoman.serve.engine import ServingEngine, Ticket
+from dragoman.text.identify import likely_languages
+from dragoman.text.languages import language_of
+from dragoman.tools.translate import TranslateOptions, splits_lines
+
+Kind = Literal["text", "html", "xml"]
+Languages = tuple[str, str]
+
+AUTO = "auto"
+"""In the place of a source language: it is to be told from the text."""
+SAMPLE = 5000
+"""Characters of a document that its language is told from."""
+WARM_UP = 64
+"""Sentences that a model translates before it is served: its speed is measured, its kernels are made."""
+LINKED = 0.25
+"""The least share of a word's links that is shown."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a request asks for beside the translation."""
+
+    kind: Kind = "text"
+    alternatives: int = 0
+    """Further translations of each text."""
+    glossary: Glossary | None = None
+    prefix: str = ""
+    """How the translation begins."""
+    memory: bool = True
+    """Corrections are used."""
+    split: bool | None = None
+    """Texts are translated sentence by sentence; None: where the run was trained on single sentences."""
+    beam_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a text and its translation: characters from and to in each."""
+
+    src: tuple[int, int]
+    tgt: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The translation of a text."""
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+    score: float = 0.0
+    log_prob: float = 0.0
+    notes: tuple[str, ...] = ()
+    """What was done to come to it: from the memory, placeholders put back."""
+    sentences: tuple[Sentence, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedRun:
+    """A run that is served."""
+
+    path: Path
+    languages: Languages
+    translator: Translator
+    own: Translator
+    """The same without another engine, which cannot do everything."""
+    digest: str
+    """Of its weights."""
+    splits: bool
+
+    @classmethod
+    def load(
+        cls, path: Path, device: str = "auto", engine: str = "pytorch", precision: str | None = None
+    ) -> "ServedRun":
+        """Read a run. Raises DragomanError for one that cannot be served."""
+        options = TranslateOptions(check_run_dir(path), device=device, engine=engine, precision=precision)
+        given = {} if precision in (None, "int8") else {"precision": precision}
+        own = Translator.load(path, device=device, **given)  # type: ignore[arg-type]
+        if own.languages is None or not all(own.languages):
+            raise DragomanError(f"{path}: says no languages: it cannot be served")
+        translator = own
+        if engine != "pytorch":
+            translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None)
+        digest = checkpoint.inference_digest(checkpoint.select(path))
+        return cls(path, own.languages, translator, own, digest, splits_lines(options, 1))
+
+
+class Service:
+    """All that is served, and the engine under it."""
+
+    def __init__(self, engine: ServingEngine) -> None:
+        self.engine = engine
+        self.runs: dict[Languages, ServedRun] = {}
+        self.memories: dict[Languages, TranslationMemory] = {}
+        self.on_warnings: Callable[[int], None] = lambda count: None
+        self._links = threading.Semaphore(max(1, engine.num_threads))
+
+    def put(self, run: ServedRun, languages: Languages | None = None) -> None:
+        """Serve a run, in the place of another one of the same languages. It is tried first: one that fails changes
+        nothing, and requests under way keep the model that they began with.
+
+        Raises DragomanError for a run that does not translate.
+        """
+        self._warm_up(run)
+        self.runs = {**self.runs, languages or run.languages: run}
+
+    def _warm_up(self, run: ServedRun) -> None:
+        """Translate pieces of the vocabulary: what they mean does not matter, that there is an answer does."""
+        tokenizer = run.own.tokenizers.src
+        ids = list(itertools.islice(itertools.cycle(range(4, tokenizer.vocab_size)), 12 * WARM_UP))
+        lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
+        found = Ticket(self.engine).on(run.translator).translate(lines)
+        if not any(text.strip() for text in found):
+            raise DragomanError(f"{run.path}: translates everything as nothing: it is not served")
+
+    def languages(self) -> dict[str, list[str]]:
+        """The languages that are known, each with those that it can be translated to; none from some."""
+        codes = sorted({code for pair in self.runs for code in pair})
+        return {src: [tgt for tgt in codes if tgt != src and self._legs(src, tgt)] for src in codes}
+
+    def route(self, src: str, tgt: str) -> list[ServedRun]:
+        """The runs from one language to another: one, or two through a language that both know.
+
+        Raises DragomanError where there is no way.
+        """
+        legs = self._legs(src, tgt)
+        if not legs:
+            raise DragomanError(f"{src} to {tgt}: no model for it")
+        return legs
+
+    def _legs(self, src: str, tgt: str) -> list[ServedRun]:
+        runs = self.runs
+        if (src, tgt) in runs:
+            return [runs[src, tgt]]
+        middles = [middle for first, middle in runs if first == src and (middle, tgt) in runs]
+        middle = min(middles, key=lambda code: (code != "en", code), default=None)
+        return [] if middle is None else [runs[src, middle], runs[middle, tgt]]
+
+    def tokens(self, src: str, tgt: str, texts: Iterable[str]) -> int:
+        """Source tokens of texts, on each leg of the way (a guess for the second: as many)."""
+        legs = self.route(src, tgt)
+        encode = legs[0].own.tokenizers.src.encode
+        return len(legs) * sum(1 + len(encode(text)) for text in texts)
+
+    def translate(
+        self, ticket: Ticket, src: str, tgt: str, texts: Sequence[str], choices: Choices = Choices()
+    ) -> list[Translated]:
+        """The translations of texts. What a text's translation is does not depend on the others.
+
+        Raises DragomanError for what cannot be done, and what `Ticket` raises.
+        """
+        legs = self.route(src, tgt)
+        if len(legs) > 1 and (choices.glossary or choices.prefix):
+            raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there")
+        for number, run in enumerate(legs, start=1):
+            last = number == len(legs)
+            leg = choices if last else replace(choices, alternatives=0)
+            found = self._on_leg(ticket, run, texts, leg, self.memories.get(run.languages))
+            texts = [item.text for item in found]
+        return found if len(legs) == 1 else [replace(item, sentences=()) for item in found]
+
+    def _on_leg(
+        self, ticket: Ticket, run: ServedRun, texts: Sequence[str], choices: Choices, memory: TranslationMemory | None
+    ) -> list[Translated]:
+        memory = memory if choices.memory else None
+        translator, own = self._translators(ticket, run, choices, memory)
+        if choices.prefix:
+            return [_of_prefix(items) for items in own.n_best(texts, [choices.prefix] * len(texts))]
+        asked = _asked(translator, own, memory, choices)
+        if choices.kind != "text":
+            return [self._of_markup(ticket, own, asked, text, choices, memory) for text in texts]
+        by_sentence = SentenceTranslator(asked, run.languages, _is_in(memory))
+        split = run.splits if choices.split is None else choices.split
+        return _by_sentence(by_sentence, texts, choices.alternatives, split)
+
+    def _translators(
+        self, ticket: Ticket, run: ServedRun, choices: Choices, memory: TranslationMemory | None
+    ) -> tuple[Translator, Translator]:
+        """The translator for a request, and PyTorch's own of the same settings."""
+
+        def wanted(translator: Translator) -> Translator:
+            beam = max(choices.beam_size or translator.decoding.beam_size, 1 + choices.alternatives)
+            n_best = 1 + choices.alternatives
+            if memory is not None and len(memory):
+                n_best = beam  # the memory chooses among them
+            if beam != translator.decoding.beam_size or n_best != translator.decoding.n_best:
+                translator = translator.with_decoding(beam_size=beam, n_best=n_best)
+            if choices.glossary is not None:
+                translator = translator.with_terms(choices.glossary)
+            return ticket.on(translator)
+
+        own = wanted(run.own)
+        return (own, own) if run.translator is run.own else (wanted(run.translator), own)
+
+    def _of_markup(
+        self,
+        ticket: Ticket,
+        own: Translator,
+        asked: NBest,
+        text: str,
+        choices: Choices,
+        memory: TranslationMemory | None,
+    ) -> Translated:
+        document = Document(text.encode(), FRAGMENTS[choices.kind], Options("the text", own.languages or ("", "")))
+        translate = DocumentTranslator(own, asked, _is_in(memory))
+        return Translated(document.translated(_in_steps(ticket, translate, lambda _: None)).decode())
+
+    def translate_document(
+        self,
+        ticket: Ticket,
+        src: str,
+        tgt: str,
+        document: Path,
+        *,
+        glossary: Glossary | None = None,
+        advance: Callable[..., None] = lambda done, total: None,
+        count: Callable[[int], None] = lambda characters: None,
+    ) -> tuple[bytes, Report]:
+        """The bytes of a translated file, and what was done. `advance` is told how many of how many texts are done,
+        `count` the number of characters, before it begins.
+
+        Raises DragomanError for a file that cannot be read.
+        """
+        legs = self.route(src, tgt)
+        opened = Document.load(document, Options(document.name, (src, tgt)))
+        data = opened.data
+        count(sum(len(item) for unit in opened.texts() for item in unit.items if isinstance(item, str)))
+        for run in legs:
+            leg = Document(data, opened.format, Options(document.name, run.languages))
+            memory = self.memories.get(run.languages)
+            choices = Choices(glossary=glossary if len(legs) == 1 else None)
+            translator, own = self._translators(ticket, run, choices, memory)
+            asked = _asked(translator, own, memory, choices)
+            translate = DocumentTranslator(own, asked, _is_in(memory))
+            total = len(legs) * sum(1 for _ in leg.texts())
+            data = leg.translated(_in_steps(ticket, translate, functools.partial(advance, total=total)))
+        return data, translate.report
+
+    def language_of_document(self, document: Path, tgt: str) -> str:
+        """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
+        it does, and where there is none."""
+        opened = Document.load(document, Options(document.name, ("", tgt)))
+        known = [code for code, targets in self.languages().items() if tgt in targets]
+        if not known:
+            raise DragomanError(f"{tgt}: no model for it")
+        text = ""
+        for unit in opened.texts():
+            text += "".join(item for item in unit.items if isinstance(item, str)) + "\n"
+            if len(text) > SAMPLE:
+                break
+        return likely_languages(text, known)[0][0]
+
+    def similar(self, src: str, tgt: str, text: str) -> list[Match]:
+        """Corrections of texts much like this one."""
+        memory = self.memories.get((src, tgt))
+        return memory.like(text) if memory is not None and text.strip() else []
+
+    def warnings(self, src: str, tgt: str, text: str, translation: str) -> list[str]:
+        """What looks wrong with a translation."""
+        found = warnings_of(text, translation, (src, tgt)) + source_warnings(text, (src, tgt))
+        self.on_warnings(len(found))
+        return found
+
+    def alignment(
+        self, ticket: Ticket, src: str, tgt: str, text: str, item: Translated
+    ) -> list[tuple[int, int, int, int]]:
+        """Links of words: characters (from, to) of the source and (from, to) of the translation, sentence by sentence.
+        None for a way through another language."""
+        legs = self.route(src, tgt)
+        if len(legs) > 1:
+            return []
+        pairs = [
+            (text[slice(*sentence.src)], item.text[slice(*sentence.tgt)]) for sentence in item.sentences
+        ]  # fmt: skip
+        pairings = [Pairing(src, tgt, words(src), words(tgt)) for src, tgt in pairs]
+        ticket.check()
+        with self._links:
+            found = word_links(legs[0].own, pairings)
+        out = []
+        for sentence, pairing, links in zip(item.sentences, pairings, found, strict=True):
+            for row, column in _strong(links):
+                src_word, tgt_word = pairing.src_words[column], pairing.tgt_words[row]
+                out.append(
+                    (
+                        sentence.src[0] + src_word.start,
+                        sentence.src[0] + src_word.end,
+                        sentence.tgt[0] + tgt_word.start,
+                        sentence.tgt[0] + tgt_word.end,
+                    )
+                )
+        return out
+
+    def words_instead(
+        self, ticket: Ticket, src: str, tgt: str, text: str, prefix: str, count: int
+    ) -> list[Translation]:
+        """Translations that begin with `prefix` and go on with different words, the most probable first."""
+        legs = self.route(src, tgt)
+        if len(legs) > 1:
+            raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no other words there")
+        beam = 4 * count
+        own = ticket.on(legs[0].own.with_decoding(beam_size=beam, n_best=beam, diversity=1.0))
+        [found] = own.n_best([text], [prefix]) if prefix.strip() else own.n_best([text])
+        chosen: dict[str, Translation] = {}
+        for item in found:
+            rest = item.text[len(prefix.rstrip()) :].lstrip() if item.text.startswith(prefix.rstrip()) else item.text
+            chosen.setdefault(_first_word(rest), item)
+        return list(chosen.values())[:count]
+
+
+STEP = 256
+"""Texts of a document between two looks at whether it is given up."""
+
+_FRAGMENT = replace(FORMATS["html"], finish=None)
+FRAGMENTS: dict[str, Format] = {"html": _FRAGMENT, "xml": _FRAGMENT}
+"""How texts with markup are read: by the same rules, which know no tag that has to be there."""
+
+
+def _in_steps(ticket: Ticket, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:
+    """Translates units a few at a time; `advance` is told how many are done."""
+    done = 0
+
+    def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+        nonlocal done
+        for start in range(0, len(units), STEP):
+            ticket.check()
+            part = units[start : start + STEP]
+            yield from translate(part)
+            done += len(part)
+            advance(done)
+
+    return of_units
+
+
+class _TermsFirst:
+    """Translates a text that is a term, and nothing else, as the glossary says."""
+
+    def __init__(self, translator: NBest, glossary: Glossary) -> None:
+        self.translator, self.glossary = translator, glossary
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        terms = [self._as_term(text.strip()) for text in sentences]
+        wanted = [text for text, term in zip(sentences, terms, strict=True) if term is None]
+        made = iter(self.translator.n_best(wanted))
+        return [next(made) if term is None else [Translation(term, 0.0, 0.0)] for term in terms]
+
+    def _as_term(self, text: str) -> str | None:
+        found = self.glossary.find(text)
+        return found[0].target if found and (found[0].start, found[0].end) == (0, len(text)) else None
+
+
+def _is_in(memory: TranslationMemory | None) -> Callable[[str], bool]:
+    return lambda text: memory is not None and text in memory
+
+
+def _asked(translator: Translator, own: Translator, memory: TranslationMemory | None, choices: Choices) -> NBest:
+    """The translator with placeholders, capitals and the memory."""
+    by_text: NBest = CapitalsTranslator(GuardedTranslator(translator, keep=True, guard=False, fallback=own))
+    if choices.glossary is not None:
+        by_text = _TermsFirst(by_text, choices.glossary)
+    return by_text if memory is None else RememberingTranslator(by_text, memory, 1 + choices.alternatives)
+
+
+def _of_prefix(items: Sequence[Translation]) -> Translated:
+    best, *others = items
+    return Translated(best.text, tuple(item.text for item in others), best.score, best.log_prob, best.warnings)
+
+
+def _by_sentence(
+    by_sentence: SentenceTranslator, texts: Sequence[str], alternatives: int, split: bool
+) -> list[Translated]:
+    """The translations of texts; an alternative differs in one sentence, first ones first."""
+    pieces = [by_sentence.pieces(text) if split else by_sentence.lines(text) for text in texts]
+    wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
+    found = dict(zip(wanted, by_sentence.translator.n_best(wanted), strict=True)) if wanted else {}
+    out = []
+    for text, of_text in zip(texts, pieces, strict=True):
+        best = {piece.text: found[piece.text][0] for piece in of_text if piece.is_text}
+        said = {src: item.text for src, item in best.items()}
+        joined = by_sentence.joined(text, of_text, said)
+        others: dict[str, None] = {}
+        for src in best:
+            for item in found[src][1:]:
+                others.setdefault(by_sentence.joined(text, of_text, {**said, src: item.text}).text)
+        others.pop(joined.text, None)
+        sentences = tuple(
+            Sentence((piece.span.start, piece.span.end), (at, at + len(translation)))
+            for piece, at, translation in joined.places
+        )
+        items = list(best.values())
+        out.append(
+            Translated(
+                joined.text,
+                tuple(others)[:alternatives],
+                sum(item.score for item in items) / max(1, len(items)),
+                sum(item.log_prob for item in items),
+                tuple(dict.fromkeys(note for item in items for note in item.warnings)),
+                sentences,
+            )
+        )
+    return out
+
+
+def _strong(links: np.ndarray) -> list[tuple[int, int]]:
+    """(target word, source word) of the links that are worth showing: of each target word the best, and all strong."""
+    found = []
+    for row, values in enumerate(links):
+        if values.size and values.max() > 0:
+            found += [(row, column) for column, value in enumerate(values) if value >= max(LINKED, values.max() / 2)]
+    return found
+
+
+def _first_word(text: str) -> str:
+    return text.split(maxsplit=1)[0].strip(".,;:!?").casefold() if text.split() else ""
+
+
+def same_language(code: str, known: Iterable[str]) -> str | None:
+    """The code among those that are known that stands for a language; None where there is none.
+
+    >>> same_language("EN-us", ["de", "en"]), same_language("fr", ["de", "en"])
+    ('en', None)
+    """
+    codes = list(known)
+    exact = {one.lower(): one for one in codes}
+    if code.lower() in exact:
+        return exact[code.lower()]
+    return next((one for one in codes if language_of(one) == language_of(code)), None)

@@ -1,0 +1,202 @@
+"""What a server keeps in one SQLite file: API keys (hashed), their use, and corrections. Texts of requests never."""
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.errors import DragomanError
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS keys (
+    digest TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, per_minute INTEGER, per_month INTEGER, created REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS usage (
+    name TEXT NOT NULL, month TEXT NOT NULL, characters INTEGER NOT NULL, PRIMARY KEY (name, month)
+);
+CREATE TABLE IF NOT EXISTS corrections (
+    id INTEGER PRIMARY KEY, src_lang TEXT NOT NULL, tgt_lang TEXT NOT NULL, src TEXT NOT NULL, tgt TEXT NOT NULL,
+    created REAL NOT NULL, author TEXT NOT NULL DEFAULT '', UNIQUE (src_lang, tgt_lang, src)
+);
+CREATE TABLE IF NOT EXISTS glossaries (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, dictionaries TEXT NOT NULL, created REAL NOT NULL,
+    author TEXT NOT NULL DEFAULT ''
+);
+"""
+
+
+class Key(NamedTuple):
+    """An API key by its name; limits are None where there are none."""
+
+    name: str
+    per_minute: int | None
+    """Requests a minute."""
+    per_month: int | None
+    """Characters a month."""
+
+
+class Correction(NamedTuple):
+    """What a person made of a translation."""
+
+    src_lang: str
+    tgt_lang: str
+    src: str
+    tgt: str
+
+
+class StoredGlossary(NamedTuple):
+    """A glossary of a client: for each pair of languages its entries, as tab-separated lines."""
+
+    id: str
+    name: str
+    dictionaries: dict[tuple[str, str], str]
+    created: float
+
+
+class Store:
+    """The file. Threads may share it; another process may write into it as well (`dragoman keys`)."""
+
+    def __init__(self, path: Path | None) -> None:
+        """`path`: None keeps everything in memory. Raises DragomanError for a file that is no store or is locked up."""
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=5.0, isolation_level=None)
+            if path is not None:
+                path.chmod(0o600)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.executescript(_TABLES)
+        except (sqlite3.Error, OSError) as error:
+            raise DragomanError(f"{path}: no file to keep keys and corrections in: {error}") from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._db
+            except sqlite3.Error as error:
+                raise DragomanError(f"{self.path or 'the store'}: {error}") from error
+
+    def add_key(
+        self, name: str, per_minute: int | None = None, per_month: int | None = None, key: str | None = None
+    ) -> str:
+        """A new key, `key` or a random one, which is shown this once: the store keeps its hash."""
+        key = key or secrets.token_urlsafe(24)
+        with self._cursor() as db:
+            if db.execute("SELECT 1 FROM keys WHERE name = ?", (name,)).fetchone():
+                raise DragomanError(f"key {name!r}: there is one of that name: remove it first")
+            db.execute(
+                "INSERT INTO keys VALUES (?, ?, ?, ?, ?)", (_hash(key), name, per_minute, per_month, time.time())
+            )
+        return key
+
+    def remove_key(self, name: str) -> None:
+        """Raises DragomanError where there is none of that name."""
+        with self._cursor() as db:
+            if not db.execute("DELETE FROM keys WHERE name = ?", (name,)).rowcount:
+                raise DragomanError(f"key {name!r}: there is none of that name")
+
+    def all_keys(self) -> list[Key]:
+        with self._cursor() as db:
+            return [Key(*row) for row in db.execute("SELECT name, per_minute, per_month FROM keys ORDER BY name")]
+
+    def key(self, given: str) -> Key | None:
+        """The key that a client gave; None for one that is not known."""
+        with self._cursor() as db:
+            row = db.execute(
+                "SELECT name, per_minute, per_month FROM keys WHERE digest = ?", (_hash(given),)
+            ).fetchone()
+        return None if row is None else Key(*row)
+
+    def characters(self, name: str) -> int:
+        """Characters that a key has had translated this month."""
+        with self._cursor() as db:
+            row = db.execute("SELECT characters FROM usage WHERE name = ? AND month = ?", (name, _month())).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def count(self, name: str, characters: int) -> None:
+        with self._cursor() as db:
+            db.execute(
+                "INSERT INTO usage VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET characters = characters + excluded.characters",
+                (name, _month(), characters),
+            )
+
+    def correct(self, correction: Correction, author: str = "") -> None:
+        """Keep a correction, in the place of an earlier one of the same text."""
+        with self._cursor() as db:
+            db.execute(
+                "INSERT INTO corrections (src_lang, tgt_lang, src, tgt, created, author) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET tgt = excluded.tgt, created = excluded.created, author = excluded.author",
+                (*correction, time.time(), author),
+            )
+
+    def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
+        """Drop the correction of a text; False where there is none."""
+        with self._cursor() as db:
+            found = db.execute(
+                "DELETE FROM corrections WHERE src_lang = ? AND tgt_lang = ? AND src = ?", (src_lang, tgt_lang, src)
+            )
+            return found.rowcount > 0
+
+    def corrections(self, src_lang: str = "", tgt_lang: str = "") -> list[Correction]:
+        """All corrections, or those from one language to another, in the order they came."""
+        with self._cursor() as db:
+            return [
+                Correction(*row)
+                for row in db.execute(
+                    "SELECT src_lang, tgt_lang, src, tgt FROM corrections "
+                    "WHERE (? = '' OR src_lang = ?) AND (? = '' OR tgt_lang = ?) ORDER BY id",
+                    (src_lang, src_lang, tgt_lang, tgt_lang),
+                )
+            ]
+
+    def put_glossary(
+        self, name: str, dictionaries: dict[tuple[str, str], str], author: str, old: StoredGlossary | None = None
+    ) -> StoredGlossary:
+        """Keep a glossary, in the place of an older one where there is one."""
+        made = StoredGlossary(old.id if old else _uuid(), name, dictionaries, old.created if old else time.time())
+        listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()])
+        with self._cursor() as db:
+            row = (made.id, name, listed, made.created, author)
+            db.execute("INSERT OR REPLACE INTO glossaries VALUES (?, ?, ?, ?, ?)", row)
+        return made
+
+    def glossaries(self, author: str) -> list[StoredGlossary]:
+        with self._cursor() as db:
+            rows = db.execute(
+                "SELECT id, name, dictionaries, created FROM glossaries WHERE author = ? ORDER BY created", (author,)
+            )
+            return [
+                StoredGlossary(id, name, {(src, tgt): entries for src, tgt, entries in json.loads(listed)}, created)
+                for id, name, listed, created in rows
+            ]
+
+    def remove_glossary(self, id: str, author: str) -> bool:
+        with self._cursor() as db:
+            return db.execute("DELETE FROM glossaries WHERE id = ? AND author = ?", (id, author)).rowcount > 0
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _month() -> str:
+    return time.strftime("%Y-%m", time.gmtime())
+
+
+def _uuid() -> str:
+    text = secrets.token_hex(16)
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,200 @@
+"""The engine of a server: the same bytes alone or in any mix, and nobody waits for what nobody wants any more."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.decoding.base import SampledConfig
+from dragoman.errors import DragomanError
+from dragoman.inference.glossary import Glossary
+from dragoman.inference.translator import Translator
+from dragoman.serve.engine import Cancelled, DeadlineExceeded, Overloaded, ServingEngine, Ticket
+
+RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
+WORDS = [
+    *("der", "die", "das", "ein", "kleine", "rote", "alte", "hund", "könig", "mann", "frau", "sieht", "hört", "und"),
+    *("heute", "will"),
+]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(RUN, device="cpu")
+
+
+@pytest.fixture
+def engine() -> Iterator[ServingEngine]:
+    with ServingEngine(threads=2) as running:
+        yield running
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 14))) for _ in range(count)]
+
+
+def test_answers_of_mixed_requests_are_those_of_each_sentence_alone(
+    translator: Translator, engine: ServingEngine
+) -> None:
+    lines = sentences(120)
+    greedy = translator.with_decoding(beam_size=1)
+    alone = {1: [greedy.n_best([line]) for line in lines], 5: [translator.n_best([line]) for line in lines]}
+
+    def ask(request: int) -> None:
+        rng = random.Random(request)
+        beam = rng.choice([1, 5])
+        rows = [rng.randrange(len(lines)) for _ in range(rng.randint(1, 9))]
+        mine = Ticket(engine, background=rng.random() < 0.3).on({1: greedy, 5: translator}[beam])
+        assert mine.n_best([lines[row] for row in rows]) == [alone[beam][row][0] for row in rows]
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(ask, range(150)))
+
+
+def test_terms_samples_and_beginnings_go_through_the_engine(translator: Translator, engine: ServingEngine) -> None:
+    lines = sentences(6)
+    others = [
+        translator.with_terms(Glossary({"hund": "könig"})),
+        translator.with_decoding(sampling=SampledConfig(samples=2)),
+        translator.with_decoding(no_repeat_ngram=2, beam_size=3, n_best=3),
+    ]
+    for other in others:
+        assert Ticket(engine).on(other).n_best(lines) == other.n_best(lines)
+    beginnings = ["der", "", "ein", "die", "", "das"]
+    assert Ticket(engine).on(translator).n_best(lines, beginnings) == translator.n_best(lines, beginnings)
+
+
+def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
+    translator: Translator, engine: ServingEngine
+) -> None:
+    lines = sentences(40)
+    expected = translator.n_best(lines)
+    slow, quick = Ticket(engine), Ticket(engine)
+    with ThreadPoolExecutor(2) as threads:
+        given_up = threads.submit(slow.on(translator).n_best, lines * 40)
+        kept = threads.submit(quick.on(translator).n_best, lines)
+        time.sleep(0.05)
+        slow.cancel()
+        with pytest.raises(Cancelled):
+            given_up.result(timeout=5)
+        assert kept.result(timeout=30) == expected
+    deadline = time.monotonic() + 5
+    while (engine.waiting[0] or engine.waiting[1]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not engine.waiting[0]
+
+
+def test_a_request_past_its_deadline_is_told(translator: Translator, engine: ServingEngine) -> None:
+    with pytest.raises(DeadlineExceeded):
+        Ticket(engine, time.monotonic() + 0.02).on(translator).n_best(sentences(2000))
+    with pytest.raises(DeadlineExceeded):
+        Ticket(engine, time.monotonic() - 1).on(translator).n_best(["der hund"])
+    assert Ticket(engine).on(translator).translate(["der hund"]) == translator.translate(["der hund"])
+
+
+def test_one_poisoned_sentence_among_eight_fails_alone(
+    translator: Translator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = sentences(8, seed=3)
+    expected = translator.n_best(lines)
+    bad = translator.tokenizers.src.encode(lines[4])
+    begin = Translator.begin
+
+    def poisoned(self: Translator, parts: list, rules: list = []):  # type: ignore[no-untyped-def, type-arg]  # noqa: B006
+        if any(part.ids == bad for part in parts):
+            raise RuntimeError("poison")
+        return begin(self, parts, rules)
+
+    monkeypatch.setattr(Translator, "begin", poisoned)
+    with ThreadPoolExecutor(8) as threads:
+        waiting = [threads.submit(Ticket(engine).on(translator).n_best, [line]) for line in lines]
+        for row, future in enumerate(waiting):
+            if row == 4:
+                with pytest.raises(RuntimeError, match="poison"):
+                    future.result(timeout=20)
+            else:
+                assert future.result(timeout=20) == [expected[row]]
+
+
+def test_a_step_that_fails_fails_for_those_it_fails_for(
+    translator: Translator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greedy = translator.with_decoding(beam_size=1)  # 8 rows a step, and with a beam of 5 there are 40
+    lines = sentences(12)
+    expected = [greedy.n_best([line]) for line in lines]
+    together = translator.model.decode_steps
+
+    def fails(prevs: list[Any], states: list[Any]) -> Any:
+        if any(len(prev) >= 40 for prev in prevs):
+            raise RuntimeError("no memory")
+        return together(prevs, states)
+
+    monkeypatch.setattr(translator.model, "decode_steps", fails)
+    with ThreadPoolExecutor(24) as threads:
+        small = [threads.submit(Ticket(engine).on(greedy).n_best, [line]) for line in lines]
+        large = [threads.submit(Ticket(engine).on(translator).n_best, [line]) for line in lines]
+        assert [future.result(timeout=30) for future in small] == expected
+        for future in large:
+            with pytest.raises(RuntimeError, match="no memory"):
+                future.result(timeout=30)
+
+
+def test_requests_come_before_documents_and_documents_come_all_the_same(
+    translator: Translator,
+) -> None:
+    engine = ServingEngine(threads=1)
+    lines = sentences(30)
+    order: list[str] = []
+    documents, requests = Ticket(engine, background=True), Ticket(engine)
+
+    def ask(ticket: Ticket, name: str, texts: list[str]) -> None:
+        ticket.on(translator).n_best(texts)
+        order.append(name)
+
+    threads = [threading.Thread(target=ask, args=(documents, "document", lines * 20))]
+    threads[0].start()
+    while not engine.waiting[1]:
+        time.sleep(0.001)
+    with engine:
+        time.sleep(0.05)
+        threads.append(threading.Thread(target=ask, args=(requests, "request", lines[:2])))
+        threads[1].start()
+        for thread in threads:
+            thread.join(timeout=60)
+    assert order == ["request", "document"]
+
+
+def test_more_work_than_can_be_done_soon_is_refused_at_once(engine: ServingEngine) -> None:
+    engine.speed.tokens_per_second = 100.0
+    with engine.admitted(10_000):  # alone it is taken, whatever its size
+        began = time.monotonic()
+        with pytest.raises(Overloaded) as told, engine.admitted(1):
+            pass
+        assert time.monotonic() - began < 0.05
+        assert told.value.retry_after == 50.0
+    with engine.admitted(300), engine.admitted(100):
+        assert engine.admitted_tokens == 400
+    assert engine.admitted_tokens == 0
+
+
+def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: Translator) -> None:
+    engine = ServingEngine(threads=1)
+    with engine, ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(Ticket(engine).on(translator).n_best, sentences(500))
+        time.sleep(0.02)
+        engine.__exit__()
+        with pytest.raises(Cancelled):
+            waiting.result(timeout=5)
+    with pytest.raises(Cancelled):
+        Ticket(engine).on(translator).n_best(["der hund"])
+
+
+def test_what_a_search_cannot_find_is_told_as_always(translator: Translator, engine: ServingEngine) -> None:
+    with pytest.raises(DragomanError, match="vocabulary cannot write"):
+        Ticket(engine).on(translator).n_best(["der hund"], ["汉字"])
