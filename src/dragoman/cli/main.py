@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from dragoman.backends.threads import wait_passively_if_busy
+from dragoman.cli.adapt import adapt
 from dragoman.cli.bench import bench
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
@@ -38,7 +39,7 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
-from dragoman.cli.serve import keys_app, serve
+from dragoman.cli.serve import corrections, keys_app, serve
 from dragoman.cli.settings import settings as settings_command
 from dragoman.cli.translate import GuardCommand, score, translate
 from dragoman.errors import DragomanError
@@ -452,10 +453,10 @@ def data_demo(
 GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo,),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
-    "Train": (train, bench, average),
+    "Train": (train, adapt, bench, average),
     "Use": (translate, score, predict, generate),
     "Measure and look inside": (evaluate, report, inspect_app, settings_command),
-    "Ship": (export, serve, keys_app),
+    "Ship": (export, serve, keys_app, corrections),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""
 

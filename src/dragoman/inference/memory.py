@@ -83,7 +83,7 @@ class TranslationMemory:
 
         Raises DragomanError for a file that is broken or has no pair of these languages.
         """
-        pairs = list(_pairs(path, languages))
+        pairs = list(pairs_in(path, languages))
         if not pairs:
             raise DragomanError(f"{path}: no pair of {languages[0]} and {languages[1]} in it")
         return cls(pairs)
@@ -110,7 +110,8 @@ class TranslationMemory:
         return [Match(src, self.targets[row], score / 100) for src, score, row in found]
 
 
-def _pairs(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a TMX, an XLIFF, a PO file, or two tab-separated columns."""
     suffix = kind_of(path)
     if suffix in (".tmx", ".xlf", ".xliff"):
         read = tmx_pairs if suffix == ".tmx" else xliff_pairs

@@ -29,11 +29,18 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     sentence = ask_for_sentence()
     translation = Translator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
     say(f"\n  {sentence}\n  -> {translation}\n")
+    say(f"a page to translate on: {_command()} serve {result.run_dir}, and open http://localhost:5000/")
     scores = next(iter(result.tests.values()))
     return (
         f"demo: BLEU {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
         f"{result.outcome.elapsed_s:.0f} s, run {result.run_dir}, report {result.report}"
     )
+
+
+def _command() -> str:
+    """How this program is called from here."""
+    own = Path(sys.executable).with_name("dragoman")
+    return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else "dragoman"
 
 
 def ask_for_sentence() -> str:

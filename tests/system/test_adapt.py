@@ -1,0 +1,71 @@
+"""A run learns from corrections, and is handed over only if that did it good."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.inference.translator import Translator
+from dragoman.tools.adapt import adapt
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in ("train", "valid"):  # nothing in its own text says what the corrections of "today" say
+        kept = [pair for pair in pairs(split) if "today" not in pair[0]]
+        for side, code in enumerate(("en", "de")):
+            (data / f"{split}.{code}").write_text("".join(pair[side] + "\n" for pair in kept), encoding="utf-8")
+    monkeypatch.setenv("DRAGOMAN_DATA", str(data))
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(FIXTURE / "finished", tmp_path / "run"))
+
+
+def pairs(split: str = "train") -> list[tuple[str, str]]:
+    sides = [(FIXTURE / f"{split}.{code}").read_text(encoding="utf-8").splitlines() for code in ("en", "de")]
+    return list(zip(*sides, strict=True))
+
+
+def written(path: Path, found: list[tuple[str, str]]) -> Path:
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in found), encoding="utf-8")
+    return path
+
+
+def test_good_corrections_are_learnt_and_the_rest_stays(run: Path, tmp_path: Path) -> None:
+    corrected = [(src, tgt.replace("heute", "hier")) for src, tgt in pairs() if src.endswith("today")][:200]
+    result = adapt(run, written(tmp_path / "corrections.tsv", corrected), tmp_path / "new", device="cpu")
+    assert result.refusal == ""
+    assert result.run == tmp_path / "new"
+    assert [one.name for one in result.compared] == ["corrections held out", "corrections learnt", "validation"]
+    assert result.compared[0].is_better
+    assert not result.compared[2].is_worse
+    [said] = Translator.load(tmp_path / "new", device="cpu").translate(["the dog sees a man today"])
+    assert said.endswith("hier")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corrections.tsv", "data", "new", "run"]
+
+
+def test_bad_corrections_are_refused_and_the_model_put_aside(run: Path, tmp_path: Path) -> None:
+    text = pairs()[:60]
+    targets = [tgt for _, tgt in text]
+    random.Random(1).shuffle(targets)
+    nonsense = [(src, tgt) for (src, _), tgt in zip(text, targets, strict=True)]
+    result = adapt(run, written(tmp_path / "corrections.tsv", nonsense), tmp_path / "new", device="cpu")
+    assert result.refusal
+    assert [one.name for one in result.compared] == ["corrections held out", "corrections learnt", "validation"]
+    assert result.compared[0].sentences == 12
+    assert result.run == tmp_path / "new.refused"
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_cannot_be_learnt_from_is_told(run: Path, tmp_path: Path) -> None:
+    few = written(tmp_path / "few.tsv", pairs()[:5])
+    with pytest.raises(DragomanError, match="too few to learn"):
+        adapt(run, few, tmp_path / "new", device="cpu")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(DragomanError, match="is there already"):
+        adapt(run, few, tmp_path / "there", device="cpu")
