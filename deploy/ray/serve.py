@@ -2,7 +2,7 @@
 
     DRAGOMAN_RUNS=/runs/de-en:/runs/en-de serve run deploy.ray.serve:app
 
-Each replica has an engine of its own, with its own batching; Ray only spreads requests. A replica refuses what it cannot
+Each replica has an engine of its own, with its own batching; Ray spreads requests. A replica refuses what it cannot
 do soon (429), and Ray queues no more than `max_queued_requests`.
 """
 
@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 
 from ray import serve
-from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from dragoman.serve.app import Settings, create_app
@@ -19,7 +18,7 @@ from dragoman.serve.app import Settings, create_app
 def build() -> ASGIApp:
     """The application of one replica; its runs are named by $DRAGOMAN_RUNS, separated by colons."""
     runs = [Path(name) for name in os.environ["DRAGOMAN_RUNS"].split(":")]
-    return create_app(Settings(runs=runs, key_required=bool(os.environ.get("DRAGOMAN_KEY_REQUIRED"))))
+    return create_app(Settings(runs=runs, key_required=bool(os.environ.get("DRAGOMAN_KEY_REQUIRED")), load_first=True))
 
 
 @serve.deployment(
@@ -30,13 +29,5 @@ def build() -> ASGIApp:
 class Dragoman:
     """One replica."""
 
-    async def check_health(self) -> None:
-        """Called by Ray now and then."""
-
-    def reconfigure(self, _: dict[str, str]) -> None:
-        """Nothing to change while it runs: a new run is a new deployment."""
-
 
 app = Dragoman.bind()
-
-__all__ = ["Request", "app", "build"]

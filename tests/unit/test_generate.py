@@ -3,7 +3,7 @@
 import doctest
 import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from dragoman.config import parse
 from dragoman.decoding import filters as draw_module
-from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.filters import draw, filtered, keep_top_k, keep_top_p, numbers, tempered
 from dragoman.decoding.generate import SamplingConfig, generate, stream
 from dragoman.errors import DragomanError
+from dragoman.models.base import ROW_MULTIPLE
 from dragoman.models.language_model import LanguageModelConfig
 
 VOCAB = 11
@@ -166,6 +166,8 @@ class Remembering(nn.Module):
 class Tokens:
     def __init__(self, tokens: Tensor) -> None:
         self.tokens = tokens
+
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "Tokens":
         return Tokens(self.tokens[rows])

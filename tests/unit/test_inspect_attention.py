@@ -1,6 +1,6 @@
 """Attention pictures: the maps that a model hands over, unchanged, with the tokens of their sides."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -52,6 +52,8 @@ class Made(Seq2SeqModel):
 class Row:
     def __init__(self, rows: int, position: int) -> None:
         self.rows, self.position = rows, position
+
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "Row":
         return Row(len(rows), self.position)

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -46,6 +46,8 @@ class TableState:
 
     sentence: Tensor
     node: Tensor | None
+
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "TableState":
         return TableState(self.sentence[rows], None if self.node is None else self.node[rows])

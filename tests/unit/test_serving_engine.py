@@ -125,20 +125,21 @@ def test_one_poisoned_sentence_among_eight_fails_alone(
 def test_a_step_that_fails_fails_for_those_it_fails_for(
     translator: Translator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    greedy = translator.with_decoding(beam_size=1)  # 8 rows a step, and with a beam of 5 there are 40
+    greedy = translator.with_decoding(beam_size=1)  # at most 12 rows a step here, and 13 at least with a beam of 13
+    wide = translator.with_decoding(beam_size=13)
     lines = sentences(12)
     expected = [greedy.n_best([line]) for line in lines]
     together = translator.model.decode_steps
 
     def fails(prevs: list[Any], states: list[Any]) -> Any:
-        if any(len(prev) >= 40 for prev in prevs):
+        if any(len(prev) >= 13 for prev in prevs):
             raise RuntimeError("no memory")
         return together(prevs, states)
 
     monkeypatch.setattr(translator.model, "decode_steps", fails)
     with ThreadPoolExecutor(24) as threads:
         small = [threads.submit(Ticket(engine).on(greedy).n_best, [line]) for line in lines]
-        large = [threads.submit(Ticket(engine).on(translator).n_best, [line]) for line in lines]
+        large = [threads.submit(Ticket(engine).on(wide).n_best, [line]) for line in lines]
         assert [future.result(timeout=30) for future in small] == expected
         for future in large:
             with pytest.raises(RuntimeError, match="no memory"):

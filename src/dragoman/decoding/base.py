@@ -16,10 +16,7 @@ from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.errors import DragomanError
-
-ROW_MULTIPLE = 8
-"""The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
-rows differently (measured in float32), and a translation would depend on what is translated beside it."""
+from dragoman.models.base import ROW_MULTIPLE
 
 ROWS_AT_ONCE = 64
 """Rows whose log probabilities are computed together."""
@@ -191,13 +188,14 @@ class Slots:
     """Which sentence sits in which slot of a batch that shrinks as sentences are done.
 
     Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
-    for as many as it takes to keep a multiple of ROW_MULTIPLE rows; to that end `spare` slots at the end hold no
-    sentence from the beginning.
+    for as many as it takes to keep a multiple of ROW_MULTIPLE rows, unless the model sees to that
+    (`DecoderState.fills_up`); to that end `spare` slots at the end hold no sentence from the beginning.
     """
 
     CLOSED = -1
 
-    def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0) -> None:
+    def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0, fills_up: bool = False) -> None:
+        self.fills_up = fills_up
         self.sentences = [*range(num_sentences), *[self.CLOSED] * spare]
         self.rows_per_slot = rows_per_slot
 
@@ -218,7 +216,7 @@ class Slots:
         if not any(is_open):
             self.sentences = []
             return []
-        spare = padded(sum(is_open), self.rows_per_slot) - sum(is_open)
+        spare = 0 if self.fills_up else padded(sum(is_open), self.rows_per_slot) - sum(is_open)
         closed = [slot for slot, value in enumerate(is_open) if not value][:spare]
         kept = sorted([slot for slot, value in enumerate(is_open) if value] + closed)
         self.sentences = [self.sentences[slot] for slot in kept]

@@ -106,7 +106,7 @@ def beam_search(
     """
     batch, beam, device = max_lengths.size(0), config.beam_size, max_lengths.device
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare)
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare, fills_up=state.fills_up)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
     beams, finished = _first_beams(batch, beam, specials.bos_id, device), _no_finished(batch, config, device)
     longest = int(max_lengths.max())

@@ -257,7 +257,7 @@ def constrained_search(
         sentence.limit = min(sentence.limit, max_target_length or sentence.limit)
     rows_per_slot = rows_for(config, terms)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare)
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare, fills_up=state.fills_up)
 
     for length in range(1, max(sentence.limit for sentence in sentences) + 1):
         prefixes = torch.full((len(slots.sentences), rows_per_slot, length), specials.bos_id, device=device)

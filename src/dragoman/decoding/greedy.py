@@ -36,7 +36,7 @@ def greedy_search(
     Raises DragomanError when the model's logits are not numbers.
     """
     batch, device = max_lengths.size(0), max_lengths.device
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=1, spare=spare)
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=1, spare=spare, fills_up=state.fills_up)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)

@@ -50,7 +50,7 @@ def sample_search(
     assert config.sampling is not None
     samples, device, batch = config.sampling.samples, max_lengths.device, max_lengths.size(0)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(samples))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=samples, spare=spare)
+    slots = Slots(num_sentences=batch - spare, rows_per_slot=samples, spare=spare, fills_up=state.fills_up)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     exact = float64_device(device)

@@ -87,11 +87,12 @@ def begin(
     if model.max_target_length is not None:
         max_lengths = max_lengths.clamp(max=model.max_target_length)
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
-    # The last sentence again, until the rows of the encoder, and then those of a step, are a multiple of ROW_MULTIPLE.
+    # The last sentence again, until the rows of the encoder are a multiple of ROW_MULTIPLE; and those of a step, where
+    # the model does not see to that.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
-    num_slots = padded(batch, rows_per_slot)
     state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot)
+    num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
     spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)

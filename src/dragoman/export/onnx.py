@@ -19,7 +19,7 @@ import importlib
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -143,6 +143,7 @@ class OnnxState:
 
     renewed: dict[str, Tensor]
     kept: dict[str, Tensor]
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "OnnxState":
         """Row i of the result is row `rows[i]` of this state."""

@@ -6,11 +6,11 @@ import torch
 from torch.nn import functional
 
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
-from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.device import side_by_side
 from dragoman.errors import DragomanError
 from dragoman.inference.translation import Scored
 from dragoman.inference.translator import BATCH_TOKENS, Translator
+from dragoman.models.base import ROW_MULTIPLE
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
 Ids = tuple[list[int], list[int]]

@@ -230,10 +230,7 @@ class Translator:
     def _n_best_of_search(self, sentences: Sequence[str], prefixes: Sequence[str] | None) -> list[list[Translation]]:
         """`n_best` by the score of the search."""
         begin = prefixes if prefixes is not None else [""] * len(sentences)
-        parts = [
-            self._parts(self.normalize(sentence), self.normalize(prefix))
-            for sentence, prefix in zip(sentences, begin, strict=True)
-        ]
+        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
         ranked = list(map(self.ranked, self.free_hypotheses(whole)))
         if self.glossary is not None:
@@ -377,8 +374,12 @@ class Translator:
             "device": str(self.device),
         }
 
-    def _parts(self, sentence: str, prefix: str) -> list[Part]:
-        """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long."""
+    def parts(self, sentence: str, prefix: str = "") -> list[Part]:
+        """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long.
+
+        `prefix` is how its translation begins.
+        """
+        sentence, prefix = self.normalize(sentence), self.normalize(prefix)
         ids = self.tokenizers.src.encode(sentence) if sentence.strip() else []
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []

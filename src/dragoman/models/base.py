@@ -16,10 +16,20 @@ from torch import Tensor, nn
 
 from dragoman.nn.embeddings import TokenEmbedding
 
+ROW_MULTIPLE = 8
+"""The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
+rows differently (measured in float32), and a translation would depend on what is translated beside it."""
+
 
 @runtime_checkable
 class DecoderState(Protocol):
     """A decoder's memory of its past tokens: key/value caches, or h and c. Immutable from outside."""
+
+    @property
+    def fills_up(self) -> bool:
+        """True if `decode_steps` makes the rows of all states together up to a multiple of ROW_MULTIPLE; else each
+        state has to have such a number of rows by itself."""
+        ...
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "DecoderState":
         """The state whose row i is this state's row `rows[i]`: select beams, expand or drop sentences."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dragoman.config import Field, OneOf, by_type, settings
 from dragoman.errors import DragomanError
@@ -247,20 +248,29 @@ class DecoderLayer(nn.Module):
         """`forward` for new positions after those of `caches`: (their output, the caches with them).
 
         The rows of each cache are neighbours, in the order of `caches`. Each group of rows attends to its own past, of
-        any length, and to its own memory; everything else is computed for all rows at once. A single new position sees
-        everything and needs no `causal_mask`.
+        any length, and to its own memory; everything else is computed for all rows at once. Rows after those of all
+        caches, which only make up their number, attend to nothing. A single new position sees everything and needs no
+        `causal_mask`.
         """
         groups = [cache.num_rows for cache in caches]
+        num_rows = sum(groups)
+
+        def filled_up(contexts: list[Tensor]) -> Tensor:
+            joined = join_groups(contexts)
+            return joined if x.size(0) == num_rows else F.pad(joined, (0, 0, 0, 0, 0, x.size(0) - num_rows))
+
         new_caches: list[DecodingCache] = []
 
         def attend_to_past(y: Tensor) -> Tensor:
-            parts = zip(*(split_groups(part, groups) for part in self.self_attention.project_qkv(y)), strict=True)
+            parts = zip(
+                *(split_groups(part[:num_rows], groups) for part in self.self_attention.project_qkv(y)), strict=True
+            )
             contexts = []
             for cache, part in zip(caches, parts, strict=True):
                 context, new_cache = cache.attend(self.self_attention, QKV(*part), causal_mask)
                 contexts.append(context)
                 new_caches.append(new_cache)
-            return self.self_attention.output_proj(join_groups(contexts))
+            return self.self_attention.output_proj(filled_up(contexts))
 
         x = self.self_attention_residual(x, attend_to_past)
         if self.cross_attention is not None:
@@ -268,12 +278,14 @@ class DecoderLayer(nn.Module):
 
             def attend_to_memory(y: Tensor) -> Tensor:
                 contexts = []
-                for query, (memory, mask) in zip(split_groups(cross.query_proj(y), groups), memories, strict=True):
+                for query, (memory, mask) in zip(
+                    split_groups(cross.query_proj(y)[:num_rows], groups), memories, strict=True
+                ):
                     # The hypotheses of a sentence become query positions of one attention, so that the keys of the
                     # memory are stored once for each sentence.
                     grouped = query.view(memory.key.size(0), -1, query.size(-1))  # (sentences, rows each, d_model)
                     contexts.append(cross.context(grouped, memory, mask).view_as(query))
-                return cross.output_proj(join_groups(contexts))
+                return cross.output_proj(filled_up(contexts))
 
             x = self.cross_attention_residual(x, attend_to_memory)
         return self.feed_forward_residual(x, self.feed_forward), new_caches

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, cast, final
+from typing import ClassVar, Literal, cast, final
 
 import torch
 from jaxtyping import Float, Int
@@ -47,6 +47,7 @@ class LanguageModelState:
     """The caches, one for each layer."""
 
     past: tuple[DecodingCache, ...]
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "LanguageModelState":
         """Row i of the result is row `rows[i]` of this state."""

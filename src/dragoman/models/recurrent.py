@@ -1,7 +1,7 @@
 """Recurrent models: without attention (Sutskever, Vinyals and Le 2014) and with it (Bahdanau et al. 2015)."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -128,6 +128,7 @@ class RecurrentState:
     """The last readout, with input feeding."""
     attended: Attended | None = None
     """None without attention."""
+    fills_up: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "RecurrentState":
         """Row i of the result is row `rows[i]` of this state."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast, final
+from typing import ClassVar, Literal, cast, final
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
-from dragoman.models.base import Seq2SeqModel, kept_sentences
+from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel, kept_sentences
 from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
@@ -83,6 +84,7 @@ class TransformerState:
     past: tuple[DecodingCache, ...]
     memory: tuple[KVCache, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
+    fills_up: ClassVar[bool] = True
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "TransformerState":
         """Row i of the result is row `rows[i]` of this state.
@@ -173,18 +175,21 @@ class Transformer(Seq2SeqModel):
     def decode_steps(
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[TransformerState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], TransformerState]]:
-        """Each state attends to its own past and memory; all other layers compute the rows of all states at once."""
+        """Each state attends to its own past and memory; all other layers compute the rows of all states at once, and a
+        few more that nobody reads, up to a multiple of ROW_MULTIPLE."""
         embedded = [
             self.tgt_embedding(prev[:, None], start=state.past[0].length)
             for prev, state in zip(prevs, states, strict=True)
         ]
         x = join_groups(embedded)
+        num_rows = x.size(0)
+        x = x[torch.arange(num_rows + -num_rows % ROW_MULTIPLE, device=x.device).clamp(max=num_rows - 1)]
         caches = []
         for i, layer in enumerate(self._decoder_layers()):
             memories = [(state.memory[i], state.memory_mask) for state in states]
             x, new_caches = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
             caches.append(new_caches)
-        logits = split_groups(self.output(self.decoder_norm(x))[:, 0], [len(prev) for prev in prevs])
+        logits = split_groups(self.output(self.decoder_norm(x))[:num_rows, 0], [len(prev) for prev in prevs])
         after = [
             TransformerState(past, state.memory, state.memory_mask)
             for past, state in zip(zip(*caches, strict=True), states, strict=True)

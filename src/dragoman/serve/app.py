@@ -59,6 +59,8 @@ class Settings:
     """Corrections are taken."""
     documents: bool = True
     work_folder: Path | None = None
+    load_first: bool = False
+    """The application starts when its runs are loaded; else it starts at once and says 503 until then."""
 
 
 class Server:
@@ -81,7 +83,8 @@ class Server:
         engine.on_batch = self.metrics.batch_rows.observe
         engine.on_done = self._count
         self.service.on_warnings = self.metrics.guard_warnings.inc
-        self._loading = threading.Lock()
+        self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
+        self._reloading = threading.Lock()
         self._corrected = threading.Lock()
 
     def start(self) -> None:
@@ -89,7 +92,7 @@ class Server:
         self.service.engine.__enter__()
         for languages in {(item.src_lang, item.tgt_lang) for item in self.store.corrections()}:
             self._remember(languages)
-        threading.Thread(target=self._load, name="loading", daemon=True).start()
+        self.loading.start()
 
     def stop(self) -> None:
         """End everything; requests that are under way are given up."""
@@ -124,7 +127,7 @@ class Server:
 
     def reload(self) -> None:
         """Load all runs anew, each in the place of the one that is served; one that fails leaves that as it is."""
-        with self._loading:
+        with self._reloading:
             for path in self.settings.runs:
                 try:
                     self._put(path)
@@ -228,7 +231,9 @@ class Around:
         path: str = scope["path"]
         try:
             if not (self.server.ready and not self.server.stopping) and not _is_open(path):
-                error = Refused(503, "Stopping" if self.server.stopping else self.server.problem or "Models are loaded")
+                error = Refused(
+                    503, "Stopping" if self.server.stopping else self.server.problem or "The models are being loaded"
+                )
                 response = JSONResponse(as_error(503, error.message), 503, headers={"Retry-After": "5"})
                 self.server.metrics.rejected("not ready")
                 await response(scope, receive, send_with_headers)
@@ -259,6 +264,8 @@ def create_app(settings: Settings) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         server.start()
+        if settings.load_first:
+            await asyncio.get_running_loop().run_in_executor(None, server.loading.join)
         try:
             yield
         finally:

@@ -20,6 +20,7 @@ from dragoman.inference.document import DocumentTranslator, Report
 from dragoman.inference.glossary import Glossary
 from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.memory import Match, RememberingTranslator, TranslationMemory
+from dragoman.inference.next_words import next_words
 from dragoman.inference.tags import Pairing, words
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
@@ -325,14 +326,7 @@ class Service:
         legs = self.route(src, tgt)
         if len(legs) > 1:
             raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no other words there")
-        beam = 4 * count
-        own = ticket.on(legs[0].own.with_decoding(beam_size=beam, n_best=beam, diversity=1.0))
-        [found] = own.n_best([text], [prefix]) if prefix.strip() else own.n_best([text])
-        chosen: dict[str, Translation] = {}
-        for item in found:
-            rest = item.text[len(prefix.rstrip()) :].lstrip() if item.text.startswith(prefix.rstrip()) else item.text
-            chosen.setdefault(_first_word(rest), item)
-        return list(chosen.values())[:count]
+        return next_words(ticket.on(legs[0].own), text, prefix, count)
 
 
 STEP = 256
@@ -435,10 +429,6 @@ def _strong(links: np.ndarray) -> list[tuple[int, int]]:
         if values.size and values.max() > 0:
             found += [(row, column) for column, value in enumerate(values) if value >= max(LINKED, values.max() / 2)]
     return found
-
-
-def _first_word(text: str) -> str:
-    return text.split(maxsplit=1)[0].strip(".,;:!?").casefold() if text.split() else ""
 
 
 def same_language(code: str, known: Iterable[str]) -> str | None:

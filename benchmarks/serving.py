@@ -1,0 +1,307 @@
+"""A server under load: speed, overload, the same bytes in any mix, hostile input, clients that go away, hours.
+
+    python benchmarks/serving.py RUN LINES [latency] [overload] [invariance] [fuzz] [aborts] [soak=MINUTES]
+
+RUN is served by `dragoman serve` on a free port; LINES is a text file in its source language. Each part prints what it
+found. Clients are threads of this process with plain HTTP.
+"""
+
+import http.client
+import json
+import os
+import random
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dragoman.inference.translator import Translator
+
+FOUND_WRONG = (500, 501, 502)
+
+
+class Server:
+    """`dragoman serve RUN` in a process of its own."""
+
+    def __init__(self, run: str, folder: Path, *arguments: str) -> None:
+        self.said = folder / "said"
+        command = [sys.executable, "-m", "dragoman", "serve", run, "--port", "0", "--store", str(folder / "s.sqlite")]
+        self.process = subprocess.Popen([*command, *arguments], stderr=self.said.open("w"))
+        self.port = 0
+        while not self.port:
+            time.sleep(0.2)
+            found = re.search(r"localhost:(\d+)/", self.said.read_text())
+            self.port = int(found.group(1)) if found else 0
+        while self.ask("GET", "/ready")[0] != 200:
+            time.sleep(0.2)
+        [pair] = [one for one in json.loads(self.ask("GET", "/v1/languages")[1]) if one["targets"]]
+        self.src, self.tgt = pair["code"], pair["targets"][0]
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+            connection.request(method, path, data, {"Content-Type": kind} if data else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except OSError:
+            return 0, b""
+        finally:
+            connection.close()
+
+    def translate(self, text: str | list[str], **more: Any) -> tuple[int, Any]:
+        status, data = self.ask(
+            "POST", "/v1/translate", {"text": text, "source": self.src, "target": self.tgt, "split": False, **more}
+        )
+        return status, json.loads(data or b"{}")
+
+    def usage(self) -> dict[str, int]:
+        """KiB in memory, open descriptors, threads."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        number = {name: int(re.search(rf"{name}:\s+(\d+)", status).group(1)) for name in ("VmRSS", "Threads")}  # type: ignore[union-attr]
+        return {**number, "descriptors": len(os.listdir(f"/proc/{self.process.pid}/fd"))}
+
+    def idle(self) -> None:
+        while b"dragoman_queue_tokens 0.0" not in self.ask("GET", "/metrics")[1]:
+            time.sleep(0.1)
+
+
+def percentiles(seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    return (
+        f"p50 {1000 * statistics.median(ordered):.0f} ms, p99 {1000 * ordered[int(0.99 * (len(ordered) - 1))]:.0f} ms"
+    )
+
+
+def closed_loop(server: Server, lines: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
+    """Clients that ask again as soon as they are answered: the times, and answers a second."""
+    times: list[float] = []
+    until = time.monotonic() + seconds
+
+    def client(seed: int) -> None:
+        rng = random.Random(seed)
+        while (began := time.monotonic()) < until:
+            status, _ = server.translate(rng.choice(lines))
+            if status == 200:
+                times.append(time.monotonic() - began)
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(clients) as threads:
+        list(threads.map(client, range(clients)))
+    return times, len(times) / (time.monotonic() - began)
+
+
+def latency(server: Server, run: str, lines: list[str]) -> None:
+    for clients in (1, 4, 16):
+        times, rate = closed_loop(server, lines, clients, 15)
+        print(f"{clients} clients, a sentence each: {percentiles(times)}, {rate:.1f} sentences/s", flush=True)
+    texts = (lines * (2000 // len(lines) + 1))[:2000]
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as threads:
+        statuses = list(
+            threads.map(lambda start: server.translate(texts[start : start + 100])[0], range(0, len(texts), 100))
+        )
+    seconds = time.monotonic() - began
+    ours = len(texts) / seconds
+    print(
+        f"full load, 100 sentences a request, 4 at a time: {ours:.1f} sentences/s, statuses {set(statuses)}", flush=True
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        file.write("\n".join(texts) + "\n")
+        file.flush()
+        command = [sys.executable, "-m", "dragoman", "translate", run, "--split", "never"]
+        seconds = []
+        for text in (file.name, "/dev/null"):
+            began = time.monotonic()
+            subprocess.run([*command, "-i", text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            seconds.append(time.monotonic() - began)
+    theirs = len(texts) / (seconds[0] - seconds[1])
+    print(f"dragoman translate, start-up taken off: {theirs:.1f} sentences/s; the server {ours / theirs:.2f} of it")
+
+
+def overload(server: Server, run: str, lines: list[str]) -> None:
+    idle, _ = closed_loop(server, lines, 1, 8)
+    _, capacity = closed_loop(server, lines, 32, 12)
+    print(f"idle {percentiles(idle)}; capacity {capacity:.1f} sentences/s", flush=True)
+    for share in (0.7, 3.0):
+        times: list[float] = []
+        refused: list[float] = []
+        other: list[int] = []
+
+        def client(text: str) -> None:
+            began = time.monotonic()
+            status, _ = server.translate(text)
+            spent = time.monotonic() - began
+            (times if status == 200 else refused if status == 429 else other).append(  # type: ignore[union-attr]  # noqa: B023
+                status if status not in (200, 429) else spent
+            )
+
+        began, sent = time.monotonic(), 0
+        rng = random.Random(1)
+        with ThreadPoolExecutor(400) as threads:
+            while time.monotonic() - began < 20:
+                threads.submit(client, rng.choice(lines))
+                sent += 1
+                time.sleep(max(0.0, began + sent / (share * capacity) - time.monotonic()))
+        seconds = time.monotonic() - began
+        print(f"{share:g} times capacity: sent {sent / 20:.1f}/s, answered {len(times) / seconds:.1f}/s "
+              f"({len(times) / seconds / capacity:.2f} of capacity), {percentiles(times)}; refused {len(refused)}"
+              f"{', ' + percentiles(refused) if refused else ''}; other {sorted(set(other))}", flush=True)  # fmt: skip
+        began = time.monotonic()
+        server.idle()
+        times_after, _ = closed_loop(server, lines, 1, 2)
+        print(f"  idle again after {time.monotonic() - began - 2:.1f} s, then {percentiles(times_after)}", flush=True)
+
+
+def invariance(server: Server, run: str, lines: list[str]) -> None:
+    """20,000 answers of mixed requests, greedy and beam, against each sentence alone."""
+    lines = lines[:400]
+    translator = Translator.load(run, device="cpu")
+    alone = {beam: [translator.with_decoding(beam_size=beam).n_best([line])[0][0] for line in lines] for beam in (1, 5)}
+    checked, wrong = 0, 0
+    lock = threading.Lock()
+
+    def ask(request: int) -> None:
+        nonlocal checked, wrong
+        rng = random.Random(request)
+        beam = rng.choice([1, 5])
+        rows = [rng.randrange(len(lines)) for _ in range(rng.choice([1, 1, 2, 5, 20, 40]))]
+        status, found = server.translate([lines[row] for row in rows], beam_size=beam)
+        while status == 429:
+            time.sleep(rng.random())
+            status, found = server.translate([lines[row] for row in rows], beam_size=beam)
+        same = [
+            (one["text"], one["score"]) == (alone[beam][row].text, alone[beam][row].score)
+            for one, row in zip(found["translations"], rows, strict=True)
+        ]
+        with lock:
+            checked += len(same)
+            wrong += same.count(False)
+
+    with ThreadPoolExecutor(16) as threads:
+        request = 0
+        while checked < 20_000:
+            list(threads.map(ask, range(request, request + 100)))
+            request += 100
+    print(f"{checked:,} answers of {request:,} mixed requests: {wrong} differ from the sentence alone (text and score)")
+
+
+def fuzz(server: Server, run: str, lines: list[str]) -> None:
+    rng = random.Random(1)
+    paths = ["/translate", "/detect", "/languages", "/translate_file", "/suggest", "/v1/translate", "/v1/words", "/v1/detect",
+             "/v1/corrections", "/v1/documents", "/v2/translate", "/v2/document", "/v2/glossaries", "/v3/glossaries",
+             "/v1/translate/stream", "/nothing", "/download_file/../../etc/passwd", "/v1/documents/%2e%2e/result"]  # fmt: skip
+    values: list[Any] = [None, "", "x", "de", "en", "auto", 0, -1, 1e308, True, [], ["x"] * 200, {}, {"a": {"b": []}}, "\ud800",
+                         "\0", "💥" * 50, "<b>" * 300, "a" * 6000, [None], [[]], "../../etc/passwd", "x" * 100 + "\n" * 50]  # fmt: skip
+    names = ["q", "text", "source", "target", "source_lang", "target_lang", "format", "alternatives", "glossary", "prefix",
+             "beam_size", "split", "api_key", "tag_handling", "glossary_id", "entries", "dictionaries", "s", "translation"]  # fmt: skip
+    kinds = [
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+        "",
+    ]
+    before: dict[str, int] | None = None
+    statuses: dict[int, int] = {}
+    for number in range(10_000):
+        given = {rng.choice(names): rng.choice(values) for _ in range(rng.randrange(6))}
+        if rng.random() < 0.5:
+            given |= {"source": server.src, "target": server.tgt, "source_lang": server.src, "target_lang": server.tgt}
+        body = json.dumps(given).encode()
+        if rng.random() < 0.3:
+            body = bytes(rng.randrange(256) for _ in range(rng.randrange(300)))
+        elif rng.random() < 0.3:
+            body = body[: rng.randrange(1 + len(body))]
+        status, _ = server.ask(rng.choice(["GET", "POST", "PUT", "DELETE"]), rng.choice(paths), body, rng.choice(kinds))
+        statuses[status] = statuses.get(status, 0) + 1
+        if number == 2_000:
+            before = server.usage()
+    assert before is not None
+    after = server.usage()
+    print(f"10,000 fuzzed requests: statuses {dict(sorted(statuses.items()))}; from the 2,000th on memory grew "
+          f"{(after['VmRSS'] - before['VmRSS']) / 1024:.1f} MiB; tracebacks {server.said.read_text().count('Traceback')}")  # fmt: skip
+    sample = b"".join(bytes(rng.randrange(256) for _ in range(64)) for _ in range(20))
+    outcomes: dict[int, int] = {}
+    for _ in range(500):
+        suffix = rng.choice(
+            ["docx", "xlsx", "odt", "epub", "html", "md", "po", "xlf", "tmx", "json", "srt", "pdf", "xml", "txt"]
+        )
+        data = rng.choice([sample, b"PK\x03\x04" + sample, b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
+                           b"<" * 200_000, b"[" * 100_000, sample[: rng.randrange(1, 900)]])  # fmt: skip
+        name = rng.choice([f"a.{suffix}", f"../../x.{suffix}", f"a\0.{suffix}", f"{'n' * 300}.{suffix}"])
+        form = (
+            f'--x\r\nContent-Disposition: form-data; name="source"\r\n\r\n{server.src}\r\n'
+            f'--x\r\nContent-Disposition: form-data; name="target"\r\n\r\n{server.tgt}\r\n'
+            f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+        ).encode() + data + b"\r\n--x--\r\n"  # fmt: skip
+        status, _ = server.ask("POST", "/translate_file", form, "multipart/form-data; boundary=x")
+        outcomes[status] = outcomes.get(status, 0) + 1
+    print(f"500 hostile documents: statuses {dict(sorted(outcomes.items()))}; memory {server.usage()['VmRSS'] / 1024:.0f} MiB, "
+          f"tracebacks {server.said.read_text().count('Traceback')}")  # fmt: skip
+
+
+def aborts(server: Server, run: str, lines: list[str]) -> None:
+    """1,000 clients that go away after they have asked."""
+    closed_loop(server, lines, 8, 3)
+    server.idle()
+    before = server.usage()
+    body = json.dumps({"text": lines[:40], "source": server.src, "target": server.tgt}).encode()
+    head = f"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    for number in range(1000):
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(head.encode() + body)
+            time.sleep(0.002 * (number % 10))
+    began = time.monotonic()
+    server.idle()
+    print(f"1,000 clients gone: nothing waits any more {time.monotonic() - began:.2f} s after the last; "
+          f"before {before}, after {server.usage()}", flush=True)  # fmt: skip
+
+
+def soak(server: Server, run: str, lines: list[str], minutes: float) -> None:
+    """Mixed work; memory, descriptors and threads every minute."""
+    until = time.monotonic() + 60 * minutes
+    used: list[dict[str, int]] = []
+    asked = 0
+    while time.monotonic() < until:
+        times, _ = closed_loop(server, lines, 6, 50)
+        asked += len(times)
+        server.ask("POST", "/v1/detect", {"text": lines[:20]})
+        time.sleep(10)
+        used.append(server.usage())
+        print(f"  minute {len(used)}: {used[-1]}, {percentiles(times)}", flush=True)
+    memory = [one["VmRSS"] / 1024 for one in used[1:]]
+    slope = statistics.linear_regression(range(len(memory)), memory).slope if len(memory) > 1 else 0.0
+    print(
+        f"{minutes:g} minutes, {asked:,} requests: memory {memory[0]:.0f} to {memory[-1]:.0f} MiB, {slope:+.3f} MiB a minute"
+    )
+
+
+PARTS = {"latency": latency, "overload": overload, "invariance": invariance, "fuzz": fuzz, "aborts": aborts}
+
+
+def main() -> None:
+    run, text, *parts = sys.argv[1:]
+    lines = [line for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
+    for part in parts or list(PARTS):
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server(run, Path(folder))
+            try:
+                if part.startswith("soak="):
+                    soak(server, run, lines, float(part[5:]))
+                else:
+                    PARTS[part](server, run, lines)
+            finally:
+                server.process.terminate()
+                print(f"  stopped with exit code {server.process.wait(timeout=30)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What else could stand at a word of a translation: beginnings that go on differently, each carried to its end."""
+
+from dragoman.decoding.penalties import NoPenalty
+from dragoman.errors import DragomanError
+from dragoman.inference.tags import words
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
+
+TOKENS = 3
+"""Tokens that are looked at for each word that is asked for: several may begin the same word."""
+
+
+def next_words(translator: Translator, src: str, prefix: str, count: int) -> list[Translation]:
+    """Up to `count` translations that begin with `prefix` and go on with different words, the most probable word first.
+
+    First one step of the search: the tokens that are most probable after the prefix. Then, for each of them, the best
+    translation that begins so. Raises DragomanError for a source that is too long to be translated at once, and for a
+    prefix that cannot be written.
+    """
+    parts = translator.parts(src, prefix)
+    if not parts:
+        return []
+    if len(parts) > 1:
+        raise DragomanError("a text that is translated in parts has no other words: ask for a sentence of it")
+    beam = min(TOKENS * count, translator.tokenizers.tgt.vocab_size - 8)
+    one_token = translator.with_decoding(
+        beam_size=beam, n_best=beam, max_length_ratio=0.0, max_length_extra=1, min_length=0, length_penalty=NoPenalty(),
+        coverage_penalty=0.0, diversity=0.0, sampling=None, mbr="none", no_repeat_ngram=0,
+    )  # fmt: skip
+    [begun] = one_token.hypotheses(parts)
+    begun.sort(key=lambda found: -found.log_prob)
+    best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
+    found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun if item.ids])
+    known = _words(prefix)
+    chosen: dict[str, Translation] = {}
+    for items in found:
+        item = best.ranked(items)[0]
+        written = _words(item.text)
+        if len(written) > len(known) and written[: len(known)] == known:  # else the last word of the prefix has grown
+            chosen.setdefault(written[len(known)].casefold(), item)
+    return list(chosen.values())[:count]
+
+
+def _words(text: str) -> list[str]:
+    return [text[word.start : word.end] for word in words(text)]

@@ -1,0 +1,40 @@
+"""Other words at a place of a translation."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.inference.next_words import next_words
+from dragoman.inference.translator import Translator
+
+RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(RUN, device="cpu")
+
+
+def test_they_begin_alike_go_on_differently_and_the_most_probable_comes_first(translator: Translator) -> None:
+    src = "the dog sees a man today"
+    found = next_words(translator, src, "der hund", 4)
+    assert len(found) == 4
+    assert all(item.text.startswith("der hund ") for item in found)
+    following = [item.text.split()[2] for item in found]
+    assert len(set(following)) == 4
+    assert translator.n_best([src], ["der hund"])[0][0].text.split()[2] == following[0]
+
+
+def test_a_beginning_of_nothing_asks_for_the_first_word(translator: Translator) -> None:
+    found = next_words(translator, "the dog sees a man today", "", 3)
+    assert len({item.text.split()[0] for item in found}) == 3
+    assert found[0].text.split()[0] == translator.translate(["the dog sees a man today"])[0].split()[0]
+    assert next_words(translator, "  ", "", 3) == []
+
+
+def test_what_cannot_be_asked_for_is_told(translator: Translator) -> None:
+    with pytest.raises(DragomanError, match="in parts"):
+        next_words(translator, "the dog sees a man. " * 100, "", 3)
+    with pytest.raises(DragomanError, match="cannot write"):
+        next_words(translator, "the dog", "汉字", 3)
