@@ -10,6 +10,7 @@ import docx
 import pytest
 
 from dragoman.cli.main import app
+from dragoman.serve.store import Correction, Store
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -58,7 +59,8 @@ def run(command: str) -> None:
     ):
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", stdout)
-        assert app(arguments, standalone_mode=False) in (None, 0), command
+        fine = (None, 0, 3) if arguments[0] == "adapt" else (None, 0)  # 3: corrections of nothing did no good
+        assert app(arguments, standalone_mode=False) in fine, command
 
 
 @pytest.fixture
@@ -73,6 +75,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / f"{name}.{language}").write_text("".join(lines[first:last]), encoding="utf-8")
     shutil.copy("test.de", "letter.de")
     (tmp_path / "terms.tsv").write_text("bier\tbeer\n", encoding="utf-8")
+    store = Store(tmp_path / "runs" / "serve.sqlite")
+    for row in range(10):
+        store.correct(Correction("de", "en", f"ich möchte {row} bier", f"i want {row} ales"))
+    store.close()
     document = docx.Document()
     document.add_paragraph("ich möchte ein ").add_run("bier").bold = True
     document.save("manual.docx")

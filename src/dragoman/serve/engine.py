@@ -34,9 +34,11 @@ ROOM = 256
 """A waiting batch begins when fewer rows than this are under way on a thread."""
 AT_ONCE = 12
 """Batches under way on a thread, at most."""
-BATCH_ROWS = 320
+BATCH_ROWS = 640
 """Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
-LOOKED_AT = 512
+WORTH_A_THREAD = 16
+"""Sentences that wait, from which on another thread helps."""
+LOOKED_AT = 2048
 """Sentences of the queue that are looked through for those that fit into a batch."""
 TURNS = 8
 """One in so many batches is a document's, however many requests wait: none waits for ever."""
@@ -239,7 +241,7 @@ class ServingEngine:
     def __enter__(self) -> "ServingEngine":
         self._stopped = False
         self._threads = [
-            threading.Thread(target=self._work, name=f"engine-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number,), name=f"engine-{number}", daemon=True)
             for number in range(self.num_threads)
         ]
         for thread in self._threads:
@@ -281,14 +283,14 @@ class ServingEngine:
                 self.waiting[entry.ticket.background].append(entry)
             self.changed.notify_all()
 
-    def _work(self) -> None:
+    def _work(self, number: int) -> None:
         """The life of a thread: take batches while there is room, step them, hand out what is done."""
         torch.set_num_threads(1)
         going: list[_Begun] = []
         with torch.inference_mode():
             while True:
                 started, full = time.monotonic(), self._has_enough()
-                for entries in self._taken(going):
+                for entries in self._taken(going, number):
                     self._begin(entries, going)
                 if self._stopped:
                     for begun in going:
@@ -303,13 +305,18 @@ class ServingEngine:
         """True if more sentences wait than fit into a batch."""
         return len(self.waiting[0]) + len(self.waiting[1]) >= 2 * self.num_threads
 
-    def _taken(self, going: list[_Begun]) -> list[list[_Entry]]:
-        """The entries of batches to begin; waits until there are some where nothing is under way."""
+    def _taken(self, going: list[_Begun], number: int) -> list[list[_Entry]]:
+        """The entries of batches to begin; waits until there are some where nothing is under way.
+
+        Threads after the first one wait until more sentences do: for a few, that come one by one, two threads are
+        slower than one (Python's lock goes to and fro between them at every operation).
+        """
         taken: list[list[_Entry]] = []
         with self.changed:
             rows = sum(len(begun.asked[0]) for begun in going)
             while len(going) + len(taken) < AT_ONCE and rows < ROOM and not self._stopped:
-                entries = self._next()
+                enough = sum(map(len, self.waiting)) >= number * WORTH_A_THREAD
+                entries = self._next() if enough else []
                 if entries:
                     taken.append(entries)
                     rows += sum(entry.translator.decoding.num_candidates for entry in entries)
