@@ -222,7 +222,7 @@ def fuzz(server: Server, run: str, lines: list[str]) -> None:
     ]
     before: dict[str, int] | None = None
     statuses: dict[int, int] = {}
-    for number in range(10_000):
+    for number in range(14_000):
         given = {rng.choice(names): rng.choice(values) for _ in range(rng.randrange(6))}
         if rng.random() < 0.5:
             given |= {"source": server.src, "target": server.tgt, "source_lang": server.src, "target_lang": server.tgt}
@@ -231,15 +231,21 @@ def fuzz(server: Server, run: str, lines: list[str]) -> None:
             body = bytes(rng.randrange(256) for _ in range(rng.randrange(300)))
         elif rng.random() < 0.3:
             body = body[: rng.randrange(1 + len(body))]
-        status, _ = server.ask(rng.choice(["GET", "POST", "PUT", "DELETE"]), rng.choice(paths), body, rng.choice(kinds))
+        status, _ = server.ask(
+            rng.choice(["POST"] * 7 + ["GET", "PUT", "DELETE"]), rng.choice(paths), body, rng.choice(kinds)
+        )
         statuses[status] = statuses.get(status, 0) + 1
-        if number == 2_000:
+        if number == 4_000:  # until then it warms up
             before = server.usage()
     assert before is not None
     after = server.usage()
     grown = (after["VmRSS"] - before["VmRSS"]) / 1024
-    print(f"10,000 fuzzed requests: statuses {dict(sorted(statuses.items()))}; from the 2,000th on memory grew "
+    print(f"14,000 fuzzed requests: statuses {dict(sorted(statuses.items()))}; over the last 10,000 memory grew "
           f"{grown:.1f} MiB; tracebacks {server.said.read_text().count('Traceback')}")  # fmt: skip
+    errors = [
+        line for line in server.said.read_text().splitlines() if re.match(r"\w+(\.\w+)*(Error|Exception): ", line)
+    ]
+    print(f"  {len(errors)} errors: {sorted(set(errors))[:5]}")
     sample = b"".join(bytes(rng.randrange(256) for _ in range(64)) for _ in range(20))
     outcomes: dict[int, int] = {}
     for _ in range(500):

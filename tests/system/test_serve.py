@@ -167,6 +167,69 @@ def test_markup_stays_around_its_words(server: LiveServer) -> None:
     assert "<i>" not in found
 
 
+def test_tags_in_tags_stay_and_what_is_not_to_be_translated_is_not(server: LiveServer) -> None:
+    asked = {"source": "en", "target": "de", "format": "html"}
+    text = "<p>the <b>old <i>dog</i></b> sees <a href='x'>the man</a></p>"
+    found = server.post("/translate", json={**asked, "q": text}).json()["translatedText"]
+    for tag in ("<p>", "<b>", "<i>", "</i>", "</b>", "<a href='x'>", "</a>", "</p>"):
+        assert found.count(tag) == 1
+    assert found.index("<b>") < found.index("<i>") < found.index("</i>") < found.index("</b>")
+    text = '<p translate="no">the dog</p><p>the king</p><code>the man</code>'
+    found = server.post("/translate", json={**asked, "q": text}).json()["translatedText"]
+    assert found.startswith('<p translate="no">the dog</p><p>')
+    assert found.endswith("</p><code>the man</code>")
+    held = server.post(
+        "/v1/translate", json={"text": "Hello {name}, see https://x.org/a", "source": "en", "target": "de"}
+    )
+    assert "{name}" in held.json()["text"]
+    assert "https://x.org/a" in held.json()["text"]
+
+
+def steps_done(server: LiveServer) -> float:
+    [line] = [line for line in server.get("/metrics").text.splitlines() if line.startswith("dragoman_batch_rows_count")]
+    return float(line.split()[1])
+
+
+def test_a_list_is_translated_as_a_batch(server: LiveServer) -> None:
+    lines = [
+        f"the {word} {other} sees the man" for word in ("old", "red", "small") for other in ("dog", "king", "man")
+    ] * 3
+    asked = {"source": "en", "target": "de"}
+    server.post("/translate", json={**asked, "q": lines[0]})
+    before = steps_done(server)
+    for line in lines[:9]:
+        server.post("/translate", json={**asked, "q": line})
+    one_by_one = steps_done(server) - before
+    server.post("/translate", json={**asked, "q": lines})
+    assert steps_done(server) - before - one_by_one < one_by_one / 2
+
+
+def test_three_documents_at_once_hold_nobody_up(server: LiveServer) -> None:
+    text = "".join(f"the old dog {row} sees the man\n" for row in range(600)).encode()
+    jobs = []
+    for number in range(3):
+        form = {"data": {"source": "en", "target": "de"}, "files": {"file": (f"{number}.txt", text)}}
+        jobs.append(server.post("/v1/documents", **form).json())
+    for row in range(10):
+        answer = server.post("/translate", json={"q": f"the king {row}", "source": "en", "target": "de"})
+        assert answer.status_code == 200
+    states: list[str] = []
+    deadline = time.monotonic() + 120
+    while states != ["done"] * 3 and time.monotonic() < deadline:
+        states = [server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).json()["state"] for job in jobs]
+        time.sleep(0.1)
+    assert states == ["done"] * 3
+
+
+def test_subtitles_keep_their_times(server: LiveServer) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,500\nthe dog sees\n\n2\n00:00:03,000 --> 00:00:04,000\nthe man\n"
+    asked = {"source": "en", "target": "de"}
+    url = server.post("/translate_file", data=asked, files={"file": ("a.srt", text)}).json()["translatedFileUrl"]
+    found = server.client.get(url).text.splitlines()
+    assert [line for line in found if "-->" in line] == [line for line in text.splitlines() if "-->" in line]
+    assert found[2] != "the dog sees"
+
+
 def test_a_text_comes_in_parts(server: LiveServer) -> None:
     text = "\n".join([f"{TEXT}."] * 40)
     whole = server.post("/v1/translate", json={"text": text, "source": "en", "target": "de"}).json()
@@ -267,7 +330,7 @@ def test_deepls_texts_documents_and_glossaries(server: LiveServer) -> None:
     assert [one["billed_characters"] for one in found] == [len(TEXT), 8]
     assert server.post("/v2/translate", data={"text": TEXT, "target_lang": "EN-GB"}).status_code == 200
     for changed, message in (({"target_lang": "XX"}, "Value for 'target_lang' not supported."),
-                             ({"glossary_id": "none"}, "Glossary not found")):  # fmt: skip
+                             ({"glossary_id": "0" * 36}, "Glossary not found")):  # fmt: skip
         assert server.post("/v2/translate", json={**asked, **changed}).json() == {"message": message}
     targets = {one["language"] for one in server.get("/v2/languages", params={"type": "target"}).json()}
     assert targets == {"DE", "EN-GB", "EN-US", "FR"}

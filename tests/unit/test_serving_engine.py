@@ -3,16 +3,17 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.decoding.base import SampledConfig
+from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.glossary import Glossary
+from dragoman.inference.translation import Part
 from dragoman.inference.translator import Translator
 from dragoman.serve.engine import Cancelled, DeadlineExceeded, Overloaded, ServingEngine, Ticket
 
@@ -199,3 +200,24 @@ def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: Translator
 def test_what_a_search_cannot_find_is_told_as_always(translator: Translator, engine: ServingEngine) -> None:
     with pytest.raises(DragomanError, match="vocabulary cannot write"):
         Ticket(engine).on(translator).n_best(["der hund"], ["汉字"])
+
+
+def test_another_engine_searches_for_several_requests_at_once(translator: Translator) -> None:
+    calls: list[int] = []
+
+    class Other:
+        """An engine that is asked through the same door."""
+
+        def hypotheses(self, asked: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+            calls.append(len(parts))
+            time.sleep(0.05)
+            return asked.searched_by(None).hypotheses(parts)
+
+    lines = sentences(12)
+    expected = translator.n_best(lines)
+    other = translator.searched_by(Other())
+    with ServingEngine(threads=1) as engine, ThreadPoolExecutor(12) as threads:
+        found = list(threads.map(lambda line: Ticket(engine).on(other).n_best([line])[0], lines))
+    assert found == expected
+    assert sum(calls) == 12
+    assert len(calls) < 12

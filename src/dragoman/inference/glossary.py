@@ -181,7 +181,7 @@ def _folded(text: str) -> str:
     return text.replace("ı", "i").replace("İ", "i").casefold()
 
 
-@functools.cache
+@functools.lru_cache(20_000)  # a server sees glossaries without end
 def _spelling(term: str) -> re.Pattern[str]:
     """Finds it, as group 1, wherever it begins."""
     return re.compile(f"(?=({re.escape(term)}))", re.IGNORECASE if term == term.lower() else 0)

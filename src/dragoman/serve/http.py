@@ -164,6 +164,11 @@ def _json(body: bytes) -> dict[str, Any]:
         raise Refused(400, "Invalid JSON format")
     if _is_deeper(found, DEPTH):
         raise Refused(400, "Invalid JSON format: nested too deeply")
+    if b"\\ud" in body.lower():
+        try:
+            json.dumps(found, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Refused(400, "Invalid JSON format: half a surrogate pair") from error
     return found
 
 
