@@ -451,6 +451,8 @@ def test_keys_limits_and_their_use(tmp_path: Path, live_server: Any) -> None:
         assert statuses == [200, 456, 456, 429]
         usage = server.get("/v2/usage", headers={"authorization": f"DeepL-Auth-Key {small}"})
         assert usage.status_code == 429
+        page = server.get("/v1/limits").json()
+        assert (page["key_required"], page["text_characters"]) == (True, 5000)
         usage = server.get("/v2/usage", headers={"authorization": f"DeepL-Auth-Key {key}"})
         assert usage.json()["character_count"] == 3 * len(TEXT)
         assert server.get("/frontend/settings").json()["keyRequired"] is True

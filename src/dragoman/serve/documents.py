@@ -17,6 +17,7 @@ from dragoman.formats.pdf import output_path
 from dragoman.inference.glossary import Glossary
 from dragoman.progress import say
 from dragoman.serve.engine import Cancelled, Ticket
+from dragoman.serve.http import Refused
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.service import AUTO, Service
 
@@ -165,6 +166,8 @@ class Jobs:
             job.state = "done"
         except Cancelled:
             job.state, job.error, outcome = "error", "given up", "cancelled"
+        except Refused as error:
+            job.state, job.error, outcome = "error", error.message, "refused"
         except DragomanError as error:
             message = str(error).replace(str(source), job.name).replace(source.name, job.name)
             job.state, job.error, outcome = "error", message, "error"
