@@ -80,8 +80,10 @@ def percentiles(seconds: list[float]) -> str:
     )
 
 
-def closed_loop(server: Server, lines: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
-    """Clients that ask again as soon as they are answered: the times, and answers a second."""
+def closed_loop(
+    server: Server, lines: list[str], clients: int, seconds: float, pause: float = 0.0
+) -> tuple[list[float], float]:
+    """Clients that ask again as soon as they are answered, or after a pause: the times, and answers a second."""
     times: list[float] = []
     until = time.monotonic() + seconds
 
@@ -91,6 +93,7 @@ def closed_loop(server: Server, lines: list[str], clients: int, seconds: float) 
             status, _ = server.translate(rng.choice(lines))
             if status == 200:
                 times.append(time.monotonic() - began)
+            time.sleep(pause * rng.random())
 
     began = time.monotonic()
     with ThreadPoolExecutor(clients) as threads:
@@ -286,21 +289,32 @@ def aborts(server: Server, run: str, lines: list[str]) -> None:
 
 
 def soak(server: Server, run: str, lines: list[str], minutes: float) -> None:
-    """Mixed work; memory, descriptors and threads every minute."""
+    """Mixed work of people: texts, lists, documents, corrections, clients that go; memory and so on every minute."""
     until = time.monotonic() + 60 * minutes
     used: list[dict[str, int]] = []
     asked = 0
+    document = "\n".join(lines[:200]).encode()
+    form = (
+        f'--x\r\nContent-Disposition: form-data; name="source"\r\n\r\n{server.src}\r\n'
+        f'--x\r\nContent-Disposition: form-data; name="target"\r\n\r\n{server.tgt}\r\n'
+        '--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    ).encode() + document + b"\r\n--x--\r\n"  # fmt: skip
     while time.monotonic() < until:
-        times, _ = closed_loop(server, lines, 6, 50)
+        times, _ = closed_loop(server, lines, 6, 50, pause=4.0)
         asked += len(times)
-        server.ask("POST", "/v1/detect", {"text": lines[:20]})
-        time.sleep(10)
+        server.ask("POST", "/translate_file", form, "multipart/form-data; boundary=x")
+        server.translate(random.Random(asked).sample(lines, 20), alternatives=2, alignments=True, warnings=True)
+        pair = {"source": server.src, "target": server.tgt}
+        server.ask("POST", "/v1/corrections", {**pair, "text": lines[0], "translation": str(asked)})
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{")
+        time.sleep(5)
         used.append(server.usage())
         print(f"  minute {len(used)}: {used[-1]}, {percentiles(times)}", flush=True)
-    memory = [one["VmRSS"] / 1024 for one in used[1:]]
+    memory = [one["VmRSS"] / 1024 for one in used[len(used) // 4 :]]
     slope = statistics.linear_regression(range(len(memory)), memory).slope if len(memory) > 1 else 0.0
-    print(f"{minutes:g} minutes, {asked:,} requests: memory {memory[0]:.0f} to {memory[-1]:.0f} MiB, "
-          f"{slope:+.3f} MiB a minute")  # fmt: skip
+    print(f"{minutes:g} minutes, {asked:,} requests: over the last three quarters memory went from {memory[0]:.0f} to "
+          f"{memory[-1]:.0f} MiB, {slope:+.3f} MiB a minute")  # fmt: skip
 
 
 PARTS = {"latency": latency, "overload": overload, "invariance": invariance, "fuzz": fuzz, "aborts": aborts}

@@ -14,13 +14,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from dragoman.errors import DragomanError
 from dragoman.inference.glossary import Glossary
 from dragoman.serve.clients import Client
-from dragoman.serve.documents import Job, TooMany
+from dragoman.serve.documents import Job
 from dragoman.serve.http import Refused, answering, file_in, parameters, text_of
 from dragoman.serve.libretranslate import language
-from dragoman.serve.requests import check_size, translated
+from dragoman.serve.requests import check_size, new_job, translated
 from dragoman.serve.service import AUTO, Choices, Kind
 from dragoman.serve.store import StoredGlossary
 from dragoman.text.languages import name_of
@@ -86,11 +85,7 @@ async def translate(server: "Server", request: Request) -> Response:
     kind: Kind = {"xml": "xml", "html": "html"}.get(given.get("tag_handling") or "", "text")  # type: ignore[assignment]
     if given.get("tag_handling") not in (None, "", "xml", "html"):
         raise Refused(400, "Value for 'tag_handling' not supported.")
-    glossary = None
-    if identity := given.get("glossary_id"):
-        if src == AUTO:
-            raise Refused(400, "Use of a glossary requires the source_lang parameter to be specified.")
-        glossary = _terms(_stored(server, client, text_of(identity, "glossary_id")), src, tgt)
+    glossary = _glossary(server, client, given, src, tgt)
     split = str(given.get("split_sentences", "1"))
     if split not in ("0", "1", "nonewlines", "True", "False"):
         raise Refused(400, "Value for 'split_sentences' not supported.")
@@ -150,17 +145,8 @@ async def add_document(server: "Server", request: Request) -> Response:
     name, data = await file_in(server, given)
     name = text_of(given.get("filename") or name, "filename")
     src, tgt = _languages(server, given)
-    glossary = None
-    if identity := given.get("glossary_id"):
-        if src == AUTO:
-            raise Refused(400, "Use of a glossary requires the source_lang parameter to be specified.")
-        glossary = _terms(_stored(server, client, text_of(identity, "glossary_id")), src, tgt)
-    try:
-        job = server.jobs.add(name, data, src, tgt, glossary, lambda characters: server.gate.charge(client, characters))
-    except TooMany as error:
-        raise Refused(429, "Too many documents wait", {"Retry-After": "30"}) from error
-    except DragomanError as error:
-        raise Refused(400, f"Invalid file: {error}") from error
+    glossary = _glossary(server, client, given, src, tgt)
+    job = new_job(server, client, (name, data), (src, tgt), glossary, "Invalid file: ")
     return JSONResponse({"document_id": job.id, "document_key": job.key})
 
 
@@ -193,6 +179,16 @@ async def document_result(server: "Server", request: Request) -> Response:
     if job.state != "done":
         raise Refused(503, "Document is not ready", {"Retry-After": str(job.seconds_left)})
     return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+
+
+def _glossary(server: "Server", client: Client, given: Mapping[str, Any], src: str, tgt: str) -> Glossary | None:
+    """The glossary that a request names."""
+    identity = given.get("glossary_id")
+    if not identity:
+        return None
+    if src == AUTO:
+        raise Refused(400, "Use of a glossary requires the source_lang parameter to be specified.")
+    return _terms(_stored(server, client, text_of(identity, "glossary_id")), src, tgt)
 
 
 def _terms(stored: StoredGlossary, src: str, tgt: str) -> Glossary:

@@ -12,10 +12,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dragoman.errors import DragomanError
-from dragoman.serve.documents import SUFFIXES, TooMany
+from dragoman.serve.documents import SUFFIXES
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, text_of
-from dragoman.serve.requests import check_size, detect, translated
+from dragoman.serve.requests import check_size, detect, new_job, translated
 from dragoman.serve.service import AUTO, Choices, same_language
 from dragoman.serve.store import Correction
 from dragoman.text.languages import name_of
@@ -49,14 +48,7 @@ async def translate(server: "Server", request: Request) -> Response:
     is_list = isinstance(q, list)
     texts = [text_of(text, "q") for text in (q if isinstance(q, list) else [q])]
     check_size(server, texts)
-    source, target = text_of(source, "source"), text_of(target, "target")
-    src = AUTO if source.lower() == AUTO else language(server, source)
-    tgt = language(server, target)
-    for code, known in ((source, src), (target, tgt)):
-        if known is None:
-            raise Refused(400, f"{code} is not supported")
-    assert src is not None
-    assert tgt is not None
+    src, tgt = _languages(server, source, target)
     kind = text_of(given.get("format") or "text", "format").lower()
     if kind not in ("text", "html"):
         raise Refused(400, f"{kind} format is not supported")
@@ -74,6 +66,16 @@ async def translate(server: "Server", request: Request) -> Response:
     if alternatives:
         found["alternatives"] = [list(answer.item.alternatives) for answer in answers]
     return JSONResponse(found if is_list else {name: values[0] for name, values in found.items()})
+
+
+def _languages(server: "Server", source: Any, target: Any) -> tuple[str, str]:
+    """The languages of a request, as they are served."""
+    source, target = text_of(source, "source"), text_of(target, "target")
+    src = AUTO if source.lower() == AUTO else language(server, source)
+    tgt = language(server, target)
+    if src is None or tgt is None:
+        raise Refused(400, f"{source if src is None else target} is not supported")
+    return src, tgt
 
 
 def _alternatives(server: "Server", value: Any) -> int:
@@ -130,22 +132,10 @@ async def translate_file(server: "Server", request: Request) -> Response:
         if not value:
             raise Refused(400, f"Invalid request: missing {name} parameter")
     name, data = await file_in(server, given)
-    tgt = language(server, text_of(target, "target"))
-    is_auto = text_of(source, "source").lower() == AUTO
-    src = AUTO if is_auto else language(server, text_of(source, "source"))
-    for code, known in ((source, src), (target, tgt)):
-        if known is None:
-            raise Refused(400, f"{code} is not supported")
-    assert src is not None
-    assert tgt is not None
+    src, tgt = _languages(server, source, target)
     if src != AUTO:
         _require_route(server, src, tgt)
-    try:
-        job = server.jobs.add(name, data, src, tgt, count=lambda characters: server.gate.charge(client, characters))
-    except TooMany as error:
-        raise Refused(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
-    except DragomanError as error:
-        raise Refused(400, f"Invalid request: {error}") from error
+    job = new_job(server, client, (name, data), (src, tgt), complaint="Invalid request: ")
     while not job.finished.is_set():
         await asyncio.sleep(0.05)
         if await request.is_disconnected():

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 
+from dragoman.errors import DragomanError
+from dragoman.inference.glossary import Glossary
 from dragoman.serve.clients import Client
+from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, run
 from dragoman.serve.service import AUTO, Choices, Translated
@@ -77,3 +80,21 @@ async def translated(
         Answer(items.get(place) or Translated(text), code, found)
         for place, (text, code, found) in enumerate(zip(texts, languages, detected, strict=True))
     ]
+
+
+def new_job(
+    server: "Server",
+    client: Client,
+    document: tuple[str, bytes],
+    languages: tuple[str, str],
+    glossary: Glossary | None = None,
+    complaint: str = "",
+) -> Job:
+    """Queue a document, (name, bytes). Raises Refused: 429 where too many wait, 400 for one that cannot be read, which
+    begins with `complaint`."""
+    try:
+        return server.jobs.add(*document, *languages, glossary, lambda count: server.gate.charge(client, count))
+    except TooMany as error:
+        raise Refused(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
+    except DragomanError as error:
+        raise Refused(400, f"{complaint}{error}") from error

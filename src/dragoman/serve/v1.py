@@ -10,15 +10,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dragoman.errors import DragomanError
 from dragoman.formats.bitext import tmx_of
 from dragoman.inference.glossary import Glossary
 from dragoman.serve.clients import Client
-from dragoman.serve.documents import SUFFIXES, Job, TooMany
+from dragoman.serve.documents import SUFFIXES, Job
 from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, refused, run, text_of
 from dragoman.serve.libretranslate import correction, language
-from dragoman.serve.requests import Answer, check_size, detect, translated
+from dragoman.serve.requests import Answer, check_size, detect, new_job, translated
 from dragoman.serve.service import AUTO, Choices, Translated
 from dragoman.text.languages import name_of
 
@@ -379,14 +378,7 @@ async def add_document(server: "Server", request: Request) -> Response:
         raise Refused(403, "Documents are not taken by this server")
     name, data = await file_in(server, given)
     src, tgt = languages_of(server, given, auto=True)
-    try:
-        job = server.jobs.add(
-            name, data, src, tgt, _glossary(given.get("glossary")), lambda count: server.gate.charge(client, count)
-        )
-    except TooMany as error:
-        raise Refused(429, "Too many documents wait", {"Retry-After": "30"}) from error
-    except DragomanError as error:
-        raise Refused(400, str(error)) from error
+    job = new_job(server, client, (name, data), (src, tgt), _glossary(given.get("glossary")))
     return JSONResponse({"id": job.id, "key": job.key, **_job_record(job)}, 202)
 
 
