@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,6 +38,7 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+TIDY_S = 30.0
 OPEN = ("/health", "/ready", "/metrics", "/", "/page/", "/spec", "/docs", "/favicon.ico")
 """What answers while models are loaded."""
 
@@ -101,6 +103,12 @@ class Server:
         self.service.engine.__exit__()
         self.threads.shutdown(wait=True, cancel_futures=True)
         self.store.close()
+
+    def tidy(self) -> None:
+        """Delete old documents, and give the memory back that the C library keeps for later."""
+        self.jobs.tidy()
+        with contextlib.suppress(OSError, AttributeError):  # of glibc alone
+            ctypes.CDLL(None).malloc_trim(0)
 
     def _load(self) -> None:
         try:
@@ -257,6 +265,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return JSONResponse(shape(error.status_code, str(error.detail)), error.status_code, headers=error.headers)
 
 
+async def _tidy_now_and_then(server: Server) -> None:
+    while True:
+        await asyncio.sleep(TIDY_S)
+        await asyncio.get_running_loop().run_in_executor(None, server.tidy)
+
+
 def create_app(settings: Settings) -> Starlette:
     """The ASGI application. It loads its runs when it is started."""
     server = Server(settings)
@@ -266,9 +280,11 @@ def create_app(settings: Settings) -> Starlette:
         server.start()
         if settings.load_first:
             await asyncio.get_running_loop().run_in_executor(None, server.loading.join)
+        tidying = asyncio.create_task(_tidy_now_and_then(server))
         try:
             yield
         finally:
+            tidying.cancel()
             await asyncio.get_running_loop().run_in_executor(None, server.stop)
 
     routes = [
