@@ -52,7 +52,7 @@ def test_no_translation_holds_them_and_the_others_stay_as_they_are(
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in changed for item in found)
     for line, before, after in zip(SOURCES, plain, changed, strict=True):
-        if len(translator._parts(line, "")) == 1 and translator.decoding.mbr == "none":
+        if len(translator.parts(line)) == 1 and translator.decoding.mbr == "none":
             assert (after == before) == (not any(avoid.held(item.text) for item in before))
     assert translator.n_best(SOURCES[::-1])[::-1] == [translator.n_best([line])[0] for line in SOURCES]
 

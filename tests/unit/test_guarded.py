@@ -280,7 +280,7 @@ def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
     # The same samples, by the same seed.
     every = translator.with_decoding(mbr="none", n_best=translator.decoding.num_candidates)
     for line, found in zip(LINES, results, strict=True):
-        (hypotheses,) = every.hypotheses(every._parts(line, ""))
+        (hypotheses,) = every.hypotheses(every.parts(line))
         texts = [translator.tokenizers.tgt.decode(item.ids) for item in hypotheses]
         utility = expected_utility(texts, translator.decoding.mbr)
         assert [item.score for item in found] == sorted(utility.values(), reverse=True)[:3]

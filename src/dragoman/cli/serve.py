@@ -24,8 +24,7 @@ def serve(
         int | None, typer.Option(min=1, help="Threads that translate. [default: one for each core]")
     ] = None,
     store: Annotated[
-        Path | None,
-        typer.Option(help="File for keys and corrections. [default: serve.sqlite beside the first run]"),
+        Path | None, typer.Option(help="File of keys and corrections. [default: serve.sqlite beside the first run]")
     ] = None,
     key_required: Annotated[bool, typer.Option("--key-required", help="Serve clients with an API key alone.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of a client without a key; 0: no limit.")] = 0,
@@ -55,27 +54,18 @@ def serve(
         dragoman serve runs/de-en runs/en-fr --host 0.0.0.0 --key-required
     """
     try:
+        from dragoman.serve.app import Settings
+        from dragoman.serve.http import Limits
         from dragoman.serve.process import run_server
     except ImportError as error:
         raise DragomanError(f"serving needs {error.name}: pip install 'dragoman[serve]'") from error
-    from dragoman.serve.app import Settings
-    from dragoman.serve.http import Limits
 
     paths = runs or [_demo_run()]
     settings = Settings(
-        runs=paths,
-        device=device,
-        engine=engine,
-        precision=precision,
-        threads=threads,
-        store=store or paths[0].resolve().parent / "serve.sqlite",
-        limits=Limits(text_characters=characters, deadline_s=deadline, requests_per_minute=requests_per_minute),
-        key_required=key_required,
-        metrics_key=metrics_key,
-        suggestions=not no_corrections,
-        documents=not no_documents,
-        work_folder=work_folder,
-    )
+        paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
+        Limits(text_characters=characters, deadline_s=deadline, requests_per_minute=requests_per_minute),
+        key_required, metrics_key, not no_corrections, not no_documents, work_folder,
+    )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)
 
 

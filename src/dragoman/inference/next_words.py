@@ -1,4 +1,4 @@
-"""What else could stand at a word of a translation: beginnings that go on differently, each carried to its end."""
+"""Other words at a place of a translation: beginnings that go on differently, each carried to its end."""
 
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.errors import DragomanError

@@ -40,12 +40,12 @@ PAGE_POLICY = (
 )
 TIDY_S = 30.0
 OPEN = ("/health", "/ready", "/metrics", "/", "/page/", "/spec", "/docs", "/favicon.ico")
-"""What answers while models are loaded."""
+"""Addresses that answer while models are loaded."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server is started."""
+    """Settings of a server."""
 
     runs: Sequence[Path] = ()
     device: str = "auto"
@@ -56,7 +56,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     key_required: bool = False
     metrics_key: str = ""
-    """What Prometheus has to send as its bearer; empty: nothing."""
+    """The bearer that Prometheus has to send; empty: none."""
     suggestions: bool = True
     """Corrections are taken."""
     documents: bool = True

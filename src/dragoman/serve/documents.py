@@ -68,7 +68,7 @@ class Job:
 
     @property
     def result_name(self) -> str:
-        """What a browser is told to call it."""
+        """The name that a browser saves it under."""
         return f"{Path(self.name).stem}.{self.tgt}{self.result.suffix}"
 
     @property

@@ -118,7 +118,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class _Door:
-    """What a translator sees of a ticket (`inference.translator.Engine`)."""
+    """A ticket as a translator sees it (`inference.translator.Engine`)."""
 
     ticket: Ticket
     searcher: Searcher | None
@@ -394,7 +394,7 @@ class ServingEngine:
         return done
 
     def _answers(self, together: list[_Begun]) -> "Sequence[Answer | Exception]":
-        """What the model answers each batch; where it fails, which of them it fails for."""
+        """The model's answer to each batch; where it fails, the error for those that it fails for."""
         model = together[0].entries[0].translator.model
 
         def answers(some: Sequence[_Begun]) -> list[Answer]:

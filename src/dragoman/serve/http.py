@@ -1,4 +1,4 @@
-"""What all APIs of the server have in common: bodies read within limits, errors told, requests run and given up."""
+"""The common ground of all APIs: bodies read within limits, errors told, requests run and given up."""
 
 import asyncio
 import functools
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 Handler = Callable[["Server", Request], Awaitable[Response]]
 
 CLIENT_GONE = 499
-"""What is logged for a client that did not wait; it sees nothing of it."""
+"""The status of an answer to a client that did not wait; it sees nothing of it."""
 FIELDS = 1000
 """Fields of a form, at most."""
 DEPTH = 64
@@ -37,7 +37,7 @@ DEPTH = 64
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may ask for."""
+    """Limits of what a client may ask for."""
 
     body_bytes: int = 2**20
     file_bytes: int = 10 * 2**20
@@ -72,7 +72,7 @@ def as_error(status: int, message: str) -> dict[str, Any]:
 
 
 def refused(error: BaseException, server: "Server") -> Refused:
-    """What a client is told about an error."""
+    """The answer to a client about an error."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, Overloaded):
@@ -234,7 +234,7 @@ async def file_in(server: "Server", given: Mapping[str, Any], name: str = "file"
 
 
 async def run(server: "Server", request: Request, work: Callable[[Ticket], Result], tokens: int) -> Result:
-    """What `work` returns, done in a thread with a ticket that ends at the deadline, or when the client goes away.
+    """The result of `work`, done in a thread with a ticket that ends at the deadline, or when the client goes away.
 
     `tokens`: how much work it is. Raises Overloaded at once where too much waits.
     """

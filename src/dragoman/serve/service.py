@@ -48,14 +48,14 @@ LINKED = 0.25
 
 @dataclass(frozen=True)
 class Choices:
-    """What a request asks for beside the translation."""
+    """Wishes of a request beside the translation."""
 
     kind: Kind = "text"
     alternatives: int = 0
     """Further translations of each text."""
     glossary: Glossary | None = None
     prefix: str = ""
-    """How the translation begins."""
+    """The beginning of the translation."""
     memory: bool = True
     """Corrections are used."""
     split: bool | None = None
@@ -80,7 +80,7 @@ class Translated:
     score: float = 0.0
     log_prob: float = 0.0
     notes: tuple[str, ...] = ()
-    """What was done to come to it: from the memory, placeholders put back."""
+    """Notes on how it came about: from the memory, placeholders put back."""
     sentences: tuple[Sentence, ...] = ()
 
 
@@ -285,7 +285,7 @@ class Service:
         return memory.like(text) if memory is not None and text.strip() else []
 
     def warnings(self, src: str, tgt: str, text: str, translation: str) -> list[str]:
-        """What looks wrong with a translation."""
+        """Things that look wrong with a translation."""
         found = warnings_of(text, translation, (src, tgt)) + source_warnings(text, (src, tgt))
         self.on_warnings(len(found))
         return found
@@ -334,7 +334,7 @@ STEP = 256
 
 _FRAGMENT = replace(FORMATS["html"], finish=None)
 FRAGMENTS: dict[str, Format] = {"html": _FRAGMENT, "xml": _FRAGMENT}
-"""How texts with markup are read: by the same rules, which know no tag that has to be there."""
+"""The formats of texts with markup: read by the same rules, which know no tag that has to be there."""
 
 
 def _in_steps(ticket: Ticket, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:

@@ -1,4 +1,4 @@
-"""What a server keeps in one SQLite file: API keys (hashed), their use, and corrections. Texts of requests never."""
+"""The store of a server, one SQLite file: API keys (hashed), their use, and corrections. Texts of requests never."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What a person made of a translation."""
+    """A translation as a person wants it."""
 
     src_lang: str
     tgt_lang: str

@@ -4,6 +4,7 @@ choose from, corrections, documents."""
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -18,7 +19,7 @@ from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, refused, run, text_of
 from dragoman.serve.libretranslate import correction, language
 from dragoman.serve.requests import Answer, check_size, detect, new_job, translated
-from dragoman.serve.service import AUTO, Choices, Translated
+from dragoman.serve.service import AUTO, Choices, Sentence, Translated
 from dragoman.text.languages import name_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def languages_of(server: "Server", given: Mapping[str, Any], *, auto: bool) -> t
 
 
 def choices_of(given: Mapping[str, Any], limit: int) -> Choices:
-    """What a request asks for. Raises Refused, naming the parameter, for what cannot be meant."""
+    """The wishes of a request. Raises Refused, naming the parameter, for what cannot be meant."""
     kind = given.get("format", "text")
     if kind not in ("text", "html", "xml"):
         raise Refused(400, f"format: {kind!r}: text, html or xml")
@@ -202,11 +203,9 @@ def _record(
     return record
 
 
-def _sentences(item: Translated, src_at: int = 0, tgt_at: int = 0) -> list[list[int]]:
+def _sentences(item: Translated) -> list[list[int]]:
     """Characters from and to in the source, and in the translation."""
-    return [
-        [one.src[0] + src_at, one.src[1] + src_at, one.tgt[0] + tgt_at, one.tgt[1] + tgt_at] for one in item.sentences
-    ]
+    return [[*one.src, *one.tgt] for one in item.sentences]
 
 
 def parts_of(text: str) -> list[str]:
@@ -241,53 +240,64 @@ async def stream(server: "Server", request: Request) -> Response:
     if parts:  # whatever is refused is refused with a status of its own, before the stream begins
         [first] = await translated(server, request, client, parts[:1], code, tgt, choices)
 
-    async def events() -> AsyncIterator[str]:
-        whole = Answer(Translated(""), code, detected)
-        src_at = 0
-        try:
-            for number, part in enumerate(parts):
-                answer = first
-                if number:
-                    [answer] = await translated(server, request, client, [part], code, tgt, choices)
-                tgt_at = len(whole.item.text)
-                sentences = _sentences(answer.item, src_at, tgt_at)
-                yield _event(
-                    "part",
-                    {
-                        "text": answer.item.text,
-                        "sentences": sentences,
-                        "alternatives": list(answer.item.alternatives),
-                        "notes": list(answer.item.notes),
-                        "source": code,
-                        "detected": None if detected is None else detected._asdict(),
-                    },
-                )
-                moved = tuple(
-                    type(one)((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
-                    for one in answer.item.sentences
-                )
-                whole = whole._replace(
-                    item=Translated(whole.item.text + answer.item.text, sentences=(*whole.item.sentences, *moved))
-                )
-                src_at += len(part)
-            if code != tgt and text.strip():
-                links = await run(
-                    server,
-                    request,
-                    lambda ticket: server.service.alignment(ticket, code, tgt, text, whole.item),
-                    0,
-                )
-                yield _event("details", _record(server, text, tgt, whole, links, warnings=True))
-            yield _event("done", {})
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            told = refused(error, server)
-            yield _event("error", {"status": told.status, "error": told.message})
-
+    events = _events(server, request, client, parts, first, tgt, choices)
     return StreamingResponse(
-        events(), media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        events, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
+
+
+async def _events(
+    server: "Server",
+    request: Request,
+    client: Client,
+    parts: Sequence[str],
+    first: Answer,
+    tgt: str,
+    choices: Choices,
+) -> AsyncIterator[str]:
+    """The events of a stream; `first` is the answer to the first part."""
+    whole, src_at, code = first._replace(item=Translated("")), 0, first.src
+    try:
+        for number, part in enumerate(parts):
+            answer = first
+            if number:
+                [answer] = await translated(server, request, client, [part], code, tgt, choices)
+            moved = _moved(answer.item, src_at, len(whole.item.text))
+            yield _event(
+                "part",
+                {
+                    "text": answer.item.text,
+                    "sentences": _sentences(moved),
+                    "alternatives": list(answer.item.alternatives),
+                    "notes": list(answer.item.notes),
+                    "source": code,
+                    "detected": None if first.detected is None else first.detected._asdict(),
+                },
+            )
+            item = Translated(whole.item.text + answer.item.text, sentences=(*whole.item.sentences, *moved.sentences))
+            whole = whole._replace(item=item)
+            src_at += len(part)
+        text = "".join(parts)
+        if code != tgt and text.strip():
+            links = await run(
+                server, request, lambda ticket: server.service.alignment(ticket, code, tgt, text, whole.item), 0
+            )
+            yield _event("details", _record(server, text, tgt, whole, links, warnings=True))
+        yield _event("done", {})
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        told = refused(error, server)
+        yield _event("error", {"status": told.status, "error": told.message})
+
+
+def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
+    """A translation whose sentences stand further back in both texts."""
+    sentences = tuple(
+        Sentence((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
+        for one in item.sentences
+    )
+    return replace(item, sentences=sentences)
 
 
 def _event(name: str, data: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
 
 
 def _command() -> str:
-    """How this program is called from here."""
+    """The name that this program is called by from here."""
     own = Path(sys.executable).with_name("dragoman")
     return str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else "dragoman"
 
