@@ -242,6 +242,8 @@ def test_a_text_comes_in_parts(server: LiveServer) -> None:
     assert len(names) > 3
     assert "".join(one["text"] for one in data[:-2]) == whole["text"]
     assert data[-2]["sentences"] == whole["sentences"]
+    told = server.post("/v1/translate/stream", json={"text": "The man sleeps here.", "target": "de"}).text
+    assert '"detected": {"language": "en"' in told
     refused = server.post("/v1/translate/stream", json={"text": "x" * 5001, "source": "en", "target": "de"})
     assert refused.status_code == 400
 

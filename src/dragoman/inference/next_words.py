@@ -5,9 +5,12 @@ from dragoman.errors import DragomanError
 from dragoman.inference.tags import words
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
+from dragoman.text.tokenizers.base import EOS_ID
 
-TOKENS = 3
-"""Tokens that are looked at for each word that is asked for: several may begin the same word."""
+TOKENS = 12
+"""Tokens that are looked at for each word that is asked for: many go on with the word before."""
+BEGINNINGS = 2
+"""Translations that are made for each word that is asked for: several tokens may begin the same word."""
 
 
 def next_words(translator: Translator, src: str, prefix: str, count: int) -> list[Translation]:
@@ -27,11 +30,17 @@ def next_words(translator: Translator, src: str, prefix: str, count: int) -> lis
         beam_size=beam, n_best=beam, max_length_ratio=0.0, max_length_extra=1, min_length=0, length_penalty=NoPenalty(),
         coverage_penalty=0.0, diversity=0.0, sampling=None, mbr="none", no_repeat_ngram=0,
     )  # fmt: skip
-    [begun] = one_token.hypotheses(parts)
+    # An end is no word, and of a search that has found one nothing else comes back.
+    [begun] = one_token.hypotheses([parts[0]._replace(banned=((EOS_ID,),))])
     begun.sort(key=lambda found: -found.log_prob)
+    known, decode = _words(prefix), translator.tokenizers.tgt.decode
+    begun = [
+        item
+        for item in begun
+        if _words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
+    ]
     best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
-    found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun if item.ids])
-    known = _words(prefix)
+    found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
     chosen: dict[str, Translation] = {}
     for items in found:
         item = best.ranked(items)[0]

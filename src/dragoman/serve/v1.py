@@ -238,7 +238,8 @@ async def stream(server: "Server", request: Request) -> Response:
     parts = parts_of(text)
     first = Answer(Translated(""), code, detected)
     if parts:  # whatever is refused is refused with a status of its own, before the stream begins
-        [first] = await translated(server, request, client, parts[:1], code, tgt, choices)
+        [answer] = await translated(server, request, client, parts[:1], code, tgt, choices)
+        first = answer._replace(detected=detected)
 
     events = _events(server, request, client, parts, first, tgt, choices)
     return StreamingResponse(
