@@ -253,24 +253,16 @@ class DecoderLayer(nn.Module):
         `causal_mask`.
         """
         groups = [cache.num_rows for cache in caches]
-        num_rows = sum(groups)
-
-        def filled_up(contexts: list[Tensor]) -> Tensor:
-            joined = join_groups(contexts)
-            return joined if x.size(0) == num_rows else F.pad(joined, (0, 0, 0, 0, 0, x.size(0) - num_rows))
-
         new_caches: list[DecodingCache] = []
 
         def attend_to_past(y: Tensor) -> Tensor:
-            parts = zip(
-                *(split_groups(part[:num_rows], groups) for part in self.self_attention.project_qkv(y)), strict=True
-            )
+            parts = zip(*(split_groups(part, groups) for part in self.self_attention.project_qkv(y)), strict=True)
             contexts = []
             for cache, part in zip(caches, parts, strict=True):
                 context, new_cache = cache.attend(self.self_attention, QKV(*part), causal_mask)
                 contexts.append(context)
                 new_caches.append(new_cache)
-            return self.self_attention.output_proj(filled_up(contexts))
+            return self.self_attention.output_proj(join_groups(contexts, x.size(0)))
 
         x = self.self_attention_residual(x, attend_to_past)
         if self.cross_attention is not None:
@@ -278,27 +270,27 @@ class DecoderLayer(nn.Module):
 
             def attend_to_memory(y: Tensor) -> Tensor:
                 contexts = []
-                for query, (memory, mask) in zip(
-                    split_groups(cross.query_proj(y)[:num_rows], groups), memories, strict=True
-                ):
+                for query, (memory, mask) in zip(split_groups(cross.query_proj(y), groups), memories, strict=True):
                     # The hypotheses of a sentence become query positions of one attention, so that the keys of the
                     # memory are stored once for each sentence.
                     grouped = query.view(memory.key.size(0), -1, query.size(-1))  # (sentences, rows each, d_model)
                     contexts.append(cross.context(grouped, memory, mask).view_as(query))
-                return cross.output_proj(filled_up(contexts))
+                return cross.output_proj(join_groups(contexts, x.size(0)))
 
             x = self.cross_attention_residual(x, attend_to_memory)
         return self.feed_forward_residual(x, self.feed_forward), new_caches
 
 
 def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
-    """The rows of each group, which are neighbours."""
-    return [x] if len(groups) == 1 else x.split(groups)
+    """The rows of each group, which are neighbours; rows after them are left out."""
+    return x[: sum(groups)].split(groups)
 
 
-def join_groups(parts: list[Tensor]) -> Tensor:
-    """The rows of all groups."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def join_groups(parts: list[Tensor], num_rows: int) -> Tensor:
+    """The rows of all groups, and zeros after them up to `num_rows`."""
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts)
+    missing = num_rows - joined.size(0)
+    return joined if missing == 0 else F.pad(joined, (0, 0, 0, 0, 0, missing))
 
 
 def init_linear(model: nn.Module) -> None:

@@ -1,10 +1,10 @@
 """The Transformer (Vaswani et al. 2017), assembled from `blocks`."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, cast, final
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -181,15 +181,14 @@ class Transformer(Seq2SeqModel):
             self.tgt_embedding(prev[:, None], start=state.past[0].length)
             for prev, state in zip(prevs, states, strict=True)
         ]
-        x = join_groups(embedded)
-        num_rows = x.size(0)
-        x = x[torch.arange(num_rows + -num_rows % ROW_MULTIPLE, device=x.device).clamp(max=num_rows - 1)]
+        groups = [len(prev) for prev in prevs]
+        x = join_groups(embedded, math.ceil(sum(groups) / ROW_MULTIPLE) * ROW_MULTIPLE)
         caches = []
         for i, layer in enumerate(self._decoder_layers()):
             memories = [(state.memory[i], state.memory_mask) for state in states]
             x, new_caches = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
             caches.append(new_caches)
-        logits = split_groups(self.output(self.decoder_norm(x))[:num_rows, 0], [len(prev) for prev in prevs])
+        logits = split_groups(self.output(self.decoder_norm(x))[:, 0], groups)
         after = [
             TransformerState(past, state.memory, state.memory_mask)
             for past, state in zip(zip(*caches, strict=True), states, strict=True)

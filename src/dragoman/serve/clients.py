@@ -21,7 +21,7 @@ class Client(NamedTuple):
 
 
 class Gate:
-    """Lets requests in, or says why not."""
+    """The gate that lets requests in, or says why not."""
 
     def __init__(self, store: Store, limits: Limits, key_required: bool) -> None:
         self.store, self.limits, self.key_required = store, limits, key_required

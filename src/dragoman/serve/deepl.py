@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dragoman.inference.glossary import Glossary
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job
 from dragoman.serve.http import Refused, answering, file_in, parameters, text_of
-from dragoman.serve.libretranslate import language
-from dragoman.serve.requests import check_size, new_job, translated
+from dragoman.serve.requests import check_size, language, new_job, result_of, translated
 from dragoman.serve.service import AUTO, Choices, Kind
 from dragoman.serve.store import StoredGlossary
 from dragoman.text.languages import name_of
@@ -173,12 +172,7 @@ async def document(server: "Server", request: Request) -> Response:
 
 @answering(as_error)
 async def document_result(server: "Server", request: Request) -> Response:
-    job = await _job(server, request)
-    if job.state == "error":
-        raise Refused(400, job.error)
-    if job.state != "done":
-        raise Refused(503, "Document is not ready", {"Retry-After": str(job.seconds_left)})
-    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+    return result_of(await _job(server, request), "Document is not ready")
 
 
 def _glossary(server: "Server", client: Client, given: Mapping[str, Any], src: str, tgt: str) -> Glossary | None:

@@ -256,7 +256,7 @@ async def run(server: "Server", request: Request, work: Callable[[Ticket], Resul
 
 
 async def _gone(request: Request) -> None:
-    """Returns when the client has closed the connection."""
+    """Wait until the client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

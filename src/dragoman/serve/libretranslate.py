@@ -5,7 +5,6 @@ On purpose other than there: HTML comes back escaped as it was, the case and the
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -14,26 +13,12 @@ from starlette.routing import Route
 
 from dragoman.serve.documents import SUFFIXES
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, text_of
-from dragoman.serve.requests import check_size, detect, new_job, translated
-from dragoman.serve.service import AUTO, Choices, same_language
-from dragoman.serve.store import Correction
+from dragoman.serve.requests import check_size, correction, detect, language, new_job, translated
+from dragoman.serve.service import AUTO, Choices
 from dragoman.text.languages import name_of
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server
-
-ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""Its own codes for languages that have others elsewhere; both are understood."""
-
-
-def language(server: "Server", code: str) -> str | None:
-    """The served language that a client's code stands for."""
-    known = {one for pair in server.service.runs for one in pair}
-    lower = code.lower()
-    for alias, full in ALIASES.items():
-        if lower in (alias, full.lower()):
-            return next((one for one in (full, alias) if one in known), None) or same_language(alias, known)
-    return same_language(code, known)
 
 
 @answering(as_error)
@@ -122,7 +107,7 @@ async def languages(server: "Server", request: Request) -> Response:
 
 @answering(as_error)
 async def translate_file(server: "Server", request: Request) -> Response:
-    """Answers when the document is done; a client that goes away has it dropped."""
+    """Answer when the document is done; a client that goes away has it dropped."""
     given = await parameters(server, request, files=True)
     client = server.gate.enter(request, given.get("api_key"))
     if not server.settings.documents:
@@ -168,19 +153,6 @@ async def suggest(server: "Server", request: Request) -> Response:
             raise Refused(400, f"Invalid request: missing {name} parameter")
     server.correct(correction(server, given, "q", "s"), client.name)
     return JSONResponse({"success": True})
-
-
-def correction(server: "Server", given: Mapping[str, Any], src_name: str, tgt_name: str) -> Correction:
-    """A correction in a request. Raises Refused for languages that are not served, or texts that are too long."""
-    texts = text_of(given[src_name], src_name), text_of(given[tgt_name], tgt_name)
-    check_size(server, texts)
-    codes = [language(server, text_of(given[name], name)) for name in ("source", "target")]
-    for name, code in zip(("source", "target"), codes, strict=True):
-        if code is None:
-            raise Refused(400, f"{given[name]} is not supported")
-    assert codes[0] is not None
-    assert codes[1] is not None
-    return Correction(codes[0], codes[1], texts[0].strip(), texts[1].strip())
 
 
 @answering(as_error)

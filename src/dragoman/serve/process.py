@@ -23,7 +23,7 @@ GRACE_S = 15
 
 
 class _Uvicorn(uvicorn.Server):
-    """Stops at SIGTERM and Ctrl-C, and then leaves the exit code to us."""
+    """A uvicorn that stops at SIGTERM and Ctrl-C, and leaves the exit code to us."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,21 +1,37 @@
 """A request for translations, as all APIs understand it: checked, counted, its languages told, and done."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
+from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
 from dragoman.inference.glossary import Glossary
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.engine import Ticket
-from dragoman.serve.http import Refused, run
-from dragoman.serve.service import AUTO, Choices, Translated
+from dragoman.serve.http import Refused, run, text_of
+from dragoman.serve.service import AUTO, Choices, Translated, same_language
+from dragoman.serve.store import Correction
 from dragoman.text.identify import likely_languages
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server
+
+
+ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
+"""LibreTranslate's codes for languages that have others elsewhere; both are understood."""
+
+
+def language(server: "Server", code: str) -> str | None:
+    """The served language that a client's code stands for."""
+    known = {one for pair in server.service.runs for one in pair}
+    lower = code.lower()
+    for alias, full in ALIASES.items():
+        if lower in (alias, full.lower()):
+            return next((one for one in (full, alias) if one in known), None) or same_language(alias, known)
+    return same_language(code, known)
 
 
 class Detected(NamedTuple):
@@ -98,3 +114,25 @@ def new_job(
         raise Refused(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:
         raise Refused(400, f"{complaint}{error}") from error
+
+
+def correction(server: "Server", given: Mapping[str, Any], src_name: str, tgt_name: str) -> Correction:
+    """A correction in a request. Raises Refused for languages that are not served, or texts that are too long."""
+    texts = text_of(given[src_name], src_name), text_of(given[tgt_name], tgt_name)
+    check_size(server, texts)
+    codes = [language(server, text_of(given[name], name)) for name in ("source", "target")]
+    for name, code in zip(("source", "target"), codes, strict=True):
+        if code is None:
+            raise Refused(400, f"{given[name]} is not supported")
+    assert codes[0] is not None
+    assert codes[1] is not None
+    return Correction(codes[0], codes[1], texts[0].strip(), texts[1].strip())
+
+
+def result_of(job: Job, waiting: str) -> Response:
+    """The file of a translated document. Raises Refused: 400 for one that failed, 503, `waiting`, for one under way."""
+    if job.state == "error":
+        raise Refused(400, job.error)
+    if job.state != "done":
+        raise Refused(503, waiting, {"Retry-After": str(job.seconds_left)})
+    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dragoman import export
 from dragoman.errors import DragomanError
-from dragoman.formats.base import Format, Item, Options, Unit
+from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.by_sentence import NBest, SentenceTranslator
 from dragoman.inference.capitals import CapitalsTranslator
@@ -124,14 +124,14 @@ class Service:
         self.on_warnings: Callable[[int], None] = lambda count: None
         self._links = threading.Semaphore(max(1, engine.num_threads))
 
-    def put(self, run: ServedRun, languages: Languages | None = None) -> None:
+    def put(self, run: ServedRun) -> None:
         """Serve a run, in the place of another one of the same languages. It is tried first: one that fails changes
         nothing, and requests under way keep the model that they began with.
 
         Raises DragomanError for a run that does not translate.
         """
         self._warm_up(run)
-        self.runs = {**self.runs, languages or run.languages: run}
+        self.runs = {**self.runs, run.languages: run}
 
     def _warm_up(self, run: ServedRun) -> None:
         """Translate pieces of the vocabulary: what they mean does not matter, that there is an answer does."""
@@ -230,7 +230,7 @@ class Service:
         choices: Choices,
         memory: TranslationMemory | None,
     ) -> Translated:
-        document = Document(text.encode(), FRAGMENTS[choices.kind], Options("the text", own.languages or ("", "")))
+        document = Document(text.encode(), FRAGMENT, Options("the text", own.languages or ("", "")))
         translate = DocumentTranslator(own, asked, _is_in(memory))
         return Translated(document.translated(_in_steps(ticket, translate, lambda _: None)).decode())
 
@@ -298,25 +298,23 @@ class Service:
         legs = self.route(src, tgt)
         if len(legs) > 1:
             return []
-        pairs = [
-            (text[slice(*sentence.src)], item.text[slice(*sentence.tgt)]) for sentence in item.sentences
-        ]  # fmt: skip
-        pairings = [Pairing(src, tgt, words(src), words(tgt)) for src, tgt in pairs]
+        pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
+        pairings = [Pairing(*pair, *map(words, pair)) for pair in pairs]
         ticket.check()
         with self._links:
             found = word_links(legs[0].own, pairings)
         out = []
-        for sentence, pairing, links in zip(item.sentences, pairings, found, strict=True):
+        for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
             for row, column in _strong(links):
                 src_word, tgt_word = pairing.src_words[column], pairing.tgt_words[row]
-                out.append(
-                    (
-                        sentence.src[0] + src_word.start,
-                        sentence.src[0] + src_word.end,
-                        sentence.tgt[0] + tgt_word.start,
-                        sentence.tgt[0] + tgt_word.end,
-                    )
+                src_at, tgt_at = one.src[0], one.tgt[0]
+                places = (
+                    src_at + src_word.start,
+                    src_at + src_word.end,
+                    tgt_at + tgt_word.start,
+                    tgt_at + tgt_word.end,
                 )
+                out.append(places)
         return out
 
     def words_instead(
@@ -332,13 +330,12 @@ class Service:
 STEP = 256
 """Texts of a document between two looks at whether it is given up."""
 
-_FRAGMENT = replace(FORMATS["html"], finish=None)
-FRAGMENTS: dict[str, Format] = {"html": _FRAGMENT, "xml": _FRAGMENT}
-"""The formats of texts with markup: read by the same rules, which know no tag that has to be there."""
+FRAGMENT = replace(FORMATS["html"], finish=None)
+"""The format of texts with markup, HTML or XML: the rules of HTML know no tag that has to be there."""
 
 
 def _in_steps(ticket: Ticket, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:
-    """Translates units a few at a time; `advance` is told how many are done."""
+    """Translate units a few at a time; `advance` is told how many are done."""
     done = 0
 
     def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
@@ -354,7 +351,7 @@ def _in_steps(ticket: Ticket, translate: DocumentTranslator, advance: Callable[[
 
 
 class _TermsFirst:
-    """Translates a text that is a term, and nothing else, as the glossary says."""
+    """A translator that says what the glossary says of a text that is a term and nothing else."""
 
     def __init__(self, translator: NBest, glossary: Glossary) -> None:
         self.translator, self.glossary = translator, glossary

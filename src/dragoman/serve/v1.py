@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dragoman.formats.bitext import tmx_of
@@ -17,8 +17,7 @@ from dragoman.serve.clients import Client
 from dragoman.serve.documents import SUFFIXES, Job
 from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, refused, run, text_of
-from dragoman.serve.libretranslate import correction, language
-from dragoman.serve.requests import Answer, check_size, detect, new_job, translated
+from dragoman.serve.requests import Answer, check_size, correction, detect, language, new_job, result_of, translated
 from dragoman.serve.service import AUTO, Choices, Sentence, Translated
 from dragoman.text.languages import name_of
 
@@ -227,7 +226,7 @@ def parts_of(text: str) -> list[str]:
 async def stream(server: "Server", request: Request) -> Response:
     """Server-sent events: `part` for each part of the text, then `details`, then `done`."""
     given, client = await _asked(server, request)
-    [text], _ = _texts({**given, "text": text_of(given.get("text", ""), "text")})
+    text = text_of(given.get("text", ""), "text")
     check_size(server, [text])
     src, tgt = languages_of(server, given, auto=True)
     choices = choices_of(given, server.limits.alternatives)
@@ -309,7 +308,7 @@ def _event(name: str, data: Mapping[str, Any]) -> str:
 async def words(server: "Server", request: Request) -> Response:
     """Other translations of a sentence that begin alike: what else could stand at a word."""
     given, _ = await _asked(server, request)
-    [text], _ = _texts({**given, "text": text_of(given.get("text", ""), "text")})
+    text = text_of(given.get("text", ""), "text")
     check_size(server, [text])
     src, tgt = languages_of(server, given, auto=False)
     prefix = text_of(given.get("prefix") or "", "prefix")
@@ -420,12 +419,7 @@ async def document(server: "Server", request: Request) -> Response:
 @answering(as_error)
 async def document_result(server: "Server", request: Request) -> Response:
     given, _ = await _asked(server, request)
-    job = _job(server, request, given)
-    if job.state == "error":
-        raise Refused(400, job.error)
-    if job.state != "done":
-        raise Refused(503, "The document is not translated yet", {"Retry-After": str(job.seconds_left)})
-    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+    return result_of(_job(server, request, given), "The document is not translated yet")
 
 
 @answering(as_error)
