@@ -283,14 +283,14 @@ class DecoderLayer(nn.Module):
 
 def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
     """The rows of each group, which are neighbours; rows after them are left out."""
-    return x[: sum(groups)].split(groups)
+    rows = x[: sum(groups)]
+    return [rows] if len(groups) == 1 else rows.split(groups)
 
 
 def join_groups(parts: list[Tensor], num_rows: int) -> Tensor:
     """The rows of all groups, and zeros after them up to `num_rows`."""
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
-    missing = num_rows - joined.size(0)
-    return joined if missing == 0 else F.pad(joined, (0, 0, 0, 0, 0, missing))
+    return joined if joined.size(0) == num_rows else F.pad(joined, (0, 0, 0, 0, 0, num_rows - joined.size(0)))
 
 
 def init_linear(model: nn.Module) -> None:

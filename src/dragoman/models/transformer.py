@@ -1,6 +1,5 @@
 """The Transformer (Vaswani et al. 2017), assembled from `blocks`."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, cast, final
@@ -181,8 +180,8 @@ class Transformer(Seq2SeqModel):
             self.tgt_embedding(prev[:, None], start=state.past[0].length)
             for prev, state in zip(prevs, states, strict=True)
         ]
-        groups = [len(prev) for prev in prevs]
-        x = join_groups(embedded, math.ceil(sum(groups) / ROW_MULTIPLE) * ROW_MULTIPLE)
+        groups = [prev.size(0) for prev in prevs]  # no len() and no ceil(): an export to ONNX traces the arithmetic
+        x = join_groups(embedded, sum(groups) + -sum(groups) % ROW_MULTIPLE)
         caches = []
         for i, layer in enumerate(self._decoder_layers()):
             memories = [(state.memory[i], state.memory_mask) for state in states]
