@@ -1,11 +1,15 @@
 """A server under load: speed, overload, the same bytes in any mix, hostile input, clients that go away, hours.
 
-    python benchmarks/serving.py RUN LINES [latency] [overload] [invariance] [fuzz] [aborts] [soak=MINUTES]
+    python benchmarks/serving.py RUN LINES [latency] [overload] [invariance] [fuzz] [aborts] [slow] [soak=MINUTES]
+                                           [beside=URL] [--engine ctranslate2]
 
 RUN is served by `dragoman serve` on a free port; LINES is a text file in its source language. Each part prints what it
-found. Clients are threads of this process with plain HTTP.
+found. Clients are threads of this process with plain HTTP. `beside` asks the same of a LibreTranslate at URL, in turn,
+by the API that both have. What begins with `--` goes to `dragoman serve`.
 """
 
+import contextlib
+import copy
 import http.client
 import json
 import os
@@ -18,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -62,6 +67,10 @@ class Server:
         )
         return status, json.loads(data or b"{}")
 
+    def as_libretranslate(self, text: str, **more: Any) -> tuple[int, Any]:
+        status, data = self.ask("POST", "/translate", {"q": text, "source": self.src, "target": self.tgt, **more})
+        return status, data
+
     def usage(self) -> dict[str, int]:
         """KiB in memory, open descriptors, threads."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -81,7 +90,12 @@ def percentiles(seconds: list[float]) -> str:
 
 
 def closed_loop(
-    server: Server, lines: list[str], clients: int, seconds: float, pause: float = 0.0
+    server: Server,
+    lines: list[str],
+    clients: int,
+    seconds: float,
+    pause: float = 0.0,
+    translate: Callable[[str], tuple[int, Any]] | None = None,
 ) -> tuple[list[float], float]:
     """Clients that ask again as soon as they are answered, or after a pause: the times, and answers a second."""
     times: list[float] = []
@@ -90,7 +104,7 @@ def closed_loop(
     def client(seed: int) -> None:
         rng = random.Random(seed)
         while (began := time.monotonic()) < until:
-            status, _ = server.translate(rng.choice(lines))
+            status, _ = (translate or server.translate)(rng.choice(lines))
             if status == 200:
                 times.append(time.monotonic() - began)
             time.sleep(pause * rng.random())
@@ -134,17 +148,12 @@ def overload(server: Server, run: str, lines: list[str]) -> None:
     _, capacity = closed_loop(server, lines, 32, 12)
     print(f"idle {percentiles(idle)}; capacity {capacity:.1f} sentences/s", flush=True)
     for share in (0.7, 3.0):
-        times: list[float] = []
-        refused: list[float] = []
-        other: list[int] = []
+        answers: list[tuple[int, float]] = []
 
-        def client(text: str) -> None:
+        def client(text: str, answers: list[tuple[int, float]] = answers) -> None:
             began = time.monotonic()
             status, _ = server.translate(text)
-            spent = time.monotonic() - began
-            (times if status == 200 else refused if status == 429 else other).append(  # type: ignore[union-attr]  # noqa: B023
-                status if status not in (200, 429) else spent
-            )
+            answers.append((status, time.monotonic() - began))
 
         began, sent = time.monotonic(), 0
         rng = random.Random(1)
@@ -154,9 +163,11 @@ def overload(server: Server, run: str, lines: list[str]) -> None:
                 sent += 1
                 time.sleep(max(0.0, began + sent / (share * capacity) - time.monotonic()))
         seconds = time.monotonic() - began
+        times, refused = ([spent for status, spent in answers if status == wanted] for wanted in (200, 429))
+        other = {status for status, _ in answers} - {200, 429}
         print(f"{share:g} times capacity: sent {sent / 20:.1f}/s, answered {len(times) / seconds:.1f}/s "
               f"({len(times) / seconds / capacity:.2f} of capacity), {percentiles(times)}; refused {len(refused)}"
-              f"{', ' + percentiles(refused) if refused else ''}; other {sorted(set(other))}", flush=True)  # fmt: skip
+              f"{', ' + percentiles(refused) if refused else ''}; other {sorted(other)}", flush=True)  # fmt: skip
         began = time.monotonic()
         server.idle()
         times_after, _ = closed_loop(server, lines, 1, 2)
@@ -317,18 +328,61 @@ def soak(server: Server, run: str, lines: list[str], minutes: float) -> None:
           f"{memory[-1]:.0f} MiB, {slope:+.3f} MiB a minute")  # fmt: skip
 
 
-PARTS = {"latency": latency, "overload": overload, "invariance": invariance, "fuzz": fuzz, "aborts": aborts}
+def slow(server: Server, run: str, lines: list[str]) -> None:
+    """What 200 clients that send their request a byte a second do to the others."""
+    before, _ = closed_loop(server, lines, 2, 15)
+    head = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n"
+    stopped = threading.Event()
+
+    def drip() -> None:
+        clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
+        for client in clients:
+            client.sendall(head)
+        while not stopped.wait(1.0):
+            for client in clients:
+                with contextlib.suppress(OSError):  # the server has had enough of it
+                    client.sendall(b" ")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    time.sleep(1)
+    during, _ = closed_loop(server, lines, 2, 15)
+    stopped.set()
+    thread.join()
+    print(f"2 clients: {percentiles(before)}; beside 200 slow ones: {percentiles(during)}", flush=True)
+
+
+def beside(server: Server, lines: list[str], url: str) -> None:
+    """The same clients, lines and API: our server and another, in turn, twice."""
+    other = copy.copy(server)
+    other.port = int(url.rstrip("/").rpartition(":")[2])
+    for name, one in (("other", other), ("dragoman", server)):
+        print(f"{name}: {lines[0]!r} -> {one.as_libretranslate(lines[0])}", flush=True)
+    for _ in range(2):
+        for clients in (1, 4, 16):
+            for name, one in (("other", other), ("dragoman", server)):
+                times, rate = closed_loop(one, lines, clients, 20, translate=one.as_libretranslate)
+                print(f"{name}, {clients} clients: {percentiles(times)}, {rate:.1f} lines/s", flush=True)
+
+
+PARTS = {
+    "latency": latency, "overload": overload, "invariance": invariance, "fuzz": fuzz, "aborts": aborts, "slow": slow,
+}  # fmt: skip
 
 
 def main() -> None:
     run, text, *parts = sys.argv[1:]
+    options = next(([*parts[place:]] for place, part in enumerate(parts) if part.startswith("--")), [])
+    parts = parts[: len(parts) - len(options)]
     lines = [line for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
     for part in parts or list(PARTS):
         with tempfile.TemporaryDirectory() as folder:
-            server = Server(run, Path(folder))
+            server = Server(run, Path(folder), *options)
             try:
                 if part.startswith("soak="):
                     soak(server, run, lines, float(part[5:]))
+                elif part.startswith("beside="):
+                    beside(server, lines, part[7:])
                 else:
                     PARTS[part](server, run, lines)
             finally:

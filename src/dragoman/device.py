@@ -71,6 +71,13 @@ def cpu_capabilities() -> dict[str, Any]:
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
 
 
+if "intel" in str(cpu_capabilities().get("cpu_name")).lower():
+    # On processors of its maker, MKL computes eight rows in another order than sixteen, unless it is told that a product
+    # shall be reproducible: then a row's sums do not depend on the others, at no cost that could be measured
+    # (docs/log.md). Read when the first product is computed.
+    os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
+
 def has_onednn() -> bool:
     """True if this build of PyTorch has oneDNN's own kernels for this processor."""
     return platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()

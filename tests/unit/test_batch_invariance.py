@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import collate_src
@@ -12,6 +13,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
+from dragoman.models.base import ROW_MULTIPLE
 from dragoman.models.families import MODELS
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
@@ -90,3 +92,17 @@ def test_packed_and_on_several_threads(tokenizers: TokenizerPair, family: str) -
     finally:
         torch.set_num_threads(before)
     assert [i for i in range(SENTENCES) if alone[i] != together[i]] == []
+
+
+@pytest.mark.parametrize("inputs", [64, 128, 512])
+def test_a_row_of_a_product_does_not_depend_on_the_number_of_rows(inputs: int) -> None:
+    x = torch.randn(256, inputs)
+    for outputs in (64, 512):
+        weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
+        few = functional.linear(x[:ROW_MULTIPLE], weight, bias)
+        different = [
+            rows
+            for rows in range(ROW_MULTIPLE, 257, ROW_MULTIPLE)
+            if not torch.equal(functional.linear(x[:rows], weight, bias)[:ROW_MULTIPLE], few)
+        ]
+        assert different == []
