@@ -72,9 +72,9 @@ def cpu_capabilities() -> dict[str, Any]:
 
 
 if "intel" in str(cpu_capabilities().get("cpu_name")).lower():
-    # On processors of its maker, MKL computes eight rows in another order than sixteen, unless it is told that a product
-    # shall be reproducible: then a row's sums do not depend on the others, at no cost that could be measured
-    # (docs/log.md). Read when the first product is computed.
+    # On processors of its maker, MKL adds up in another order for eight rows than for sixteen, unless it is told to be
+    # reproducible: then a row's sums do not depend on the others, at no cost that could be measured (docs/log.md).
+    # Read when the first product is computed.
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 
