@@ -36,7 +36,7 @@ class Server:
     """`dragoman serve RUN` in a process of its own."""
 
     def __init__(self, run: str, folder: Path, *arguments: str) -> None:
-        self.said = folder / "said"
+        self.said, self.arguments = folder / "said", arguments
         command = [sys.executable, "-m", "dragoman", "serve", run, "--port", "0", "--store", str(folder / "s.sqlite")]
         self.process = subprocess.Popen([*command, *arguments], stderr=self.said.open("w"))
         self.port = 0
@@ -116,6 +116,7 @@ def closed_loop(
 
 
 def latency(server: Server, run: str, lines: list[str]) -> None:
+    engine = [word for word in server.arguments if "ctranslate2" in word]
     for clients in (1, 4, 16):
         times, rate = closed_loop(server, lines, clients, 15)
         print(f"{clients} clients, a sentence each: {percentiles(times)}, {rate:.1f} sentences/s", flush=True)
@@ -134,6 +135,7 @@ def latency(server: Server, run: str, lines: list[str]) -> None:
         file.write("\n".join(texts) + "\n")
         file.flush()
         command = [sys.executable, "-m", "dragoman", "translate", run, "--split", "never"]
+        command += ["--engine", *engine] if engine else []
         seconds = []
         for text in (file.name, "/dev/null"):
             began = time.monotonic()
@@ -377,7 +379,8 @@ def main() -> None:
     lines = [line for line in Path(text).read_text(encoding="utf-8").splitlines() if line.strip()]
     for part in parts or list(PARTS):
         with tempfile.TemporaryDirectory() as folder:
-            server = Server(run, Path(folder), *options)
+            # A hundred sentences beside many others may take longer than anybody's single one should.
+            server = Server(run, Path(folder), *options, *(["--deadline", "60"] if part == "latency" else []))
             try:
                 if part.startswith("soak="):
                     soak(server, run, lines, float(part[5:]))

@@ -100,9 +100,14 @@ def export(
 
 
 def engine(
-    run: str | Path, name: str, translator: Translator, which: str = "best", quantize: str | None = None
+    run: str | Path,
+    name: str,
+    translator: Translator,
+    which: str = "best",
+    quantize: str | None = None,
+    threads: int | None = None,
 ) -> Translator:
-    """`translator`, the run's own, with the search of another runtime.
+    """`translator`, the run's own, with the search of another runtime on so many threads (None: PyTorch's).
 
     The run is converted on first use and kept in RUN/engines, under a name that follows from the checkpoint, once it
     has translated held-out text as the run does; with `quantize` ("int8") as well as the run does. Raises DragomanError
@@ -110,7 +115,8 @@ def engine(
     """
     if name not in ENGINES:
         raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
-    run_dir, module = check_run_dir(run), target(name)
+    run_dir, target_name = check_run_dir(run), ENGINES[name]
+    module = target(target_name)
     require_possible(module, translator, run_dir, name)
     module.check_decoding(translator.decoding)
     if translator.banned is not None:
@@ -119,7 +125,7 @@ def engine(
         )
     if next(translator.model.parameters()).dtype != torch.float32:
         raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
-    kind = name if quantize is None else f"{name}-{quantize}"
+    kind = target_name if quantize is None else f"{target_name}-{quantize}"
     folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
     if made := not folder.is_dir():
         # Equality shows in a few sentences; what quantization costs in BLEU does not.
@@ -127,9 +133,9 @@ def engine(
         elsewhere = f"translate without --engine {name}, or with it once where the run can be written"
         with locked(folder.parent, elsewhere):
             say(f"{folder}: converting this checkpoint, once")
-            export(run_dir, name, folder, quantize=quantize, which=which, sentences=sentences)
+            export(run_dir, target_name, folder, quantize=quantize, which=which, sentences=sentences)
     try:
-        loaded: Translator = module.load(folder, translator)
+        loaded: Translator = module.load(folder, translator, fast=name.endswith(FAST), threads=threads)
     except DragomanError as error:
         if made:
             raise
@@ -199,5 +205,6 @@ TARGETS = {
 OTHER_SEARCHES = ("argos",)
 """The targets that do not find what our search finds, though their probabilities are the same."""
 
-ENGINES = ("ctranslate2",)
-"""The targets whose `load` gives a `Translator`, to be used in the place of the run's own."""
+FAST = "-fast"
+ENGINES = {"ctranslate2": "ctranslate2", f"ctranslate2{FAST}": "ctranslate2"}
+"""The engines beside PyTorch, and the target that each is converted to; FAST: with a search of its own."""

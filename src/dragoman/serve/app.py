@@ -122,7 +122,9 @@ class Server:
 
     def _put(self, path: Path) -> None:
         started = time.monotonic()
-        run = ServedRun.load(path, self.settings.device, self.settings.engine, self.settings.precision)
+        run = ServedRun.load(
+            path, self.settings.device, self.settings.engine, self.settings.precision, self.service.engine.num_threads
+        )
         before = self.service.runs.get(run.languages)
         if before is not None and before.path != path:
             say(f"{path}: takes the place of {before.path}: both translate {' to '.join(run.languages)}")

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 ROOM = 256
 """A waiting batch begins when fewer rows than this are under way on a thread."""
-AT_ONCE = 12
+AT_ONCE = 6
 """Batches under way on a thread, at most."""
 BATCH_ROWS = 640
 """Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
@@ -309,13 +309,14 @@ class ServingEngine:
         """The entries of batches to begin; waits until there are some where nothing is under way.
 
         Threads after the first one wait until more sentences do: for a few, that come one by one, two threads are
-        slower than one (Python's lock goes to and fro between them at every operation).
+        slower than one (Python's lock goes to and fro between them at every operation). Another engine's searches do
+        not hold that lock.
         """
         taken: list[list[_Entry]] = []
         with self.changed:
             rows = sum(len(begun.asked[0]) for begun in going)
             while len(going) + len(taken) < AT_ONCE and rows < ROOM and not self._stopped:
-                enough = sum(map(len, self.waiting)) >= number * WORTH_A_THREAD
+                enough = sum(map(len, self.waiting)) >= number * WORTH_A_THREAD or self._is_anothers()
                 entries = self._next() if enough else []
                 if entries:
                     taken.append(entries)
@@ -325,6 +326,10 @@ class ServingEngine:
                 else:
                     self.changed.wait()
         return taken
+
+    def _is_anothers(self) -> bool:
+        """True if a sentence that waits is searched by another engine."""
+        return any(queue and queue[0].searcher is not None for queue in self.waiting)
 
     def _next(self) -> list[_Entry]:
         """The oldest sentence and others that go with it; those of a request before those of a document."""

@@ -99,7 +99,12 @@ class ServedRun:
 
     @classmethod
     def load(
-        cls, path: Path, device: str = "auto", engine: str = "pytorch", precision: str | None = None
+        cls,
+        path: Path,
+        device: str = "auto",
+        engine: str = "pytorch",
+        precision: str | None = None,
+        threads: int | None = None,
     ) -> "ServedRun":
         """Read a run. Raises DragomanError for one that cannot be served."""
         options = TranslateOptions(check_run_dir(path), device=device, engine=engine, precision=precision)
@@ -109,7 +114,7 @@ class ServedRun:
             raise DragomanError(f"{path}: says no languages: it cannot be served")
         translator = own
         if engine != "pytorch":
-            translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None)
+            translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None, threads)
         digest = checkpoint.inference_digest(checkpoint.select(path))
         return cls(path, own.languages, translator, own, digest, splits_lines(options, 1))
 
