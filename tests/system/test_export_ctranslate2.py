@@ -149,6 +149,28 @@ def test_probabilities_and_translations_are_ours(variant: str, converted: Callab
     assert_same(translator.n_best(LINES), ct2.n_best(LINES))
 
 
+def test_its_own_search_tells_scores_as_ours(tmp_path: Path) -> None:
+    translator = never_banned(tiny({"tie_embeddings": "output"}, decoding={"beam_size": 3, "n_best": 2}))
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    target.write(translator, folder, None)
+    fast = target.load(folder, translator, fast=True, threads=3)
+    assert isinstance(fast.engine, target.FastEngine)
+    assert fast.engine.runtime.num_translators == 3
+    for line, of_line in zip(LINES, fast.n_best(LINES), strict=True):
+        assert len(of_line) == 2
+        for item in of_line:
+            values = [value for _, value in translator.score([(line, item.text)])[0].tokens]
+            length = len(values) if item.log_prob == pytest.approx(sum(values), abs=1e-3) else len(values) - 1
+            assert item.log_prob == pytest.approx(sum(values[:length]), abs=1e-3)  # with `</s>`, or cut before it
+            assert item.score == pytest.approx(item.log_prob / length, abs=1e-5)
+    greedy, fast_greedy = (one.with_decoding(beam_size=1, n_best=1) for one in (translator, fast))
+    for line in LINES[:6]:  # one by one: a batch has one longest length
+        assert fast_greedy.translate([line]) == greedy.translate([line])
+    with pytest.raises(DragomanError, match="without --engine ctranslate2"):
+        fast.with_decoding(repetition_penalty=1.5).n_best(LINES[:1])
+
+
 def assert_same(ours: Any, theirs: Any) -> None:
     assert [[item.text for item in found] for found in theirs] == [[item.text for item in found] for found in ours]
     for first, second in zip(ours, theirs, strict=True):

@@ -470,7 +470,8 @@ class FastEngine(CTranslate2Engine):
     """An `inference.translator.Engine` that lets CTranslate2 search in its own way.
 
     It ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: on text with long
-    sentences four times as fast as finding what our search finds, and few translations differ (benchmarks/serving.md).
+    sentences five times as fast as finding what our search finds, and few translations differ (benchmarks/serving.md).
+    The sentences of a batch have one longest length.
     """
 
     def _searched(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:

@@ -18,6 +18,10 @@ from dragoman.serve.app import Server, Settings, create_app
 
 ARENAS = 4
 """Heaps that threads share: each with one of its own keeps what it freed, and memory grows with every thread."""
+OWN_PAGES = 4 * 2**20
+"""Bytes from which on a piece of memory has pages of its own, which go back when it is freed. The C library's own limit
+grows up to 32 MiB, and then large tensors leave holes between small ones; at 1 MiB new pages would cost a sixth of the
+speed (docs/log.md)."""
 GRACE_S = 15
 """Seconds that requests under way have to end in."""
 
@@ -42,8 +46,9 @@ def run_server(
     settings: Settings, host: str, port: int, *, behind_proxy: bool = False, access_log: bool = False
 ) -> None:
     """Serve until the process is told to stop. Raises DragomanError where the address is taken."""
-    with contextlib.suppress(OSError, AttributeError):  # of glibc alone: M_ARENA_MAX
+    with contextlib.suppress(OSError, AttributeError):  # of glibc alone: M_ARENA_MAX, M_MMAP_THRESHOLD
         ctypes.CDLL(None).mallopt(-8, ARENAS)
+        ctypes.CDLL(None).mallopt(-3, OWN_PAGES)
     listening = _listen(host, port)
     app = create_app(replace(settings, threads=settings.threads or torch.get_num_threads()))
     torch.set_num_threads(1)  # the engine's threads are what works side by side
