@@ -21,6 +21,7 @@ POSITIONS = {scheme.type for scheme in get_args(get_args(PositionConfig)[0])}
 SMALL = {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
 RECURRENT = {"d_embedding": 16, "d_model": 32, "num_encoder_layers": 1, "num_decoder_layers": 1}
 LEARNED, HALF_SPLIT = {"type": "learned", "max_len": 64}, {"type": "sinusoidal", "layout": "half_split"}
+FAIRSEQ = {"type": "sinusoidal", "layout": "fairseq", "offset": 2}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "recurrent": [
         {**RECURRENT, "tie_embeddings": "all", "cell": cell, "attention": attention, **more}
@@ -45,6 +46,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             {"position": {"type": "none"}, "activation": "swiglu", "num_kv_heads": 1, "scale_embeddings": False},
             {"norm_placement": "output", "position": {"type": "rotary"}, "num_kv_heads": 1, "embedding_norm": True},
             {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "activation": "gelu"},
+            {"position": FAIRSEQ, "activation": "silu", "output_bias": True, "tie_embeddings": "output"},
         )
     ],
 }

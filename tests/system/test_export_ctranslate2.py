@@ -38,6 +38,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre-norm": {},
     "post-norm": {"norm_placement": "post"},
     "half-split": {"position": {"type": "sinusoidal", "layout": "half_split"}},
+    "fairseq": {"position": {"type": "sinusoidal", "layout": "fairseq", "offset": 2}},
     "learned": {"position": {"type": "learned", "max_len": 50}},
     "rotary": {"position": {"type": "rotary", "base": 500.0}},
     "rotary, post-norm, grouped": {
@@ -46,6 +47,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no positions": {"position": {"type": "none"}},
     "gelu": {"activation": "gelu"},
     "gelu_tanh": {"activation": "gelu_tanh"},
+    "silu, output bias": {"activation": "silu", "output_bias": True, "tie_embeddings": "output"},
     "swiglu": {"activation": "swiglu"},
     "rms": {"norm": "rms", "norm_eps": 1e-3},
     "rms, post-norm": {"norm": "rms", "norm_placement": "post"},

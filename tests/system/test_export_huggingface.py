@@ -55,6 +55,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "post, half split": ("Marian", {"norm_placement": "post", "position": HALF_SPLIT, "activation": "gelu"}),
     "post, two-way": ("Marian", {"norm_placement": "post", "tie_embeddings": "output"}),
     "post, untied": ("Marian", {"norm_placement": "post", "tie_embeddings": "none", "activation": "gelu_tanh"}),
+    "post, bias": ("Marian", {"norm_placement": "post", "activation": "silu", "output_bias": True}),
+    "pre, bias": ("Pegasus", {"activation": "silu", "output_bias": True, "tie_embeddings": "output"}),
     "learned": ("Blenderbot", {"position": LEARNED}),
     "learned, untied": ("Blenderbot", {"position": LEARNED, "tie_embeddings": "none", "scale_embeddings": False}),
     "none": ("Blenderbot", {"position": NONE, "activation": "gelu"}),

@@ -45,6 +45,7 @@ TRANSFORMERS: list[dict[str, Any]] = [
     {"norm_placement": "post", "norm": "rms", "position": {"type": "alibi"}, "embedding_norm": True},
     {"position": {"type": "none"}, "activation": "swiglu", "num_kv_heads": 1, "scale_embeddings": False},
     {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "num_decoder_layers": 1},
+    {"position": {**HALF_SPLIT, "layout": "fairseq", "offset": 2}, "activation": "silu", "output_bias": True},
 ]
 RECURRENTS: list[dict[str, Any]] = [
     {"cell": "lstm", "attention": "none", "bidirectional": False},

@@ -39,6 +39,23 @@ def test_layouts_hold_the_same_numbers_in_another_order(d_model: int) -> None:
     assert torch.equal(positions(20, 10), split[20:])
 
 
+@pytest.mark.parametrize("d_model", [4, 8, 10])
+def test_the_layout_of_fairseq_and_its_offset(d_model: int) -> None:
+    """The formula of fairseq's `SinusoidalPositionalEmbedding`, which M2M100 took over."""
+    half = d_model // 2
+    angle = torch.arange(2, 32)[:, None] * 10_000 ** (-torch.arange(half, dtype=torch.float64) / (half - 1))
+    expected = torch.cat([angle.sin(), angle.cos()], dim=1).float()
+    positions = SinusoidalPositions(d_model, length=4, layout="fairseq", offset=2)
+    torch.testing.assert_close(positions(0, 30), expected, atol=1e-6, rtol=0)
+    assert torch.equal(positions(25, 5), positions(0, 30)[25:])
+
+
+@pytest.mark.parametrize("d_model", [2, 7])
+def test_a_size_that_has_no_such_layout_is_refused(d_model: int) -> None:
+    with pytest.raises(DragomanError, match=r"fairseq needs an even model\.d_model"):
+        SinusoidalPositions(d_model, layout="fairseq")
+
+
 def test_learned_positions_refuse_what_they_do_not_have() -> None:
     positions = LearnedPositions(8, max_len=6)
     assert positions(2, 4).shape == (4, 8)

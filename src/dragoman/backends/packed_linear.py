@@ -55,7 +55,5 @@ def pack(model: nn.Module) -> None:
         return
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if type(child) is nn.Linear:
+            if type(child) is nn.Linear or isinstance(child, OutputProjection):
                 setattr(module, name, PackedLinear(child.weight, child.bias))
-            elif isinstance(child, OutputProjection):
-                setattr(module, name, PackedLinear(child.weight, None))

@@ -162,6 +162,8 @@ def specify(translator: Translator) -> Any:
         _set_norm(spec.encoder.layer_norm, model.encoder_norm)
         _set_norm(spec.decoder.layer_norm, model.decoder_norm)
     spec.decoder.projection.weight = _array(model.output.weight)
+    if model.output.bias is not None:
+        spec.decoder.projection.bias = _array(model.output.bias)
     spec.register_source_vocabulary(_pieces(translator.tokenizers.src))
     spec.register_target_vocabulary(_pieces(translator.tokenizers.tgt))
     spec.config.add_source_eos = True
@@ -178,6 +180,8 @@ def _activation(feed_forward: nn.Module) -> Any:
     activation = cast(FeedForward, feed_forward).activation
     if isinstance(activation, nn.GELU):
         return activations.GELUTanh if activation.approximate == "tanh" else activations.GELU
+    if isinstance(activation, nn.SiLU):
+        return activations.SWISH
     assert isinstance(activation, nn.ReLU)
     return activations.RELU
 

@@ -44,12 +44,18 @@ def problems(model: Transformer) -> list[str]:
         found.append(
             f"model.position {{type: {kind}}} is in no encoder-decoder there: train with position {{type: sinusoidal}}"
         )
+    own_sinusoid = model.src_embedding.positions
+    if isinstance(own_sinusoid, SinusoidalPositions) and (own_sinusoid.layout == "fairseq" or own_sinusoid.offset):
+        found.append(
+            "model.position: layout fairseq, or an offset, is in no architecture that is written: train with layout "
+            "half_split or interleaved and offset 0"
+        )
     if attention.key_proj.out_features != attention.query_proj.out_features:
         found.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
         )
     if _activation(layer) is None:
-        found.append("model.activation: swiglu is in no architecture there: train with relu, gelu or gelu_tanh")
+        found.append("model.activation: swiglu is in no architecture there: train with relu, silu, gelu or gelu_tanh")
     if not found and _kind(model) not in ARCHITECTURES:
         kind = "none" if model.src_embedding.max_len is None else "learned"
         found.append(
@@ -77,7 +83,7 @@ def _activation(layer: EncoderLayer) -> str | None:
     activation = layer.feed_forward.activation
     if isinstance(activation, nn.GELU):
         return {"none": "gelu", "tanh": "gelu_pytorch_tanh"}[activation.approximate]
-    return "relu"
+    return "silu" if isinstance(activation, nn.SiLU) else "relu"
 
 
 def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
@@ -207,7 +213,9 @@ def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Map
     found["lm_head.weight"] = spread(model.output.weight, vocabulary.tgt_ids)
     # What is no piece of the target has no probability.
     found["final_logits_bias"] = torch.full((1, vocabulary.size), -torch.inf)
-    found["final_logits_bias"][0, vocabulary.tgt_ids] = 0.0
+    found["final_logits_bias"][0, vocabulary.tgt_ids] = (
+        0.0 if model.output.bias is None else model.output.bias.float().cpu()
+    )
     unused_names = found.keys() - theirs.keys()
     assert unused_names <= {"model.shared.weight"}, unused_names  # which Marian has only where all are tied
     return {name: found[name] for name in theirs}

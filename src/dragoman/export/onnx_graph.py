@@ -24,7 +24,7 @@ from dragoman.backends.packed_linear import PackedLinear
 from dragoman.config import settings
 from dragoman.models.base import DecoderState, Seq2SeqModel
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
+from dragoman.nn.positions import LearnedPositions, SinusoidalPositions, sinusoidal_rates
 from dragoman.nn.recurrent import GRULayer, LSTMLayer, RecurrentLayer, State
 
 OPSET = 17
@@ -241,14 +241,14 @@ class SinusoidalOperators(SinusoidalPositions):
     """The table computed where it is needed, so it need not grow: cos(x) is sin(x + pi / 2)."""
 
     def forward(self, start: int, length: int) -> Tensor:
-        rates = [math.exp(i * -math.log(self.base) / self.d_model) for i in range(0, self.d_model, 2)]
+        rates = sinusoidal_rates(self.d_model, base=self.base, layout=self.layout).tolist()
         sines, cosines = [(rate, 0.0) for rate in rates], [(rate, math.pi / 2) for rate in rates]
         if self.layout == "interleaved":
             columns = [column for pair in zip(sines, cosines, strict=True) for column in pair]
         else:
             columns = sines + cosines
         rate, phase = torch.tensor(columns[: self.d_model], dtype=torch.float64).unbind(1)
-        position = torch.arange(length).double()[:, None] + start
+        position = torch.arange(length).double()[:, None] + start + self.offset
         return (position * rate + phase).sin().float()
 
 

@@ -52,10 +52,12 @@ class SinusoidalConfig(PositionScheme):
 
     type: Literal["sinusoidal"] = "sinusoidal"
     layout: Annotated[str, OneOf(LAYOUTS)] = "interleaved"
-    """Sine and cosine in turn (the paper), or all sines first (tensor2tensor, Marian)."""
+    """Sine and cosine in turn (the paper), or all sines first (`half_split`: tensor2tensor, Marian), or that with other
+    wavelengths (`fairseq`: M2M100, NLLB, OpenNMT-tf)."""
+    offset: int = Field(default=0, ge=0, le=2**16)  #: Number of the first position: 0 in the paper, 2 in M2M100.
 
     def build(self, d_model: int) -> nn.Module:
-        return SinusoidalPositions(d_model, layout=self.layout)
+        return SinusoidalPositions(d_model, layout=self.layout, offset=self.offset)
 
 
 @settings

@@ -35,6 +35,7 @@ class TransformerConfig(BlockConfig):
     tie_embeddings: Literal["none", "output", "all"] = "all"
     """`output`: the target embedding is the output matrix; `all`: the source embedding too (one joint vocabulary)."""
     scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
+    output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
 
     def build(self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int) -> "Transformer":
         """A freshly initialised model.
@@ -53,7 +54,7 @@ class TransformerConfig(BlockConfig):
             else TokenEmbedding(tgt_vocab_size, self.d_model, pad_id, self.scale_embeddings)
         )
         output = OutputProjection(
-            tgt_vocab_size, self.d_model, None if self.tie_embeddings == "none" else tgt_embedding
+            tgt_vocab_size, self.d_model, None if self.tie_embeddings == "none" else tgt_embedding, self.output_bias
         )
         return Transformer(
             src_embedding=self.positioned(src_embedding),

@@ -63,14 +63,18 @@ class TokenEmbedding(nn.Module):
 
 
 class OutputProjection(nn.Module):
-    """Hidden states to logits over the vocabulary. Tied: the matrix is that of `tied_to` (Press and Wolf 2017)."""
+    """Hidden states to logits over the vocabulary. Tied: the matrix is that of `tied_to` (Press and Wolf 2017).
 
-    def __init__(self, vocab_size: int, d_model: int, tied_to: TokenEmbedding | None) -> None:
+    `bias`: a number of its own for each entry, zero at first.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, tied_to: TokenEmbedding | None, bias: bool = False) -> None:
         super().__init__()
         self.weight = tied_to.embedding.weight if tied_to else nn.Parameter(_xavier(vocab_size, d_model))
+        self.bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None
 
     def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
-        return F.linear(hidden, self.weight)
+        return F.linear(hidden, self.weight, self.bias)
 
 
 def _xavier(rows: int, columns: int) -> Tensor:

@@ -49,6 +49,8 @@ FEED_FORWARDS: dict[str, Callable[[int, int, float], nn.Module]] = {
     "relu": _feed_forward(nn.ReLU),
     "gelu": _feed_forward(nn.GELU),
     "gelu_tanh": _feed_forward(partial(nn.GELU, approximate="tanh")),
+    "silu": _feed_forward(nn.SiLU),
     "swiglu": SwiGLU,
 }
-"""Activation to a network of (d_model, d_ff, dropout). `gelu_tanh` is the approximation of GPT-2."""
+"""Activation to a network of (d_model, d_ff, dropout). `gelu_tanh` is the approximation of GPT-2; `silu`, x times its
+sigmoid, is Marian's "swish"."""

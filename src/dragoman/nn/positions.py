@@ -15,8 +15,22 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError
 
 
+def sinusoidal_rates(
+    d_model: int, *, base: float = 10_000.0, layout: str = "interleaved"
+) -> Float[Tensor, " ceil(d_model/2)"]:
+    """Radians that each sine goes on by from one position to the next, in float64: base^(-2i/d_model).
+
+    In the layout `fairseq` base^(-i/(d_model/2 - 1)): there the slowest one has a rate of 1/base exactly.
+    Raises DragomanError for a d_model that has no such rates.
+    """
+    if layout == "fairseq" and (d_model < 4 or d_model % 2):
+        raise DragomanError(f"model.position.layout: fairseq needs an even model.d_model of at least 4, not {d_model}")
+    spread = d_model - 2 if layout == "fairseq" else d_model
+    return torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(base) / spread))
+
+
 def sinusoidal_table(
-    length: int, d_model: int, *, base: float = 10_000.0, layout: str = "interleaved"
+    length: int, d_model: int, *, base: float = 10_000.0, layout: str = "interleaved", offset: int = 0
 ) -> Float[Tensor, "length d_model"]:
     """PE(pos, 2i) = sin(pos / base^(2i/d_model)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
@@ -30,9 +44,12 @@ def sinusoidal_table(
     >>> sinusoidal_table(2, 4, layout="half_split")
     tensor([[0.0000, 0.0000, 1.0000, 1.0000],
             [0.8415, 0.0100, 0.5403, 0.9999]])
+
+    `fairseq`, which M2M100 and NLLB use, is split too and has other rates (`sinusoidal_rates`). The first row is that
+    of position number `offset`; theirs begin with 2.
     """
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(base) / d_model))
+    position = torch.arange(offset, offset + length, dtype=torch.float64)[:, None]
+    rate = sinusoidal_rates(d_model, base=base, layout=layout)
     angles = position * rate  # (length, ceil(d_model / 2))
     table = torch.stack([angles.sin(), angles.cos()], dim=LAYOUTS[layout]).flatten(1)
     return table[:, :d_model].float()
@@ -41,9 +58,17 @@ def sinusoidal_table(
 class SinusoidalPositions(nn.Module):
     """The fixed table of the paper. It grows for longer sentences: no limit on length."""
 
-    def __init__(self, d_model: int, length: int = 512, *, base: float = 10_000.0, layout: str = "interleaved") -> None:
+    def __init__(
+        self,
+        d_model: int,
+        length: int = 512,
+        *,
+        base: float = 10_000.0,
+        layout: str = "interleaved",
+        offset: int = 0,
+    ) -> None:
         super().__init__()
-        self.d_model, self.base, self.layout = d_model, base, layout
+        self.d_model, self.base, self.layout, self.offset = d_model, base, layout, offset
         self.table: Tensor
         self.register_buffer("table", self._rows(length), persistent=False)
 
@@ -57,7 +82,7 @@ class SinusoidalPositions(nn.Module):
         return table[start : start + length]
 
     def _rows(self, length: int) -> Tensor:
-        return sinusoidal_table(length, self.d_model, base=self.base, layout=self.layout)
+        return sinusoidal_table(length, self.d_model, base=self.base, layout=self.layout, offset=self.offset)
 
 
 class LearnedPositions(nn.Module):
@@ -178,5 +203,5 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " num_heads"]:
     return torch.tensor(lower + higher[::2][: num_heads - power])
 
 
-LAYOUTS = {"interleaved": -1, "half_split": 1}
+LAYOUTS = {"interleaved": -1, "half_split": 1, "fairseq": 1}
 """Dimension along which sines and cosines are stacked: value by value, or one block after the other."""

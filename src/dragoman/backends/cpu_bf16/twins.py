@@ -91,7 +91,7 @@ class Bfloat16OutputProjection(OutputProjection):
     """Logits in memory of an earlier step."""
 
     def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
-        if trains_in_bfloat16(hidden):
+        if trains_in_bfloat16(hidden) and self.bias is None:
             return projection.to_logits(hidden, self.weight)
         return super().forward(hidden)
 
