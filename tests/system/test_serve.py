@@ -523,3 +523,25 @@ def test_nothing_to_serve_ends_with_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert str(tmp_path / "none") in done.stderr
+
+
+def test_another_engine_translates_and_leaves_what_it_cannot_to_pytorch(
+    tmp_path: Path, live_server: Any, run_of_languages: Any, translator: Translator
+) -> None:
+    run = run_of_languages(tmp_path, "en", "de")
+    pair = {"source": "en", "target": "de", "text": TEXT}
+    with live_server(tmp_path, "--engine", "ctranslate2-fast", runs=(run,)) as server:
+        found = server.post("/v1/translate", json={**pair, "alternatives": 2, "alignments": True}).json()
+        assert found["text"].strip()
+        assert len(found["alternatives"]) == 2
+        [scored] = translator.score([(TEXT, found["text"])])
+        # The probability of what is banned goes to the others.
+        assert scored.log_prob - 1e-3 < found["log_prob"] < scored.log_prob + 0.5
+        term = server.post("/v1/translate", json={**pair, "glossary": {"hund": "frau"}})
+        assert "frau" in term.json()["text"]
+        begun = server.post("/v1/translate", json={**pair, "prefix": "die"})
+        assert begun.json()["text"].startswith("die")
+        many = server.post("/v1/translate", json={**pair, "text": [TEXT] * 40, "beam_size": 1}).json()
+        assert len(many["translations"]) == 40
+        assert server.stop() == 0
+    assert (run / "engines").is_dir()
