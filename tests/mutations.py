@@ -129,7 +129,7 @@ MUTATIONS = [
         ("nn/masks.py", "device=device).tril()[None, None]", "device=device).triu()[None, None]"),
         ("nn/masks.py", ".tril()[None, None]", ".tril(1)[None, None]"),
         ("nn/positions.py", "torch.stack([angles.sin(), angles.cos()]", "torch.stack([angles.cos(), angles.sin()]"),
-        ("nn/positions.py", "(-math.log(base) / d_model)", "(-math.log(base) / (2 * d_model))"),
+        ("nn/positions.py", "(-math.log(base) / spread)", "(-math.log(base) / (2 * spread))"),
         ("nn/positions.py", "real * sin + imaginary * cos]", "real * sin - imaginary * cos]"),
         ("nn/positions.py", "distance = (query[:, None] - key).abs()", "distance = query[:, None] - key"),
         ("nn/positions.py", "2 ** (-8 * (i + 1) / power)", "2 ** (-8 * i / power)"),

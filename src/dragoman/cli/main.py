@@ -19,6 +19,7 @@ from dragoman.cli.bench import bench
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
 from dragoman.cli.export import export
+from dragoman.cli.import_model import import_
 from dragoman.cli.inspect import inspect_app
 from dragoman.cli.options import (
     BeamSize,
@@ -453,7 +454,7 @@ def data_demo(
 GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo,),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
-    "Train": (train, adapt, bench, average),
+    "Train": (train, import_, adapt, bench, average),
     "Use": (translate, score, predict, generate),
     "Measure and look inside": (evaluate, report, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),
@@ -465,7 +466,9 @@ for group, commands in GROUPS.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, rich_help_panel=group)
         else:
-            app.command(rich_help_panel=group, cls=GuardCommand if command is translate else TyperCommand)(command)
+            name = command.__name__.rstrip("_").replace("_", "-")  # `import` is a word of Python's
+            kind = GuardCommand if command is translate else TyperCommand
+            app.command(name, rich_help_panel=group, cls=kind)(command)
 
 
 def main() -> None:

@@ -166,7 +166,7 @@ def specify(translator: Translator) -> Any:
         spec.decoder.projection.bias = _array(model.output.bias)
     spec.register_source_vocabulary(_pieces(translator.tokenizers.src))
     spec.register_target_vocabulary(_pieces(translator.tokenizers.tgt))
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = model.src_end
     spec.config.decoder_start_token = spec.config.bos_token = SPECIALS[BOS_ID]
     spec.config.eos_token, spec.config.unk_token = SPECIALS[EOS_ID], SPECIALS[UNK_ID]
     spec.config.layer_norm_epsilon = cast(Any, norm).eps

@@ -44,6 +44,8 @@ def problems(model: Transformer) -> list[str]:
         found.append(
             f"model.position {{type: {kind}}} is in no encoder-decoder there: train with position {{type: sinusoidal}}"
         )
+    if not model.src_end:
+        found.append("model.src_end: false: every tokenizer there ends the source with </s>: train with true")
     own_sinusoid = model.src_embedding.positions
     if isinstance(own_sinusoid, SinusoidalPositions) and (own_sinusoid.layout == "fairseq" or own_sinusoid.offset):
         found.append(

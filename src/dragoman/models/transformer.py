@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, cast, final
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
@@ -35,6 +36,7 @@ class TransformerConfig(BlockConfig):
     tie_embeddings: Literal["none", "output", "all"] = "all"
     """`output`: the target embedding is the output matrix; `all`: the source embedding too (one joint vocabulary)."""
     scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
+    src_end: bool = True  #: The encoder sees the `</s>` that each source ends with; OpenNMT-tf's models do not.
     output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
 
     def build(self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int) -> "Transformer":
@@ -64,6 +66,7 @@ class TransformerConfig(BlockConfig):
             encoder_norm=self.final_norm(),
             decoder_norm=self.final_norm(),
             output=output,
+            src_end=self.src_end,
             src_vocab_size=src_vocab_size,
             tgt_vocab_size=tgt_vocab_size,
         )
@@ -114,10 +117,12 @@ class Transformer(Seq2SeqModel):
         encoder_norm: nn.Module,
         decoder_norm: nn.Module,
         output: OutputProjection,
+        src_end: bool,
         src_vocab_size: int,
         tgt_vocab_size: int,
     ) -> None:
         super().__init__()
+        self.src_end = src_end
         self.src_embedding, self.tgt_embedding = src_embedding, tgt_embedding
         self.encoder_layers = nn.ModuleList(encoder_layers)
         self.decoder_layers = nn.ModuleList(decoder_layers)
@@ -134,6 +139,8 @@ class Transformer(Seq2SeqModel):
         maps: list[Tensor] | None = None,
     ) -> TransformerMemory:
         """`maps`, when given, gets every layer's attention map appended, as in `decode`."""
+        if not self.src_end:  # the last real token of each row is padding too
+            src_mask = F.pad(src_mask[:, 1:], (0, 1), value=False)
         # Attention gives pads a weight of zero, but zero times NaN is NaN: so the vectors there become zeros first.
         x, padding_mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), masks.padding_mask(src_mask)
         for layer in self.encoder_layers:

@@ -1,0 +1,444 @@
+"""A model of CTranslate2 as a run directory: the inverse of `export.ctranslate2`.
+
+CTranslate2's converters read OpenNMT-py, OpenNMT-tf, fairseq and Marian, so its files are a door for models of all of
+these, without anything pickled. A folder holds `model.bin`, the vocabularies, and for newer versions `config.json`.
+Whatever `model.bin` says has to have a counterpart here: what nobody asked for is a reason to refuse.
+"""
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from dragoman import config
+from dragoman.errors import DragomanError
+from dragoman.inference.loading import build_model
+from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
+from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.nn.attention import MultiHeadAttention
+from dragoman.nn.feedforward import FeedForward, SwiGLU
+from dragoman.nn.positions import LAYOUTS, LearnedPositions, sinusoidal_table
+from dragoman.nn.residual import ResidualConnection
+from dragoman.runs.atomic_io import read_bytes, read_json
+from dragoman.text.tokenizers.base import PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.pair import load_tokenizers
+from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
+
+MAX_BYTES = 16 * 2**30
+VERSIONS = range(2, 7)
+"""Versions of the file format that are understood."""
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}
+"""Heads of the older kinds of model, which do not say them; other kinds do."""
+ACTIVATIONS = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu"}
+TYPES = {0: torch.float32, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.float16, 5: torch.bfloat16}
+NEVER = -100.0
+"""The bias of an entry that their vocabulary lacks: it is never said, and has no part in the normaliser in float32."""
+NAMES = {"<blank>": "<pad>"}
+"""Their names of specials that we call otherwise."""
+IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
+"""What says nothing about the probabilities."""
+
+
+class Variables:
+    """The tensors of a `model.bin` by name, and which of them nobody has asked for yet."""
+
+    def __init__(self, kind: str, tensors: dict[str, Tensor]) -> None:
+        self.kind, self.tensors = kind, tensors
+        self.left = {name for name in tensors if not IGNORED.fullmatch(name)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Raises DragomanError for one that is missing."""
+        if name not in self.tensors:
+            raise DragomanError(f"model.bin has no {name}: it is no Transformer that CTranslate2 would load")
+        self.left.discard(name)
+        return self.tensors[name]
+
+    def number(self, name: str, default: float) -> float:
+        """A setting: a tensor with one number."""
+        return float(self[name]) if name in self else default
+
+
+def read_variables(path: Path) -> Variables:
+    """Read a `model.bin`. Raises DragomanError for a file that is missing, damaged or of a version not understood."""
+    data = read_bytes(path, MAX_BYTES)
+    try:
+        return _parsed(data)
+    except (struct.error, UnicodeDecodeError, ValueError, KeyError, RuntimeError) as error:
+        raise DragomanError(f"{path}: is no model of CTranslate2, or damaged: {error}") from error
+
+
+def _parsed(data: bytes) -> Variables:
+    place = 0
+
+    def number(kind: str) -> int:
+        nonlocal place
+        (value,) = struct.unpack_from(f"<{kind}", data, place)
+        place += struct.calcsize(kind)
+        return cast(int, value)
+
+    def taken(size: int) -> bytes:
+        nonlocal place
+        if size < 0 or place + size > len(data):
+            raise ValueError("it ends too early")
+        place += size
+        return data[place - size : place]
+
+    def string() -> str:
+        return taken(number("H")).rstrip(b"\0").decode("utf-8")
+
+    version = number("I")
+    if version not in VERSIONS:
+        raise ValueError(f"version {version} of the format; known are {VERSIONS.start} to {VERSIONS.stop - 1}")
+    kind = string()
+    number("I")  # the revision of that kind: what it brought is seen by its variables
+    tensors: dict[str, Tensor] = {}
+    for _ in range(number("I")):
+        name, shape = string(), [number("I") for _ in range(number("B"))]
+        if version >= 4:
+            dtype, size = TYPES[number("B")], number("I")
+        else:
+            width = number("B")
+            dtype, size = {1: torch.int8, 2: torch.int16, 4: torch.float32}[width], width * number("I")
+        tensors[name] = torch.frombuffer(bytearray(taken(size)), dtype=dtype).reshape(shape)
+    if place < len(data):
+        for _ in range(number("I")):
+            alias, name = string(), string()
+            tensors[alias] = tensors[name]
+    if place != len(data):
+        raise ValueError(f"{len(data) - place:,} bytes too many")
+    return Variables(kind, tensors)
+
+
+class Side(NamedTuple):
+    """A side's tokenizer, and of each of its ids the row of their matrices; -1 where they have none."""
+
+    tokenizer: Tokenizer
+    rows: list[int]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model with the settings and tokenizers of a run."""
+
+    settings: TransformerConfig
+    model: Transformer
+    tokenizers: TokenizerPair
+    remarks: list[str] = field(default_factory=list)
+
+
+def load(folder: Path) -> Imported:
+    """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
+    variables = read_variables(folder / "model.bin")
+    described = read_json(folder / "config.json", dict) if (folder / "config.json").exists() else {}
+    reasons = [*_reasons(variables, described)]
+    if reasons:
+        raise _refusal(folder, reasons)
+    src, tgt = _sides(folder, variables)
+    shared = src.tokenizer is tgt.tokenizer
+    settings, reasons = _settings(variables, described, src, tgt, shared)
+    tokenizers = TokenizerPair(src.tokenizer, tgt.tokenizer, shared)
+    model = cast(Transformer, build_model(settings, tokenizers).eval())
+    with torch.no_grad():
+        _fill(model, variables, src, tgt)
+    reasons += [f"{name}: nothing here has its part" for name in sorted(variables.left)]
+    if reasons:
+        raise _refusal(folder, reasons)
+    return Imported(settings, model, tokenizers)
+
+
+def _refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
+    shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
+    return DragomanError(f"{folder}: cannot be imported exactly: {'; '.join(shown)}")
+
+
+def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
+    if not variables.kind.startswith("Transformer") or variables.kind.endswith("Relative"):
+        yield f"it is a {variables.kind}: encoder-decoder Transformers alone are known"
+        return
+    if not any(name.startswith("encoder/") for name in variables.tensors):
+        yield "it has no encoder: a language model is not imported"
+    kinds = {str(one.dtype).removeprefix("torch.") for one in variables.tensors.values() if one.dim() > 1}
+    if kinds - {"float32"}:
+        yield f"its weights are {', '.join(sorted(kinds))}: convert it without --quantization, and it is exact"
+    for name, wanted, why in (
+        ("encoder/embeddings_merge", 0.0, "several inputs for each token"),
+        ("decoder/start_from_zero_embedding", 0.0, "its decoder starts from a vector of zeros"),
+        ("decoder/alibi", 0.0, "ALiBi in the decoder alone"),
+        ("encoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
+        ("decoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
+    ):
+        if variables.number(name, wanted) != wanted:
+            yield f"{name}: {why}"
+    if described.get("add_source_bos"):
+        yield "add_source_bos: its sources begin with <s>"
+    start = described.get("decoder_start_token", SPECIALS[2])
+    if start != SPECIALS[2]:
+        yield f"decoder_start_token: its translations begin with {start!r}, ours with <s>"
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+
+
+def _settings(
+    variables: Variables, described: dict[str, Any], src: Side, tgt: Side, shared: bool
+) -> tuple[TransformerConfig, list[str]]:
+    """The settings, and reasons why they are not the whole truth."""
+    reasons: list[str] = []
+
+    def of_both(name: str, default: float) -> float:
+        first, second = (variables.number(f"{side}/{name}", default) for side in ("encoder", "decoder"))
+        if first != second:
+            reasons.append(f"{name} is {first:g} in the encoder and {second:g} in the decoder")
+        return first
+
+    heads = int(of_both("num_heads", HEADS.get(variables.kind, 8)))
+    activation = ACTIVATIONS.get(int(of_both("activation", 0)))
+    gated = "encoder/layer_0/ffn/linear_0_noact/weight" in variables
+    if activation is None or (gated and activation != "silu"):
+        reasons.append("an activation that is not known here")
+    pre_norm, scaled = bool(of_both("pre_norm", 1)), bool(of_both("scale_embeddings", 1))
+    embedding, d_model = _matrix(variables, "encoder"), _matrix(variables, "encoder").size(1)
+    output, tgt_embedding = variables["decoder/projection/weight"], variables["decoder/embeddings/weight"]
+    tied = torch.equal(output, tgt_embedding)
+    all_tied = tied and shared and embedding.shape == output.shape and torch.equal(embedding, output)
+    missing = PAD_ID if -1 in tgt.rows else None
+    position, problem = _position(variables, d_model)
+    reasons += problem
+    settings = {
+        "d_model": d_model,
+        "num_heads": heads,
+        "num_kv_heads": _kv_heads(variables, heads),
+        "d_ff": variables["encoder/layer_0/ffn/linear_0/weight"].size(0),
+        "num_encoder_layers": _layers(variables, "encoder"),
+        "num_decoder_layers": _layers(variables, "decoder"),
+        "activation": "swiglu" if gated else activation or "relu",
+        "norm": "layer" if "encoder/layer_0/ffn/layer_norm/beta" in variables else "rms",
+        "norm_eps": float(described.get("layer_norm_epsilon") or 1e-5),
+        "norm_placement": "pre" if pre_norm else "post",
+        "embedding_norm": "encoder/layernorm_embedding/gamma" in variables,
+        "tie_embeddings": "all" if all_tied else "output" if tied else "none",
+        "scale_embeddings": scaled,
+        "src_end": bool(described.get("add_source_eos", False)),
+        "output_bias": "decoder/projection/bias" in variables or missing is not None,
+        "position": position,
+    }
+    return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
+
+
+def _matrix(variables: Variables, side: str) -> Tensor:
+    """A side's embeddings."""
+    several = f"{side}/embeddings_0/weight"
+    return variables[several if several in variables else f"{side}/embeddings/weight"]
+
+
+def _layers(variables: Variables, side: str) -> int:
+    numbers = {int(found[1]) for name in variables.tensors if (found := re.match(rf"{side}/layer_(\d+)/", name))}
+    return len(numbers)
+
+
+def _position(variables: Variables, d_model: int) -> tuple[dict[str, Any], list[str]]:
+    """The settings of the positions, and why they are not the whole truth."""
+    rotary = [name for name in variables.tensors if name.endswith("/rotary_dim")]
+    if rotary:
+        known = {(float(variables[name]), variables.number(name.replace("dim", "interleave"), 1.0)) for name in rotary}
+        bases = {variables.number(name.replace("dim", "base"), 10_000.0) for name in rotary}
+        if known != {(0.0, 1.0)} or len(bases) > 1:
+            return {}, ["rotary positions of a part of each head, or of its halves"]
+        return {"type": "rotary", "base": bases.pop()}, []
+    names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
+    if not any(name in variables for name in names):
+        return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []  # those that CTranslate2 computes
+    src, tgt = (variables[name] for name in names)
+    for table in (src, tgt):
+        if not table.any():
+            continue
+        for layout in LAYOUTS:
+            for offset in (0, 1, 2):
+                if layout == "fairseq" and (d_model < 4 or d_model % 2):
+                    continue
+                if torch.equal(table, sinusoidal_table(len(table), d_model, layout=layout, offset=offset)):
+                    break
+            else:
+                continue
+            break
+        else:
+            if src.shape != tgt.shape:
+                return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
+            return {"type": "learned", "max_len": len(table)}, []
+        return {"type": "sinusoidal", "layout": layout, "offset": offset}, []
+    return {"type": "none"}, []
+
+
+def _kv_heads(variables: Variables, heads: int) -> int | None:
+    """Heads of keys and values, of which others may be copies in every attention; None: all of them."""
+    projections: list[Tensor] = []
+    for name, tensor in variables.tensors.items():
+        if re.search(r"attention/linear_[01]/(weight|bias)$", name):
+            part = {True: 3, False: 2}["self_attention" in name]
+            if name.split("/")[-2] == ("linear_0" if part == 3 else "linear_1"):
+                projections += tensor.chunk(part)[part - 2 :]
+    for kept in range(1, heads):
+        if heads % kept:
+            continue
+        if all(torch.equal(one, _ungrouped(one, heads, kept).repeat_interleave(heads // kept, 0).flatten(0, 1))
+               for one in projections):  # fmt: skip
+            return kept
+    return None
+
+
+def _ungrouped(projection: Tensor, heads: int, kept: int) -> Tensor:
+    """The first head of each group, (kept, d_head, ...)."""
+    return projection.unflatten(0, (heads, -1))[:: heads // kept]
+
+
+# -- vocabularies --------------------------------------------------------------------------------------------------
+
+
+def _sides(folder: Path, variables: Variables) -> tuple[Side, Side]:
+    """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or their vocabularies' tokens
+    with spaces between them."""
+    tokens = [_tokens(folder, kind, len(_matrix(variables, side))) for kind, side in
+              (("source", "encoder"), ("target", "decoder"))]  # fmt: skip
+    if (folder / "tokenizer" / "tokenizers.json").exists():
+        pair = load_tokenizers(folder / "tokenizer")
+        for tokenizer, theirs in zip((pair.src, pair.tgt), tokens, strict=True):
+            if tokenizer.pieces(range(tokenizer.vocab_size)) != theirs:
+                raise DragomanError(f"{folder / 'tokenizer'}: has other pieces than the model's vocabulary")
+        return tuple(Side(one, list(range(one.vocab_size))) for one in (pair.src, pair.tgt))  # type: ignore[return-value]
+    first = _words(tokens[0], folder)
+    return first, first if tokens[0] == tokens[1] else _words(tokens[1], folder)
+
+
+def _words(theirs: list[str], folder: Path) -> Side:
+    names = [NAMES.get(token, token) for token in theirs]
+    place = {name: row for row, name in enumerate(names)}
+    if len(place) < len(names):
+        raise DragomanError(f"{folder}: its vocabulary has a token twice")
+    if absent := [special for special in SPECIALS[1:] if special not in place]:
+        raise DragomanError(f"{folder}: its vocabulary has no {' and no '.join(absent)}")
+    pieces = [name for name in names if name not in SPECIALS]
+    if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
+        raise DragomanError(f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them")
+    tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
+    return Side(tokenizer, [place.get(name, -1) for name in (*SPECIALS, *pieces)])
+
+
+def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
+    for name in (f"{kind}_vocabulary", "shared_vocabulary"):
+        if (path := folder / f"{name}.json").exists():
+            found = [str(token) for token in read_json(path, list)]
+            break
+        if (path := folder / f"{name}.txt").exists():
+            try:
+                found = read_bytes(path, MAX_BYTES).decode("utf-8").split("\n")
+            except UnicodeDecodeError as error:
+                raise DragomanError(f"{path}: is no UTF-8: {error}") from error
+            found = found[:-1] if found[-1] == "" else found
+            break
+    else:
+        raise DragomanError(f"{folder}: has no {kind}_vocabulary.json, .txt or shared_vocabulary")
+    if len(found) == rows - 1 and SPECIALS[UNK_ID] not in found:
+        found.append(SPECIALS[UNK_ID])  # OpenNMT-tf has a last row for all that is unknown
+    if len(found) != rows:
+        raise DragomanError(f"{path}: {len(found):,} tokens, where the model has {rows:,} rows")
+    return found
+
+
+# -- weights -------------------------------------------------------------------------------------------------------
+
+
+def _fill(model: Transformer, variables: Variables, src: Side, tgt: Side) -> None:
+    """Copy every weight; what `export.ctranslate2.specify` put together is taken apart."""
+    _fill_rows(model.src_embedding.tokens.embedding.weight, _matrix(variables, "encoder"), src.rows)
+    _fill_rows(model.tgt_embedding.tokens.embedding.weight, variables["decoder/embeddings/weight"], tgt.rows)
+    _fill_rows(model.output.weight, variables["decoder/projection/weight"], tgt.rows)
+    if model.output.bias is not None:
+        name = "decoder/projection/bias"
+        theirs = variables[name] if name in variables else torch.zeros(max(tgt.rows) + 1)
+        _fill_rows(model.output.bias, theirs, tgt.rows, missing=NEVER)
+    for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
+        _fill_positions(embedding, variables, side)
+        if not isinstance(embedding.norm, nn.Identity):
+            _fill_norm(embedding.norm, variables, f"{side}/layernorm_embedding")
+    for number, layer in enumerate(cast(list[EncoderLayer], list(model.encoder_layers))):
+        name = f"encoder/layer_{number}"
+        _fill_self_attention(layer, variables, name)
+        _fill_feed_forward(layer, variables, name)
+    for number, last in enumerate(cast(list[DecoderLayer], list(model.decoder_layers))):
+        name = f"decoder/layer_{number}"
+        _fill_self_attention(last, variables, name)
+        cross = cast(MultiHeadAttention, last.cross_attention)
+        _fill_norm(_norm(last.cross_attention_residual), variables, f"{name}/attention/layer_norm")
+        _fill_linears([cross.query_proj], variables, f"{name}/attention/linear_0", cross)
+        _fill_linears([cross.key_proj, cross.value_proj], variables, f"{name}/attention/linear_1", cross)
+        _fill_linears([cross.output_proj], variables, f"{name}/attention/linear_2", cross)
+        _fill_feed_forward(last, variables, name)
+    for side, norm in (("encoder", model.encoder_norm), ("decoder", model.decoder_norm)):
+        if not isinstance(norm, nn.Identity):
+            _fill_norm(norm, variables, f"{side}/layer_norm")
+
+
+def _fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float = 0.0) -> None:
+    index = torch.tensor(rows)
+    found = theirs[index.clamp(min=0)]
+    found[index < 0] = missing
+    ours.copy_(found)
+
+
+def _fill_positions(embedding: PositionedEmbedding, variables: Variables, side: str) -> None:
+    name = f"{side}/position_encodings/encodings"
+    if name in variables:
+        table = variables[name]
+        if isinstance(embedding.positions, LearnedPositions):
+            embedding.positions.embedding.weight.copy_(table)
+
+
+def _fill_norm(norm: nn.Module, variables: Variables, name: str) -> None:
+    cast(Tensor, norm.weight).copy_(variables[f"{name}/gamma"])
+    if isinstance(norm, nn.LayerNorm):
+        norm.bias.copy_(variables[f"{name}/beta"])
+
+
+def _norm(residual: nn.Module) -> nn.Module:
+    return cast(ResidualConnection, residual).norm
+
+
+def _fill_self_attention(layer: EncoderLayer | DecoderLayer, variables: Variables, name: str) -> None:
+    attention = layer.self_attention
+    _fill_norm(_norm(layer.self_attention_residual), variables, f"{name}/self_attention/layer_norm")
+    projections = [attention.query_proj, attention.key_proj, attention.value_proj]
+    _fill_linears(projections, variables, f"{name}/self_attention/linear_0", attention)
+    _fill_linears([attention.output_proj], variables, f"{name}/self_attention/linear_1", attention)
+
+
+def _fill_linears(layers: Sequence[nn.Linear], variables: Variables, name: str, attention: MultiHeadAttention) -> None:
+    """Layers that stand there as one; of keys and values the first head of each group."""
+    heads = attention.query_proj.out_features // attention.d_head
+    for kind in ("weight", "bias"):
+        for layer, part in zip(layers, variables[f"{name}/{kind}"].chunk(len(layers)), strict=True):
+            ours = cast(Tensor, getattr(layer, kind))
+            if ours.size(0) < part.size(0):
+                part = _ungrouped(part, heads, ours.size(0) // attention.d_head).flatten(0, 1)
+            ours.copy_(part)
+
+
+def _fill_feed_forward(layer: EncoderLayer | DecoderLayer, variables: Variables, name: str) -> None:
+    _fill_norm(_norm(layer.feed_forward_residual), variables, f"{name}/ffn/layer_norm")
+    network = layer.feed_forward
+    parts: list[tuple[str, nn.Linear]] = (
+        [("linear_0", network.gate), ("linear_0_noact", network.expand), ("linear_1", network.contract)]
+        if isinstance(network, SwiGLU)
+        else [("linear_0", cast(FeedForward, network).expand), ("linear_1", cast(FeedForward, network).contract)]
+    )
+    for theirs, linear in parts:
+        linear.weight.copy_(variables[f"{name}/ffn/{theirs}/weight"])
+        if linear.bias is not None:
+            linear.bias.copy_(variables[f"{name}/ffn/{theirs}/bias"])
