@@ -46,7 +46,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             {"position": {"type": "none"}, "activation": "swiglu", "num_kv_heads": 1, "scale_embeddings": False},
             {"norm_placement": "output", "position": {"type": "rotary"}, "num_kv_heads": 1, "embedding_norm": True},
             {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "activation": "gelu"},
-            {"position": FAIRSEQ, "activation": "silu", "output_bias": True, "tie_embeddings": "output"},
+            {
+                "position": FAIRSEQ,
+                "activation": "silu",
+                "output_bias": True,
+                "src_end": False,
+                "tie_embeddings": "output",
+            },
         )
     ],
 }

@@ -18,6 +18,7 @@ from dragoman.cli import main as cli
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.export import ctranslate2 as target
+from dragoman.export import engine, export
 from dragoman.importing import ctranslate2 as importing
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
@@ -194,6 +195,16 @@ def test_it_goes_out_again_as_it_came(old: tuple[Path, Translator], tmp_path: Pa
     assert theirs(again) == pytest.approx(theirs(folder), abs=1e-5)
     back = import_model(again, tmp_path / "run 2", "ar", "en")
     assert scores(Translator.load(back, device="cpu")) == scores(translator)
+
+
+def test_an_imported_run_is_exported_with_the_usual_proof(old: tuple[Path, Translator], tmp_path: Path) -> None:
+    run, told = tmp_path / "run", []
+    export(run, "ctranslate2", tmp_path / "out", tell=told.append)
+    assert "made-up sentences" in told[0]
+    export(run, "onnx", tmp_path / "onnx", tell=told.append)
+    translator = Translator.load(run, device="cpu")
+    fast = engine(run, "ctranslate2-fast", translator).with_decoding(beam_size=1)
+    assert fast.translate(["ا ب"]) == translator.with_decoding(beam_size=1).translate(["ا ب"])
 
 
 def _offset(translator: Translator) -> None:

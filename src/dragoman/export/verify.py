@@ -1,5 +1,6 @@
 """An export is done when its real runtime has translated held-out text as the run itself does."""
 
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from dragoman.progress import size_text
 from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source
 from dragoman.text.lines import read_lines
+from dragoman.text.tokenizers.base import SPECIALS
 
 NEAR_TIE = 1e-5
 """Two translations whose scores differ by less may change places by float32 rounding alone."""
@@ -182,7 +184,8 @@ def held_out(
 ) -> HeldOut:
     """Up to `count` sentences: of the files given, or of the run's own test and validation sets.
 
-    Where those are not to be found any more, the validation pairs that the run keeps as ids. Raises DragomanError when
+    Where those are not to be found any more, the validation pairs that the run keeps as ids; sentences that are made
+    up where it never had any. Raises DragomanError when
     there is no text at all, or a reference without a source.
     """
     if src is not None:
@@ -200,7 +203,18 @@ def held_out(
             return _some(name, [(pair.src, pair.tgt) for pair in islice(source.pairs(), count)])
         except DragomanError:  # moved or deleted since
             continue
+    if not (run / "prepared").exists():  # an imported run never had a text
+        return _made_up(translator, count)
     return _kept(run / "prepared" / "valid", translator, count)
+
+
+def _made_up(translator: Translator, count: int) -> HeldOut:
+    """Sentences of random pieces of the vocabulary, always the same ones: whether two programs agree shows in any."""
+    tokenizer, rng = translator.tokenizers.src, random.Random(1)
+    ids = [
+        [rng.randrange(len(SPECIALS), tokenizer.vocab_size) for _ in range(rng.randint(1, 12))] for _ in range(count)
+    ]
+    return HeldOut("made-up sentences, as the run has no text", [tokenizer.decode(one) for one in ids])
 
 
 def _kept(folder: Path, translator: Translator, count: int) -> HeldOut:

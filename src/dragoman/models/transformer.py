@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, cast, final
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from dragoman.config import Field, settings
 from dragoman.errors import DragomanError
@@ -140,7 +140,7 @@ class Transformer(Seq2SeqModel):
     ) -> TransformerMemory:
         """`maps`, when given, gets every layer's attention map appended, as in `decode`."""
         if not self.src_end:  # the last real token of each row is padding too
-            src_mask = F.pad(src_mask[:, 1:], (0, 1), value=False)
+            src_mask = torch.cat([src_mask[:, 1:], torch.zeros_like(src_mask[:, :1])], dim=1)
         # Attention gives pads a weight of zero, but zero times NaN is NaN: so the vectors there become zeros first.
         x, padding_mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), masks.padding_mask(src_mask)
         for layer in self.encoder_layers:
