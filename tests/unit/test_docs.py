@@ -3,9 +3,10 @@
 import tomllib
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
-from dragoman.cli.main import GROUPS, app
+from dragoman.cli.main import GROUPS, app, name_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +23,7 @@ def test_the_help_has_every_command_in_a_group() -> None:
     for group, commands in GROUPS.items():
         assert f"─ {group} ─" in text
         for command in commands:
-            name = getattr(command, "__name__", None) or command.info.name
+            name = command.info.name if isinstance(command, typer.Typer) else name_of(command)
             assert f"│ {name} " in text.split(f"─ {group} ─")[1]
     assert "dragoman settings" in CliRunner().invoke(app, ["train", "--help"]).stdout
 

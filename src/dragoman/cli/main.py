@@ -461,14 +461,19 @@ GROUPS: dict[str, tuple[Any, ...]] = {
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""
 
+
+def name_of(command: Any) -> str:
+    """The name of a command on the command line; `import` is a word of Python's, and its function is `import_`."""
+    return str(command.__name__).rstrip("_").replace("_", "-")
+
+
 for group, commands in GROUPS.items():
     for command in commands:
         if isinstance(command, typer.Typer):
             app.add_typer(command, rich_help_panel=group)
         else:
-            name = command.__name__.rstrip("_").replace("_", "-")  # `import` is a word of Python's
             kind = GuardCommand if command is translate else TyperCommand
-            app.command(name, rich_help_panel=group, cls=kind)(command)
+            app.command(name_of(command), rich_help_panel=group, cls=kind)(command)
 
 
 def main() -> None:

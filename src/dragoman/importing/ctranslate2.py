@@ -41,7 +41,7 @@ NEVER = -100.0
 NAMES = {"<blank>": "<pad>"}
 """Their names of specials that we call otherwise."""
 IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
-"""What says nothing about the probabilities."""
+"""Names of variables that say nothing about the probabilities."""
 
 
 class Variables:
