@@ -5,10 +5,11 @@ these, without anything pickled. A folder holds `model.bin`, the vocabularies, a
 Whatever `model.bin` says has to have a counterpart here: what nobody asked for is a reason to refuse.
 """
 
+import itertools
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -25,7 +26,7 @@ from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import LAYOUTS, LearnedPositions, sinusoidal_table
 from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
 from dragoman.text.tokenizers.pair import load_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
@@ -131,7 +132,6 @@ class Imported:
     settings: TransformerConfig
     model: Transformer
     tokenizers: TokenizerPair
-    remarks: list[str] = field(default_factory=list)
 
 
 def load(folder: Path) -> Imported:
@@ -142,9 +142,8 @@ def load(folder: Path) -> Imported:
     if reasons:
         raise _refusal(folder, reasons)
     src, tgt = _sides(folder, variables)
-    shared = src.tokenizer is tgt.tokenizer
-    settings, reasons = _settings(variables, described, src, tgt, shared)
-    tokenizers = TokenizerPair(src.tokenizer, tgt.tokenizer, shared)
+    tokenizers = TokenizerPair(src.tokenizer, tgt.tokenizer, shared=src.tokenizer is tgt.tokenizer)
+    settings, reasons = _settings(variables, described, tokenizers.shared, bias=-1 in tgt.rows)
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
         _fill(model, variables, src, tgt)
@@ -188,9 +187,9 @@ def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
 
 
 def _settings(
-    variables: Variables, described: dict[str, Any], src: Side, tgt: Side, shared: bool
+    variables: Variables, described: dict[str, Any], shared: bool, bias: bool
 ) -> tuple[TransformerConfig, list[str]]:
-    """The settings, and reasons why they are not the whole truth."""
+    """The settings, and reasons why they are not the whole truth. `bias`: the output needs one in any case."""
     reasons: list[str] = []
 
     def of_both(name: str, default: float) -> float:
@@ -209,8 +208,7 @@ def _settings(
     output, tgt_embedding = variables["decoder/projection/weight"], variables["decoder/embeddings/weight"]
     tied = torch.equal(output, tgt_embedding)
     all_tied = tied and shared and embedding.shape == output.shape and torch.equal(embedding, output)
-    missing = PAD_ID if -1 in tgt.rows else None
-    position, problem = _position(variables, d_model)
+    position, problem = _position(variables)
     reasons += problem
     settings = {
         "d_model": d_model,
@@ -227,7 +225,7 @@ def _settings(
         "tie_embeddings": "all" if all_tied else "output" if tied else "none",
         "scale_embeddings": scaled,
         "src_end": bool(described.get("add_source_eos", False)),
-        "output_bias": "decoder/projection/bias" in variables or missing is not None,
+        "output_bias": bias or "decoder/projection/bias" in variables,
         "position": position,
     }
     return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
@@ -244,37 +242,38 @@ def _layers(variables: Variables, side: str) -> int:
     return len(numbers)
 
 
-def _position(variables: Variables, d_model: int) -> tuple[dict[str, Any], list[str]]:
+def _position(variables: Variables) -> tuple[dict[str, Any], list[str]]:
     """The settings of the positions, and why they are not the whole truth."""
     rotary = [name for name in variables.tensors if name.endswith("/rotary_dim")]
     if rotary:
         known = {(float(variables[name]), variables.number(name.replace("dim", "interleave"), 1.0)) for name in rotary}
         bases = {variables.number(name.replace("dim", "base"), 10_000.0) for name in rotary}
-        if known != {(0.0, 1.0)} or len(bases) > 1:
-            return {}, ["rotary positions of a part of each head, or of its halves"]
+        everywhere = len(rotary) == _layers(variables, "encoder") + _layers(variables, "decoder")
+        if known != {(0.0, 1.0)} or len(bases) > 1 or not everywhere:
+            return {}, ["rotary positions of a part of each head, of its halves, or of some layers alone"]
         return {"type": "rotary", "base": bases.pop()}, []
     names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
     if not any(name in variables for name in names):
         return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []  # those that CTranslate2 computes
     src, tgt = (variables[name] for name in names)
-    for table in (src, tgt):
-        if not table.any():
+    if (scheme := _scheme(src)) is not None and scheme == _scheme(tgt):
+        return scheme, []
+    if src.shape != tgt.shape:
+        return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
+    return {"type": "learned", "max_len": len(src)}, []
+
+
+def _scheme(table: Tensor) -> dict[str, Any] | None:
+    """The settings whose vectors a table holds, to the last bit; None: there are none, it was learnt."""
+    if not table.any():
+        return {"type": "none"}
+    length, d_model = table.shape
+    for layout, offset in itertools.product(LAYOUTS, (0, 1, 2)):
+        if layout == "fairseq" and (d_model < 4 or d_model % 2):
             continue
-        for layout in LAYOUTS:
-            for offset in (0, 1, 2):
-                if layout == "fairseq" and (d_model < 4 or d_model % 2):
-                    continue
-                if torch.equal(table, sinusoidal_table(len(table), d_model, layout=layout, offset=offset)):
-                    break
-            else:
-                continue
-            break
-        else:
-            if src.shape != tgt.shape:
-                return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
-            return {"type": "learned", "max_len": len(table)}, []
-        return {"type": "sinusoidal", "layout": layout, "offset": offset}, []
-    return {"type": "none"}, []
+        if torch.equal(table, sinusoidal_table(length, d_model, layout=layout, offset=offset)):
+            return {"type": "sinusoidal", "layout": layout, "offset": offset}
+    return None
 
 
 def _kv_heads(variables: Variables, heads: int) -> int | None:
@@ -394,11 +393,8 @@ def _fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float
 
 
 def _fill_positions(embedding: PositionedEmbedding, variables: Variables, side: str) -> None:
-    name = f"{side}/position_encodings/encodings"
-    if name in variables:
-        table = variables[name]
-        if isinstance(embedding.positions, LearnedPositions):
-            embedding.positions.embedding.weight.copy_(table)
+    if isinstance(embedding.positions, LearnedPositions):
+        embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])
 
 
 def _fill_norm(norm: nn.Module, variables: Variables, name: str) -> None:
