@@ -23,7 +23,7 @@ from dragoman.importing import ctranslate2 as importing
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.positions import SinusoidalPositions
+from dragoman.nn.positions import SinusoidalPositions, sinusoidal_table
 from dragoman.text.tokenizers.pair import SeparateConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
@@ -245,6 +245,16 @@ def test_a_mistake_would_be_seen(mistake: Callable[[Translator], None], old: tup
     folder, translator = old
     mistake(translator)
     assert scores(translator) != pytest.approx(theirs(folder), abs=1e-3)
+
+
+def test_positions_that_differ_between_the_sides_are_taken_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    tensors = old_model(folder)
+    tables = (sinusoidal_table(40, 16), torch.randn(40, 16))
+    names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
+    write_old(folder, {**tensors, **dict(zip(names, tables, strict=True))})
+    translator = Translator.load(import_model(folder, tmp_path / "run", "ar", "en"), device="cpu")
+    assert scores(translator) == pytest.approx(theirs(folder), abs=1e-5)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
