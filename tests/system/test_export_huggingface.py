@@ -289,25 +289,19 @@ def differs(translator: Translator, folder: Path) -> bool:
 
 def test_a_wrong_layout_of_positions_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = translator_of()
-    right = huggingface.huggingface_weights._layout
-    monkeypatch.setattr(
-        huggingface.huggingface_weights, "_layout", lambda *args: right(*args)._replace(order=torch.arange(16))
-    )
+    monkeypatch.setattr(huggingface.huggingface_weights, "order_of", lambda size, interleaved: torch.arange(size))
     assert differs(translator, tmp_path)
 
 
 def test_a_swapped_projection_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = huggingface.huggingface_weights._Layout
+    swap = {"q_proj": "k_proj", "k_proj": "q_proj"}
+    right = huggingface.huggingface_weights._reads
 
-    def swapped(self: Any, name: str, attention: Any) -> Any:
-        found = right(self, name, attention)
-        for kind in ("weight", "bias"):
-            keys = f"{name}.q_proj.{kind}", f"{name}.k_proj.{kind}"
-            found |= dict(zip(keys, [found[key] for key in reversed(keys)], strict=True))
-        return found
+    def swapped(name: str, linear: Any) -> Any:
+        start, _, last = name.rpartition(".")
+        return right(f"{start}.{swap.get(last, last)}", linear)
 
-    right = layout.attention
-    monkeypatch.setattr(layout, "attention", swapped)
+    monkeypatch.setattr(huggingface.huggingface_weights, "_reads", swapped)
     assert differs(translator_of(), tmp_path)
 
 

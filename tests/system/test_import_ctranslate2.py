@@ -79,10 +79,11 @@ def test_what_was_exported_comes_back_bit_for_bit(variant: str, tmp_path: Path) 
     ours, theirs = (dict(one.model.named_parameters()) for one in (translator, back))
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
-    same = translator.with_decoding(
-        **{name: getattr(back.decoding, name) for name in ("max_length_ratio", "max_length_extra")}
-    )
-    assert back.n_best(LINES) == same.n_best(LINES)
+    # Of `tiny` nothing is packed for speed: on some processors that changes the last bits of scores.
+    texts, scores = zip(*((best.text, best.score) for [best] in translator.n_best(LINES)), strict=True)
+    assert tuple(best.text for [best] in back.n_best(LINES)) == texts
+    assert [best.score for [best] in back.n_best(LINES)] == pytest.approx(scores, rel=1e-5)
+    assert back.decoding == translator.decoding
     assert back.languages == ("de", "en")
 
 
@@ -299,20 +300,20 @@ def test_hostile_files_are_errors(tmp_path: Path) -> None:
             data = bytearray(rng.randrange(256) for _ in range(rng.randrange(400)))
         (folder / "model.bin").write_bytes(data)
         with contextlib.suppress(DragomanError):  # a change of a weight is none that can be seen
-            importing.load(folder)
+            importing.load(folder, "ar", "en")
     (folder / "model.bin").write_bytes(whole)
     (folder / "source_vocabulary.txt").write_text("<blank>\n<s>\n", encoding="utf-8")
     with pytest.raises(DragomanError, match=r"source_vocabulary\.txt: 2 tokens, where the model has 8 rows"):
-        importing.load(folder)
+        importing.load(folder, "ar", "en")
     (folder / "source_vocabulary.txt").write_bytes(b"\xff\n")
     with pytest.raises(DragomanError, match=r"source_vocabulary\.txt"):
-        importing.load(folder)
+        importing.load(folder, "ar", "en")
     (folder / "source_vocabulary.txt").unlink()
     with pytest.raises(DragomanError, match="has no source_vocabulary"):
-        importing.load(folder)
+        importing.load(folder, "ar", "en")
     (folder / "config.json").write_text(json.dumps({"decoder_start_token": "<pad>"}), encoding="utf-8")
     with pytest.raises(DragomanError, match="translations begin with '<pad>'"):
-        importing.load(folder)
+        importing.load(folder, "ar", "en")
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -331,4 +332,4 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert command("import", str(folder), str(tmp_path / "run"), *languages) == 2
     assert "is there already" in capsys.readouterr().err
     assert command("import", str(tmp_path / "none"), str(tmp_path / "new"), *languages) == 2
-    assert "has a model.bin" in capsys.readouterr().err
+    assert "no such folder" in capsys.readouterr().err

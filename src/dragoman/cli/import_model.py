@@ -8,19 +8,26 @@ import typer
 
 def import_(
     folder: Annotated[
-        Path, typer.Argument(help="A folder of CTranslate2: model.bin and its vocabularies.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A folder of Hugging Face (model.safetensors) or CTranslate2 (model.bin).", show_default=False
+        ),
     ],
     run: Annotated[Path, typer.Argument(help="New run directory.", show_default=False)],
-    src_lang: Annotated[str, typer.Option(help="Language code of the source, such as de.", show_default=False)],
-    tgt_lang: Annotated[str, typer.Option(help="Language code of the target.", show_default=False)],
+    src_lang: Annotated[
+        str | None,
+        typer.Option(help="Language of the source, such as de, or as the model has it: deu_Latn.", show_default=False),
+    ] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="Language of the target.", show_default=False)] = None,
 ) -> None:
     """Make a run directory of a model of another program: the same to the last bit, or refused with the reasons.
 
-    CTranslate2's own converters read models of OpenNMT, fairseq and Marian; convert without `--quantization`. What
-    `dragoman export --to ctranslate2` wrote becomes the run that it was. The new run translates, is served, exported
-    and trained on (`dragoman train ... --init-from RUN`).
+    Hugging Face: Marian (OPUS-MT), M2M100, NLLB, mBART, BART, Pegasus and Blenderbot, as safetensors; a pickle is never
+    opened. CTranslate2: its own converters read models of OpenNMT, fairseq and Marian; convert without
+    `--quantization`. What `dragoman export` wrote becomes the run that it was, and needs no languages. The new run
+    translates, is served, exported and trained on (`dragoman train ... --init-from RUN`).
 
-    Example: dragoman import models/ar-en-ct2 runs/base --src-lang ar --tgt-lang en
+    Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """
     from dragoman.tools.import_model import import_model
 

@@ -94,6 +94,8 @@ class BeginWith:
 
     prefixes: Mapping[int, Sequence[int]]
     """By the number of the sentence."""
+    given: int = 0
+    """Number of first tokens that cost nothing, as they are no part of what is said: the tag of a language."""
 
     def __call__(self, step: Step) -> None:
         place = step.prefixes.size(1) - 1
@@ -102,4 +104,4 @@ class BeginWith:
             if place < len(wanted):
                 own = step.logits[row].log_softmax(dim=-1, dtype=torch.float32)
                 step.log_probs[row] = -math.inf
-                step.log_probs[row, wanted[place]] = own[wanted[place]]
+                step.log_probs[row, wanted[place]] = own[wanted[place]] if place >= self.given else 0.0

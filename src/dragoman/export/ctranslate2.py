@@ -20,6 +20,7 @@ from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
+from dragoman.export.origin import write_origin
 from dragoman.inference.translation import Part
 from dragoman.inference.translator import BATCH_TOKENS, Translator
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
@@ -29,7 +30,7 @@ from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
 from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
-from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 """Number formats of the weights. Without one they are the float32 numbers of the checkpoint."""
@@ -108,7 +109,7 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
     Raises DragomanError for a quantization that there is not, or when CTranslate2 is not installed.
     """
     write_model(translator, folder, quantize)
-    save_tokenizers(translator.tokenizers, folder / "tokenizer")
+    write_origin(translator, folder)
 
 
 def write_model(translator: Translator, folder: Path, quantize: str | None) -> None:

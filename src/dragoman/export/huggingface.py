@@ -38,6 +38,7 @@ from dragoman.decoding.search import DecodingConfig, default_max_lengths
 from dragoman.errors import DragomanError
 from dragoman.export import huggingface_tokenizer, huggingface_weights
 from dragoman.export.huggingface_tokenizer import Vocabulary
+from dragoman.export.origin import write_origin
 from dragoman.inference.long_input import split_long
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
@@ -74,18 +75,19 @@ def write(translator: Translator, folder: Path, quantize: str | None = None) -> 
             f"--quantize {quantize}: Hugging Face's files hold {', '.join(filter(None, DTYPES))}; for int8, export to "
             "ctranslate2 or onnx"
         )
-    transformers = _transformers()
+    transformers = transformers_library()
     model, vocabulary = cast(Transformer, translator.model), Vocabulary.of(translator.tokenizers)
     length = _positions(translator)
     settings = {**huggingface_weights.config(model, vocabulary, length), **SPECIAL_IDS}
     architecture = huggingface_weights.architecture(model)
     made = huggingface_tokenizer.build(translator.tokenizers, translator.normalize)
-    with _quietly(), torch.random.fork_rng(devices=[]):
+    with quietly(), torch.random.fork_rng(devices=[]):
         theirs = getattr(transformers, architecture.model)(getattr(transformers, architecture.config)(**settings))
         theirs.load_state_dict(huggingface_weights.weights(model, vocabulary, length, theirs.state_dict()))
         theirs.generation_config = transformers.GenerationConfig(**_generation(translator))
         theirs.to(DTYPES[quantize]).save_pretrained(folder)
         huggingface_tokenizer.wrap(made, translator.max_src_tokens + 1).save_pretrained(folder)
+    write_origin(translator, folder)
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
@@ -102,8 +104,8 @@ class Engine:
     """`generate` over whole texts, as a `Translator` is over its search."""
 
     def __init__(self, folder: Path, translator: Translator) -> None:
-        transformers = _transformers()
-        with _quietly():
+        transformers = transformers_library()
+        with quietly():
             self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.decoding, self.max_src_tokens = translator.decoding, translator.max_src_tokens
@@ -243,7 +245,8 @@ def _generation(translator: Translator) -> dict[str, Any]:
     return found
 
 
-def _transformers() -> Any:
+def transformers_library() -> Any:
+    """The library, imported when it is needed. Raises DragomanError where it is not installed."""
     try:
         import transformers
     except ImportError as error:
@@ -252,7 +255,7 @@ def _transformers() -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Neither bars nor advice from the library."""
     from transformers.utils import logging
 

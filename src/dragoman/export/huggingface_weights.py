@@ -1,13 +1,13 @@
 """Which architecture of Hugging Face holds a Transformer of ours, and our weights under its names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.export.huggingface_tokenizer import Vocabulary
-from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
+from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
@@ -46,12 +46,6 @@ def problems(model: Transformer) -> list[str]:
         )
     if not model.src_end:
         found.append("model.src_end: false: every tokenizer there ends the source with </s>: train with true")
-    own_sinusoid = model.src_embedding.positions
-    if isinstance(own_sinusoid, SinusoidalPositions) and (own_sinusoid.layout == "fairseq" or own_sinusoid.offset):
-        found.append(
-            "model.position: layout fairseq, or an offset, is in no architecture that is written: train with layout "
-            "half_split or interleaved and offset 0"
-        )
     if attention.key_proj.out_features != attention.query_proj.out_features:
         found.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
@@ -70,8 +64,9 @@ def problems(model: Transformer) -> list[str]:
 def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
     residual = cast(EncoderLayer, model.encoder_layers[0]).self_attention_residual
     embedding = model.src_embedding
-    normed = not isinstance(embedding.norm, nn.Identity)
-    return PLACEMENTS.get(type(residual)), normed, isinstance(embedding.positions, SinusoidalPositions)
+    normed, positions = not isinstance(embedding.norm, nn.Identity), embedding.positions
+    theirs = isinstance(positions, SinusoidalPositions) and positions.layout != "fairseq" and not positions.offset
+    return PLACEMENTS.get(type(residual)), normed, theirs
 
 
 def architecture(model: Transformer) -> Architecture:
@@ -123,58 +118,99 @@ def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str,
     }
 
 
-class _Layout(NamedTuple):
-    """The dimensions of the residual path in their order there: theirs number i is ours number `order[i]`."""
+class Part(NamedTuple):
+    """A parameter of ours and its name there."""
 
-    order: Tensor
+    name: str
+    ours: Tensor
+    path: tuple[int, ...]
+    """The dimensions of it that lie on the residual path, whose order may be another one there."""
 
-    def reads(self, name: str, linear: nn.Linear) -> dict[str, Tensor]:
-        """A projection from the residual path."""
-        return {f"{name}.weight": linear.weight[:, self.order], f"{name}.bias": linear.bias}
+    def there(self, order: Tensor) -> Tensor:
+        """Ours in the order of theirs: their dimension number i is our number `order[i]`."""
+        values = self.ours
+        for dimension in self.path:
+            values = values.index_select(dimension, order)
+        return values
 
-    def writes(self, name: str, linear: nn.Linear) -> dict[str, Tensor]:
-        """A projection onto the residual path."""
-        return {f"{name}.weight": linear.weight[self.order], f"{name}.bias": linear.bias[self.order]}
+    def take(self, theirs: Tensor, order: Tensor) -> None:
+        """Copy theirs into ours: the inverse of `there`."""
+        for dimension in self.path:
+            theirs = theirs.index_select(dimension, order.argsort())
+        self.ours.copy_(theirs)
 
-    def norm(self, name: str, norm: nn.Module) -> dict[str, Tensor]:
-        weight, bias = cast(Tensor, norm.weight), cast(Tensor, norm.bias)
-        return {f"{name}.weight": weight[self.order], f"{name}.bias": bias[self.order]}
 
-    def attention(self, name: str, attention: MultiHeadAttention) -> dict[str, Tensor]:
-        return {
-            **self.reads(f"{name}.q_proj", attention.query_proj),
-            **self.reads(f"{name}.k_proj", attention.key_proj),
-            **self.reads(f"{name}.v_proj", attention.value_proj),
-            **self.writes(f"{name}.out_proj", attention.output_proj),
-        }
+def parts(model: Transformer) -> Iterator[Part]:
+    """Every parameter but embeddings, positions and what makes logits, whose rows are looked up."""
+    sides = {
+        "encoder": (model.src_embedding, model.encoder_layers, model.encoder_norm),
+        "decoder": (model.tgt_embedding, model.decoder_layers, model.decoder_norm),
+    }
+    for side, (embedding, layers, norm) in sides.items():
+        name = f"model.{side}"
+        if not isinstance(embedding.norm, nn.Identity):
+            yield from _norm(f"{name}.layernorm_embedding", embedding.norm)
+        for number, layer in enumerate(layers):
+            yield from _layer(f"{name}.layers.{number}", cast(EncoderLayer | DecoderLayer, layer))
+        if not isinstance(norm, nn.Identity):
+            yield from _norm(f"{name}.layer_norm", norm)
 
-    def layer(self, name: str, layer: EncoderLayer | DecoderLayer) -> dict[str, Tensor]:
-        feed_forward = cast(FeedForward, layer.feed_forward)
-        found = {
-            **self.attention(f"{name}.self_attn", layer.self_attention),
-            **self.norm(f"{name}.self_attn_layer_norm", _norm_of(layer.self_attention_residual)),
-            **self.reads(f"{name}.fc1", feed_forward.expand),
-            **self.writes(f"{name}.fc2", feed_forward.contract),
-            **self.norm(f"{name}.final_layer_norm", _norm_of(layer.feed_forward_residual)),
-        }
-        if isinstance(layer, DecoderLayer):
-            assert layer.cross_attention is not None
-            found |= self.attention(f"{name}.encoder_attn", layer.cross_attention)
-            found |= self.norm(f"{name}.encoder_attn_layer_norm", _norm_of(layer.cross_attention_residual))
-        return found
+
+def _reads(name: str, linear: nn.Linear) -> Iterator[Part]:
+    """A projection from the residual path."""
+    yield Part(f"{name}.weight", linear.weight, (1,))
+    yield Part(f"{name}.bias", linear.bias, ())
+
+
+def _writes(name: str, linear: nn.Linear) -> Iterator[Part]:
+    """A projection onto the residual path."""
+    yield Part(f"{name}.weight", linear.weight, (0,))
+    yield Part(f"{name}.bias", linear.bias, (0,))
+
+
+def _norm(name: str, norm: nn.Module) -> Iterator[Part]:
+    yield Part(f"{name}.weight", cast(Tensor, norm.weight), (0,))
+    yield Part(f"{name}.bias", cast(Tensor, norm.bias), (0,))
+
+
+def _attention(name: str, attention: MultiHeadAttention) -> Iterator[Part]:
+    yield from _reads(f"{name}.q_proj", attention.query_proj)
+    yield from _reads(f"{name}.k_proj", attention.key_proj)
+    yield from _reads(f"{name}.v_proj", attention.value_proj)
+    yield from _writes(f"{name}.out_proj", attention.output_proj)
+
+
+def _layer(name: str, layer: EncoderLayer | DecoderLayer) -> Iterator[Part]:
+    feed_forward = cast(FeedForward, layer.feed_forward)
+    yield from _attention(f"{name}.self_attn", layer.self_attention)
+    yield from _norm(f"{name}.self_attn_layer_norm", _norm_of(layer.self_attention_residual))
+    yield from _reads(f"{name}.fc1", feed_forward.expand)
+    yield from _writes(f"{name}.fc2", feed_forward.contract)
+    yield from _norm(f"{name}.final_layer_norm", _norm_of(layer.feed_forward_residual))
+    if isinstance(layer, DecoderLayer):
+        assert layer.cross_attention is not None
+        yield from _attention(f"{name}.encoder_attn", layer.cross_attention)
+        yield from _norm(f"{name}.encoder_attn_layer_norm", _norm_of(layer.cross_attention_residual))
 
 
 def _norm_of(residual: nn.Module) -> nn.Module:
     return cast(ResidualConnection, residual).norm
 
 
-def _layout(embedding: PositionedEmbedding, architecture: Architecture) -> _Layout:
-    dimensions = torch.arange(embedding.tokens.embedding.embedding_dim)
-    positions = embedding.positions
-    interleaved = isinstance(positions, SinusoidalPositions) and positions.layout == "interleaved"
-    if architecture.table_offset is None and interleaved:
-        dimensions = torch.cat([dimensions[0::2], dimensions[1::2]])  # sines, then cosines
-    return _Layout(dimensions)
+def order_of(d_model: int, interleaved: bool) -> Tensor:
+    """The dimensions of the residual path in the order of theirs: of sines and cosines in turn, first all sines."""
+    dimensions = torch.arange(d_model)
+    return torch.cat([dimensions[0::2], dimensions[1::2]]) if interleaved else dimensions
+
+
+def is_reordered(model: Transformer) -> bool:
+    """True where the residual path has another order there: a sinusoid that is interleaved here and theirs is not."""
+    positions = model.src_embedding.positions
+    return (
+        architecture(model).table_offset is None
+        and isinstance(positions, SinusoidalPositions)
+        and positions.layout == "interleaved"
+    )
 
 
 @torch.no_grad()
@@ -183,34 +219,27 @@ def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Map
 
     Raises KeyError when one of theirs is none of ours.
     """
-    kind = architecture(model)
-    layout = _layout(model.src_embedding, kind)
-    sides = {
-        "encoder": (model.src_embedding, model.encoder_layers, model.encoder_norm, vocabulary.src_ids),
-        "decoder": (model.tgt_embedding, model.decoder_layers, model.decoder_norm, vocabulary.tgt_ids),
-    }
-    found: dict[str, Tensor] = {}
+    offset = architecture(model).table_offset
+    order = order_of(model.src_embedding.tokens.embedding.embedding_dim, is_reordered(model))
+    found = {part.name: part.there(order) for part in parts(model)}
 
     def spread(matrix: Tensor, ids: list[int]) -> Tensor:
         rows = torch.zeros(vocabulary.size, matrix.size(1))
-        rows[ids] = matrix[:, layout.order].float().cpu()
+        rows[ids] = matrix[:, order].float().cpu()
         return rows
 
-    for side, (embedding, layers, norm, ids) in sides.items():
+    for side, embedding, ids in (
+        ("encoder", model.src_embedding, vocabulary.src_ids),
+        ("decoder", model.tgt_embedding, vocabulary.tgt_ids),
+    ):
         name = f"model.{side}"
         found[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.embedding.weight, ids)
-        if kind.table_offset is None:
+        if offset is None:
             found[f"{name}.embed_positions.weight"] = theirs[f"{name}.embed_positions.weight"]
         else:
-            table = embedding.positions(0, length)[:, layout.order]
-            unused = table.new_zeros(kind.table_offset, table.size(1))
+            table = embedding.positions(0, length)[:, order]
+            unused = table.new_zeros(offset, table.size(1))
             found[f"{name}.embed_positions.weight"] = torch.cat([unused, table])
-        if not isinstance(embedding.norm, nn.Identity):
-            found |= layout.norm(f"{name}.layernorm_embedding", embedding.norm)
-        for number, layer in enumerate(layers):
-            found |= layout.layer(f"{name}.layers.{number}", cast(EncoderLayer | DecoderLayer, layer))
-        if not isinstance(norm, nn.Identity):
-            found |= layout.norm(f"{name}.layer_norm", norm)
     found["model.shared.weight"] = found["model.encoder.embed_tokens.weight"]
     found["lm_head.weight"] = spread(model.output.weight, vocabulary.tgt_ids)
     # What is no piece of the target has no probability.
@@ -236,4 +265,6 @@ ARCHITECTURES: dict[tuple[str | None, bool, bool], Architecture] = {
     ("pre", True, True): _MBART,
     ("pre", True, False): _MBART,
 }
-"""By norm placement, whether embeddings are normed, and whether positions are sinusoidal."""
+"""By norm placement, whether embeddings are normed, and whether positions are the paper's sinusoid, from 0 on.
+
+Other sinusoids, such as M2M100's, are a table there: M2M100 itself has no bias of the output, which our `<s>` needs."""

@@ -5,11 +5,9 @@ these, without anything pickled. A folder holds `model.bin`, the vocabularies, a
 Whatever `model.bin` says has to have a counterpart here: what nobody asked for is a reason to refuse.
 """
 
-import itertools
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -18,16 +16,18 @@ from torch import Tensor, nn
 
 from dragoman import config
 from dragoman.errors import DragomanError
+from dragoman.export.origin import TOKENIZER, read_origin
+from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
 from dragoman.inference.loading import build_model
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
-from dragoman.nn.positions import LAYOUTS, LearnedPositions, sinusoidal_table
+from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
-from dragoman.text.tokenizers.pair import load_tokenizers
+from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
 MAX_BYTES = 16 * 2**30
@@ -37,8 +37,6 @@ HEADS = {"TransformerBase": 8, "TransformerBig": 16}
 """Heads of the older kinds of model, which do not say them; other kinds do."""
 ACTIVATIONS = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu"}
 TYPES = {0: torch.float32, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.float16, 5: torch.bfloat16}
-NEVER = -100.0
-"""The bias of an entry that their vocabulary lacks: it is never said, and has no part in the normaliser in float32."""
 NAMES = {"<blank>": "<pad>"}
 """Their names of specials that we call otherwise."""
 IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
@@ -118,44 +116,36 @@ def _parsed(data: bytes) -> Variables:
     return Variables(kind, tensors)
 
 
-class Side(NamedTuple):
-    """A side's tokenizer, and of each of its ids the row of their matrices; -1 where they have none."""
+class Sides(NamedTuple):
+    """The tokenizers, and of each of their ids the row of their matrices; -1 where they have none."""
 
-    tokenizer: Tokenizer
-    rows: list[int]
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A model with the settings and tokenizers of a run."""
-
-    settings: TransformerConfig
-    model: Transformer
     tokenizers: TokenizerPair
+    src_rows: list[int]
+    tgt_rows: list[int]
 
 
-def load(folder: Path) -> Imported:
+def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
+    origin = read_origin(folder)
+    languages = languages_of(folder, origin, src_lang, tgt_lang)
     variables = read_variables(folder / "model.bin")
     described = read_json(folder / "config.json", dict) if (folder / "config.json").exists() else {}
     reasons = [*_reasons(variables, described)]
     if reasons:
-        raise _refusal(folder, reasons)
-    src, tgt = _sides(folder, variables)
-    tokenizers = TokenizerPair(src.tokenizer, tgt.tokenizer, shared=src.tokenizer is tgt.tokenizer)
-    settings, reasons = _settings(variables, described, tokenizers.shared, bias=-1 in tgt.rows)
+        raise refusal(folder, reasons)
+    sides = _sides(folder, variables)
+    tokenizers = sides.tokenizers
+    settings, reasons = _settings(variables, described, tokenizers.shared, bias=-1 in sides.tgt_rows)
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
-        _fill(model, variables, src, tgt)
+        _fill(model, variables, sides)
     reasons += [f"{name}: nothing here has its part" for name in sorted(variables.left)]
     if reasons:
-        raise _refusal(folder, reasons)
-    return Imported(settings, model, tokenizers)
-
-
-def _refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
-    shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
-    return DragomanError(f"{folder}: cannot be imported exactly: {'; '.join(shown)}")
+        raise refusal(folder, reasons)
+    if origin is None:
+        return Imported(settings, model, tokenizers, languages)
+    told = config.to_dict(origin)
+    return Imported(settings, model, tokenizers, languages, origin.normalize, told["decoding"], origin.max_src_tokens)
 
 
 def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
@@ -256,24 +246,11 @@ def _position(variables: Variables) -> tuple[dict[str, Any], list[str]]:
     if not any(name in variables for name in names):
         return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []  # those that CTranslate2 computes
     src, tgt = (variables[name] for name in names)
-    if (scheme := _scheme(src)) is not None and scheme == _scheme(tgt):
-        return scheme, []
+    if (fixed := scheme(src)) is not None and fixed == scheme(tgt):
+        return fixed, []
     if src.shape != tgt.shape:
         return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
     return {"type": "learned", "max_len": len(src)}, []
-
-
-def _scheme(table: Tensor) -> dict[str, Any] | None:
-    """The settings whose vectors a table holds, to the last bit; None: there are none, it was learnt."""
-    if not table.any():
-        return {"type": "none"}
-    length, d_model = table.shape
-    for layout, offset in itertools.product(LAYOUTS, (0, 1, 2)):
-        if layout == "fairseq" and (d_model < 4 or d_model % 2):
-            continue
-        if torch.equal(table, sinusoidal_table(length, d_model, layout=layout, offset=offset)):
-            return {"type": "sinusoidal", "layout": layout, "offset": offset}
-    return None
 
 
 def _kv_heads(variables: Variables, heads: int) -> int | None:
@@ -301,22 +278,23 @@ def _ungrouped(projection: Tensor, heads: int, kept: int) -> Tensor:
 # -- vocabularies --------------------------------------------------------------------------------------------------
 
 
-def _sides(folder: Path, variables: Variables) -> tuple[Side, Side]:
+def _sides(folder: Path, variables: Variables) -> Sides:
     """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or their vocabularies' tokens
     with spaces between them."""
     tokens = [_tokens(folder, kind, len(_matrix(variables, side))) for kind, side in
               (("source", "encoder"), ("target", "decoder"))]  # fmt: skip
-    if (folder / "tokenizer" / "tokenizers.json").exists():
-        pair = load_tokenizers(folder / "tokenizer")
+    if (folder / TOKENIZER / "tokenizers.json").exists():
+        pair = load_tokenizers(folder / TOKENIZER)
         for tokenizer, theirs in zip((pair.src, pair.tgt), tokens, strict=True):
-            if tokenizer.pieces(range(tokenizer.vocab_size)) != theirs:
-                raise DragomanError(f"{folder / 'tokenizer'}: has other pieces than the model's vocabulary")
-        return tuple(Side(one, list(range(one.vocab_size))) for one in (pair.src, pair.tgt))  # type: ignore[return-value]
-    first = _words(tokens[0], folder)
-    return first, first if tokens[0] == tokens[1] else _words(tokens[1], folder)
+            if pieces_of(tokenizer) != theirs:
+                raise DragomanError(f"{folder / TOKENIZER}: has other pieces than the model's vocabulary")
+        return Sides(pair, list(range(pair.src.vocab_size)), list(range(pair.tgt.vocab_size)))
+    src = _words(tokens[0], folder)
+    tgt = src if tokens[0] == tokens[1] else _words(tokens[1], folder)
+    return Sides(TokenizerPair(src[0], tgt[0], shared=src is tgt), src[1], tgt[1])
 
 
-def _words(theirs: list[str], folder: Path) -> Side:
+def _words(theirs: list[str], folder: Path) -> tuple[Tokenizer, list[int]]:
     names = [NAMES.get(token, token) for token in theirs]
     place = {name: row for row, name in enumerate(names)}
     if len(place) < len(names):
@@ -327,7 +305,7 @@ def _words(theirs: list[str], folder: Path) -> Side:
     if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
         raise DragomanError(f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them")
     tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
-    return Side(tokenizer, [place.get(name, -1) for name in (*SPECIALS, *pieces)])
+    return tokenizer, [place.get(name, -1) for name in (*SPECIALS, *pieces)]
 
 
 def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
@@ -354,15 +332,15 @@ def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
 # -- weights -------------------------------------------------------------------------------------------------------
 
 
-def _fill(model: Transformer, variables: Variables, src: Side, tgt: Side) -> None:
+def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
     """Copy every weight; what `export.ctranslate2.specify` put together is taken apart."""
-    _fill_rows(model.src_embedding.tokens.embedding.weight, _matrix(variables, "encoder"), src.rows)
-    _fill_rows(model.tgt_embedding.tokens.embedding.weight, variables["decoder/embeddings/weight"], tgt.rows)
-    _fill_rows(model.output.weight, variables["decoder/projection/weight"], tgt.rows)
+    fill_rows(model.src_embedding.tokens.embedding.weight, _matrix(variables, "encoder"), sides.src_rows)
+    fill_rows(model.tgt_embedding.tokens.embedding.weight, variables["decoder/embeddings/weight"], sides.tgt_rows)
+    fill_rows(model.output.weight, variables["decoder/projection/weight"], sides.tgt_rows)
     if model.output.bias is not None:
         name = "decoder/projection/bias"
-        theirs = variables[name] if name in variables else torch.zeros(max(tgt.rows) + 1)
-        _fill_rows(model.output.bias, theirs, tgt.rows, missing=NEVER)
+        theirs = variables[name] if name in variables else torch.zeros(max(sides.tgt_rows) + 1)
+        fill_rows(model.output.bias, theirs, sides.tgt_rows, missing=NEVER)
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         _fill_positions(embedding, variables, side)
         if not isinstance(embedding.norm, nn.Identity):
@@ -383,13 +361,6 @@ def _fill(model: Transformer, variables: Variables, src: Side, tgt: Side) -> Non
     for side, norm in (("encoder", model.encoder_norm), ("decoder", model.decoder_norm)):
         if not isinstance(norm, nn.Identity):
             _fill_norm(norm, variables, f"{side}/layer_norm")
-
-
-def _fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float = 0.0) -> None:
-    index = torch.tensor(rows)
-    found = theirs[index.clamp(min=0)]
-    found[index < 0] = missing
-    ours.copy_(found)
 
 
 def _fill_positions(embedding: PositionedEmbedding, variables: Variables, side: str) -> None:

@@ -31,6 +31,7 @@ def load_parts(run_dir: Path, which: str, ensemble: Sequence[str | Path] = ()) -
     Raises DragomanError when a run holds no checkpoint that verifies or the runs do not fit together.
     """
     corpus, tokenizers = corpus_settings(run_dir), load_tokenizers(run_dir / "tokenizer")
+    tokenizers = tokenizers.between(corpus.src_lang, corpus.tgt_lang)
     model, longest = _model(run_dir, which, tokenizers), [corpus.max_tokens]
     if ensemble:
         others = [Path(other) for other in ensemble]

@@ -24,7 +24,9 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], first: int =
     """
     encoded = [_encoded(translator, pair, number) for number, pair in enumerate(pairs, start=first)]
     results = []
+    given = len(translator.tokenizers.tgt.before)
     for (_, tgt), values in zip(encoded, token_log_probs(translator, encoded), strict=True):
+        values[:given] = [0.0] * given  # as in a search: a tag is not said
         pieces = [*translator.tokenizers.tgt.pieces(tgt), SPECIALS[EOS_ID]]
         total = sum(values)
         divisor = translator.decoding.length_penalty.divisor(len(values))

@@ -100,7 +100,7 @@ def _rescored(
     translator: "Translator", sources: Sequence[str], items: Sequence[Translation], placed: Sequence[Placed]
 ) -> list[Translation]:
     """The translations with their new texts, and with the model's own scores where a text has changed."""
-    longest, encode = translator.model.max_target_length or math.inf, translator.tokenizers.tgt.encode
+    longest, encode = translator.model.max_target_length or math.inf, translator.tokenizers.tgt.encode_part
     results = [replace(item, text=found.text) for item, found in zip(items, placed, strict=True)]
     changed = [
         row
@@ -121,7 +121,7 @@ def _searched_for(
 
     `missing`: those of them that have no place in a free translation.
     """
-    encode, decode = translator.tokenizers.tgt.encode, translator.tokenizers.tgt.decode
+    encode, decode = translator.tokenizers.tgt.encode_part, translator.tokenizers.tgt.decode
     writable = [term for term in terms if decode(encode(term.target)) == term.target]
     if not writable:
         return []

@@ -311,7 +311,7 @@ class Translator:
             src.to(self.device),
             src_mask.to(self.device),
             decoding,
-            rules=[*([BeginWith(prefixes)] if prefixes else []), *bans, *rules],
+            rules=[*([BeginWith(prefixes, len(self.tokenizers.tgt.before))] if prefixes else []), *bans, *rules],
             max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
@@ -383,7 +383,8 @@ class Translator:
         ids = self.tokenizers.src.encode(sentence) if sentence.strip() else []
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
-        begin = self._beginning(prefix) if prefix.strip() else []
+        free = list(self.tokenizers.tgt.before)
+        begin = self._beginning(prefix) if prefix.strip() else free
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, begin, sentence)]
         encode = self.tokenizers.src.encode
@@ -392,7 +393,7 @@ class Translator:
             text.replace(HELD, " ")
             for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
         ]
-        parts = [Part(encode(text), [] if number else begin, text) for number, text in enumerate(texts)]
+        parts = [Part(encode(text), free if number else begin, text) for number, text in enumerate(texts)]
         return [part for part in parts if part.ids]
 
     def check_prefix(self, prefix: str) -> None:

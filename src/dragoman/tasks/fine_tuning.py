@@ -71,10 +71,5 @@ def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
     return rows.get(part)
 
 
-def pieces_of(tokenizer: object) -> list[str]:
-    """The pieces of a vocabulary in the order of their ids."""
-    return list(tokenizer.pieces(range(tokenizer.vocab_size)))  # type: ignore[attr-defined]
-
-
 def other_directory(run: str, name: str) -> Path:
     return check_run_dir(run) / name

@@ -1,13 +1,11 @@
 """The work of `dragoman import`: a model of another program written as a run directory."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError, writing
-from dragoman.importing import ctranslate2
-from dragoman.models.transformer import Transformer
+from dragoman.importing import ctranslate2, huggingface
+from dragoman.importing.base import Imported
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import CONFIG, TOKENIZER
 from dragoman.runs.log import RunLog
@@ -15,25 +13,32 @@ from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationRecipe
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.sources.files import FilesSource
-from dragoman.text.tokenizers.pair import SeparateConfig, TokenizerPair, save_tokenizers
+from dragoman.text.tokenizers.languages import bare
+from dragoman.text.tokenizers.pair import SeparateConfig, save_tokenizers
 
 STEP = 0
 """Of the one checkpoint: nothing was trained here."""
 
 
-def import_model(folder: Path, run: Path, src_lang: str, tgt_lang: str) -> Path:
-    """Write the model of a folder of CTranslate2 as the new run directory `run`, and return it.
+def import_model(folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None) -> Path:
+    """Write the model of a folder of Hugging Face or CTranslate2 as the new run directory `run`, and return it.
 
-    It can do what a run can but train on: begin another run with it (`--init-from`).
+    It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
+    `dragoman export` wrote.
 
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
     if run.exists():
         raise DragomanError(f"{run}: is there already; name a new run directory")
-    if not (folder / "model.bin").is_file():
-        raise DragomanError(f"{folder}: no model that can be imported: a folder of CTranslate2 has a model.bin")
-    imported = ctranslate2.load(folder)
-    recipe = _recipe(imported.settings, imported.model, imported.tokenizers, (src_lang, tgt_lang), run)
+    if not folder.is_dir():
+        raise DragomanError(f"{folder}: no such folder")
+    door = ctranslate2 if (folder / "model.bin").is_file() else huggingface
+    if door is huggingface and not (folder / "config.json").is_file():
+        raise DragomanError(
+            f"{folder}: no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json"
+        )
+    imported = door.load(folder, src_lang, tgt_lang)
+    recipe = _recipe(imported, run)
     weights = checkpoint.weights(imported.model)
     with writing(run):
         run.mkdir(parents=True)
@@ -46,20 +51,23 @@ def import_model(folder: Path, run: Path, src_lang: str, tgt_lang: str) -> Path:
     return run
 
 
-def _recipe(
-    settings: Any, model: Transformer, tokenizers: TokenizerPair, languages: tuple[str, str], run: Path
-) -> TranslationRecipe:
+def _recipe(imported: Imported, run: Path) -> TranslationRecipe:
     """The recipe as far as it is known; of the text that the model was trained on there is only a name."""
-    src, tgt = (config.to_dict(one.config) for one in (tokenizers.src, tokenizers.tgt))
-    tokenizer = src if tokenizers.shared else config.to_dict(config.parse(SeparateConfig, {"src": src, "tgt": tgt}, ""))
-    text = FilesSource(src=f"imported.{languages[0]}", tgt=f"imported.{languages[1]}")
-    corpus = CorpusConfig(src_lang=languages[0], tgt_lang=languages[1], train=text, valid=text)
-    if model.max_target_length is not None:
-        corpus = replace(corpus, max_tokens=min(corpus.max_tokens, model.max_target_length - 1))
+    tokenizers, (src_lang, tgt_lang) = imported.tokenizers, imported.languages
+    src, tgt = (config.to_dict(bare(one).config) for one in (tokenizers.src, tokenizers.tgt))
+    tokenizer = src
+    if tokenizers.src is not tokenizers.tgt:
+        both = {"src": src, "tgt": tgt, "joint": tokenizers.shared}
+        tokenizer = config.to_dict(config.parse(SeparateConfig, both, "tokenizers of the imported model"))
+    text = FilesSource(src=f"imported.{src_lang}", tgt=f"imported.{tgt_lang}")
+    corpus = config.to_dict(CorpusConfig(src_lang=src_lang, tgt_lang=tgt_lang, train=text, valid=text))
+    limits = (imported.max_tokens, imported.model.max_target_length and imported.model.max_target_length - 1)
+    longest = min(limit for limit in (*limits, imported.max_tokens or corpus["max_tokens"]) if limit is not None)
     data = {
         "run_dir": str(run),
-        "corpus": config.to_dict(corpus),
+        "corpus": {**corpus, "normalize": imported.normalize, "max_tokens": longest},
         "tokenizer": tokenizer,
-        "model": config.to_dict(settings),
+        "model": config.to_dict(imported.settings),
+        "decoding": imported.decoding,
     }
     return config.parse(TranslationRecipe, data, "the imported run")

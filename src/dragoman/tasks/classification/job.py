@@ -31,7 +31,7 @@ from dragoman.tasks.base import (
     refuse_search,
 )
 from dragoman.tasks.classification.task import ClassificationTask, shown
-from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.fine_tuning import Rows, other_directory
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
@@ -43,6 +43,7 @@ from dragoman.text.tokenizers.pair import (
     WordsConfig,
     check_tokenizers,
     load_tokenizers,
+    pieces_of,
     train_tokenizers,
 )
 from dragoman.training.loop import Outcome, Trainer

@@ -30,7 +30,7 @@ from dragoman.tasks.base import (
     kept_tokenizers,
     refuse_search,
 )
-from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.fine_tuning import Rows, other_directory
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.text.documents import PlainSource, TextSource, read_text
 from dragoman.text.normalize import NORMALIZERS
@@ -42,6 +42,7 @@ from dragoman.text.tokenizers.pair import (
     TokenizerPair,
     check_tokenizers,
     load_tokenizers,
+    pieces_of,
     train_tokenizers,
 )
 from dragoman.training.config import TrainingConfig

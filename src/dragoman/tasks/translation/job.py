@@ -38,7 +38,7 @@ from dragoman.tasks.base import (
     expected_vocabulary,
     kept_tokenizers,
 )
-from dragoman.tasks.fine_tuning import Rows, other_directory, pieces_of
+from dragoman.tasks.fine_tuning import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source
@@ -51,6 +51,7 @@ from dragoman.text.tokenizers.pair import (
     TokenizerPair,
     check_tokenizers,
     load_tokenizers,
+    pieces_of,
     train_tokenizers,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -362,7 +363,7 @@ def _prepared_line(split: str, report: PrepareReport) -> str:
 def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
     """(source size, target size, joint?) as the recipe asks."""
     if tokenizer.type == "separate":
-        return expected_vocabulary(tokenizer.src), expected_vocabulary(tokenizer.tgt), False
+        return expected_vocabulary(tokenizer.src), expected_vocabulary(tokenizer.tgt), tokenizer.joint
     return expected_vocabulary(tokenizer), expected_vocabulary(tokenizer), True
 
 

@@ -5,14 +5,17 @@ import json
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dragoman import config as settings_io
 from dragoman.errors import DragomanError
 from dragoman.runs.atomic_io import read_json, write_json
+
+if TYPE_CHECKING:
+    from dragoman.text.tokenizers.languages import LanguageTags
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -34,6 +37,9 @@ class Tokenizer(ABC):
     sampling: bool = False
     """True where `resample` gives other segmentations."""
 
+    before: Sequence[int] = ()
+    """The ids that every text of `encode` begins with, such as the tag of its language."""
+
     def __init__(self, config: Any) -> None:
         self.config = config
 
@@ -53,6 +59,10 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]: ...
+
+    def encode_part(self, text: str) -> list[int]:
+        """The ids of a part of a text: `encode` without what stands around a whole one."""
+        return self.encode(text)
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
@@ -113,11 +123,24 @@ class Tokenizer(ABC):
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizers of the two sides; if `shared`, both are the same object."""
+    """The tokenizers of the two sides; if `shared`, an id means the same piece on both.
+
+    Then both are the same object, but for imported ones, which may cut the two languages by two models.
+    """
 
     src: Tokenizer
     tgt: Tokenizer
     shared: bool
+    languages: "LanguageTags | None" = None
+    """How the model is told its languages, where it knows several."""
+
+    def between(self, src_lang: str, tgt_lang: str) -> "TokenizerPair":
+        """The tokenizers for texts of these languages: the same ones, with the tags around the texts that the model
+        reads. Raises DragomanError for a language that the model does not know."""
+        if self.languages is None:
+            return self
+        src, tgt = self.languages.between(self.src, self.tgt, src_lang, tgt_lang)
+        return replace(self, src=src, tgt=tgt)
 
 
 class Vocabulary:

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dragoman.config import by_type, settings
+from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import DragomanError, writing
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
+from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
+from dragoman.text.tokenizers.languages import LanguageTags, bare
+from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
@@ -37,7 +40,9 @@ __all__ = [
     "train_tokenizers",
 ]
 
-SingleConfig = Annotated[SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig, by_type]
+SingleConfig = Annotated[
+    SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig, by_type
+]
 
 
 @settings
@@ -47,6 +52,7 @@ class SeparateConfig:
     type: Literal["separate"] = "separate"
     src: SingleConfig  #: The source's tokenizer.
     tgt: SingleConfig  #: The target's tokenizer.
+    joint: bool = False  #: An id means the same piece on both sides; only imported ones have that.
 
 
 @settings
@@ -58,12 +64,22 @@ class ReuseConfig:
 
 
 TokenizerConfig = Annotated[
-    SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | SeparateConfig | ReuseConfig, by_type
+    SentencePieceConfig
+    | CharactersConfig
+    | WordsConfig
+    | WhitespaceConfig
+    | PiecesConfig
+    | HubConfig
+    | SeparateConfig
+    | ReuseConfig,
+    by_type,
 ]
 """One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
 
 
 Lines = Callable[[], Iterator[str]]
+
+_LANGUAGES = "languages.json"
 
 
 def check_tokenizers(config: TokenizerConfig) -> None:
@@ -91,27 +107,44 @@ def save_tokenizers(pair: TokenizerPair, directory: Path) -> None:
 
     Raises DragomanError when the disk refuses.
     """
-    sides = {"shared": pair.src} if pair.shared else {"src": pair.src, "tgt": pair.tgt}
+    src, tgt = bare(pair.src), bare(pair.tgt)
+    sides = {"shared": src} if src is tgt else {"src": src, "tgt": tgt}
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        write_json(directory / "tokenizers.json", {side: tokenizer.config.type for side, tokenizer in sides.items()})
+        types = {side: tokenizer.config.type for side, tokenizer in sides.items()}
+        write_json(
+            directory / "tokenizers.json", {**types, **({"joint": True} if pair.shared and len(sides) > 1 else {})}
+        )
         for side, tokenizer in sides.items():
             tokenizer.save(directory / side)
+        if pair.languages is not None:
+            write_json(directory / _LANGUAGES, to_dict(pair.languages))
 
 
 def load_tokenizers(directory: Path) -> TokenizerPair:
     """Read the files of `save_tokenizers`. Raises DragomanError when a file is missing or damaged."""
     path = directory / "tokenizers.json"
     types = read_json(path, dict)
+    joint = types.pop("joint", False) is True
     if set(types) not in ({"shared"}, {"src", "tgt"}) or not all(isinstance(kind, str) for kind in types.values()):
         raise DragomanError(f"{path}: expected the key `shared`, or `src` and `tgt`, with the types of the tokenizers")
     for kind in types.values():
         if kind not in TOKENIZERS:
             raise DragomanError(f"{path}: no tokenizer of type {kind!r}; known: {', '.join(TOKENIZERS)}")
     loaded = {side: TOKENIZERS[kind].load(directory / side) for side, kind in types.items()}
-    if "shared" in loaded:
-        return TokenizerPair(loaded["shared"], loaded["shared"], shared=True)
-    return TokenizerPair(loaded["src"], loaded["tgt"], shared=False)
+    src, tgt = loaded.get("src", loaded.get("shared")), loaded.get("tgt", loaded.get("shared"))
+    assert src is not None
+    assert tgt is not None
+    if joint and pieces_of(src) != pieces_of(tgt):
+        raise DragomanError(f"{path}: says `joint`, and the two tokenizers have other pieces")
+    tags = directory / _LANGUAGES
+    languages = parse(LanguageTags, read_json(tags, dict), str(tags)) if tags.exists() else None
+    return TokenizerPair(src, tgt, shared=joint or src is tgt, languages=languages)
+
+
+def pieces_of(tokenizer: Tokenizer) -> list[str]:
+    """The pieces of a vocabulary in the order of their ids."""
+    return tokenizer.pieces(range(tokenizer.vocab_size))
 
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
@@ -119,4 +152,6 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "characters": CharactersTokenizer,
     "words": WordsTokenizer,
     "whitespace": WhitespaceTokenizer,
+    "pieces": PiecesTokenizer,
+    "hub": HubTokenizer,
 }

@@ -1,0 +1,73 @@
+"""What both doors have in common: a model with all that a run needs, or the reasons why it cannot be had."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.errors import DragomanError
+from dragoman.export.origin import Origin
+from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.nn.positions import LAYOUTS, sinusoidal_table
+from dragoman.text.tokenizers.base import TokenizerPair
+
+NEVER = -100.0
+"""The bias of an entry that their vocabulary lacks: it is never said, and has no part in the normaliser in float32.
+
+Not minus infinity: smoothed labels have a share of every entry."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model with the settings and tokenizers of a run."""
+
+    settings: TransformerConfig
+    model: Transformer
+    tokenizers: TokenizerPair
+    languages: tuple[str, str]
+    """Codes, from and to, as the tokenizers know them."""
+    normalize: str = "nfc"
+    decoding: dict[str, Any] = field(default_factory=dict)
+    """Settings of the search that came with it."""
+    max_tokens: int | None = None
+    """Longest source that is translated at once; None: as usual."""
+
+
+def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
+    """The error that says why a model cannot be represented exactly."""
+    shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
+    return DragomanError(f"{folder}: cannot be imported exactly: {'; '.join(shown)}")
+
+
+def scheme(table: Tensor) -> dict[str, Any] | None:
+    """The settings whose vectors a table of positions holds, to the last bit; None: there are none, it was learnt."""
+    if not table.any():
+        return {"type": "none"}
+    length, d_model = table.shape
+    for layout, offset in itertools.product(LAYOUTS, (0, 1, 2)):
+        if layout == "fairseq" and (d_model < 4 or d_model % 2):
+            continue
+        if torch.equal(table, sinusoidal_table(length, d_model, layout=layout, offset=offset)):
+            return {"type": "sinusoidal", "layout": layout, "offset": offset}
+    return None
+
+
+def fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float = 0.0) -> None:
+    """Copy row `rows[i]` of theirs into row i of ours; -1: a row of `missing`."""
+    index = torch.tensor(rows)
+    found = theirs[index.clamp(min=0)]
+    found[index < 0] = missing
+    ours.copy_(found)
+
+
+def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:
+    """The languages that were given, or else those that our own export tells. Raises DragomanError for none."""
+    told = origin.languages if origin is not None and origin.languages else (None, None)
+    src, tgt = src_lang or told[0], tgt_lang or told[1]
+    if src is None or tgt is None:
+        raise DragomanError(f"{folder}: say with --src-lang and --tgt-lang what it translates")
+    return src, tgt

@@ -1,0 +1,484 @@
+"""A model of Hugging Face as a run directory: the inverse of `export.huggingface`.
+
+A folder holds `config.json`, the weights as `model.safetensors`, and the files of its tokenizer. The architectures are
+siblings: Marian (OPUS-MT), Pegasus, BART, mBART, Blenderbot and M2M100 (NLLB too) differ in where norms stand, in
+positions, and in what a text begins and ends with (`FAMILIES`, `_frame`). Weights that are pickled are never opened:
+a pickle runs whatever its maker wrote into it.
+
+Rows of the vocabulary come in another order, as ours begin with `<pad>`, `<unk>`, `<s>`, `</s>`. Our `<s>` is whatever
+their decoder starts with. Where that is `<pad>` (Marian), `<s>` takes over its row, bias and part in the normaliser,
+and our own `<pad>` gets none. Where it is `</s>` (M2M100, BART), `<s>` is a copy that is never said.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman import config
+from dragoman.errors import DragomanError
+from dragoman.export import huggingface_weights
+from dragoman.export.huggingface import quietly, transformers_library
+from dragoman.export.huggingface_tokenizer import Vocabulary as JointVocabulary
+from dragoman.export.origin import TOKENIZER, Origin, read_origin
+from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
+from dragoman.inference.loading import build_model
+from dragoman.models.transformer import Transformer, TransformerConfig
+from dragoman.nn.positions import LearnedPositions, sinusoidal_table
+from dragoman.runs.atomic_io import read_bytes, read_json
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
+from dragoman.text.tokenizers.languages import SRC, TGT, LanguageTags
+from dragoman.text.tokenizers.pair import load_tokenizers
+from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
+from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
+
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
+"""Files of weights that are never opened."""
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu", "gelu_new": "gelu_tanh",
+               "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
+"""Our names of theirs."""
+SINUSOID_ERROR = 1e-6
+"""Up to it a stored table of sines is the one that is computed."""
+
+
+class Family(NamedTuple):
+    """What an architecture is fixed to."""
+
+    norm_placement: str
+    embedding_norm: bool
+    position: dict[str, Any] | None
+    """Settings of the positions; None: a table in the file."""
+    table_offset: int = 0
+    """Rows of that table before the first position."""
+
+
+HALF_SPLIT = {"type": "sinusoidal", "layout": "half_split"}
+FAMILIES = {
+    "marian": Family("post", False, HALF_SPLIT),
+    "pegasus": Family("pre", False, HALF_SPLIT),
+    "blenderbot": Family("pre", False, None),
+    "bart": Family("post", True, None, table_offset=2),
+    "mbart": Family("pre", True, None, table_offset=2),
+    "m2m_100": Family("pre", False, {"type": "sinusoidal", "layout": "fairseq", "offset": 2}),
+}
+"""By `model_type` of config.json."""
+
+
+def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
+    """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
+    described, generation = _described(folder)
+    tensors = Tensors(read_tensors(folder))
+    origin = read_origin(folder)
+    languages = languages_of(folder, origin, src_lang, tgt_lang)
+    sides = (
+        _sides(folder, described, generation, languages)
+        if origin is None
+        else _own_sides(folder, tensors, origin, languages)
+    )
+    settings, reasons = _settings(described, tensors, sides)
+    if reasons:
+        raise refusal(folder, reasons)
+    model = cast(Transformer, build_model(settings, sides.tokenizers).eval())
+    try:
+        with torch.no_grad():
+            _fill(model, tensors, sides, FAMILIES[described.model_type], bool(described.tie_word_embeddings))
+    except (RuntimeError, IndexError) as error:  # a shape that is none of ours
+        raise DragomanError(f"{folder}: its weights do not fit its config.json: {error}") from error
+    if left := tensors.left():
+        raise refusal(folder, [f"{name}: nothing here has its part" for name in left])
+    if origin is None:
+        return Imported(settings, model, sides.tokenizers, sides.languages, "none", _decoding(generation))
+    decoding = config.to_dict(origin)["decoding"]
+    return Imported(settings, model, sides.tokenizers, languages, origin.normalize, decoding, origin.max_src_tokens)
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _described(folder: Path) -> tuple[Any, Any]:
+    """Its config and its generation config, with the library's defaults for what they do not say."""
+    kind = read_json(folder / "config.json", dict).get("model_type")
+    if kind not in FAMILIES:
+        raise DragomanError(f"{folder / 'config.json'}: a model of type {kind!r}; imported are {', '.join(FAMILIES)}")
+    transformers = transformers_library()
+    with quietly(), _reported(folder / "config.json"):
+        described = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        if (folder / "generation_config.json").exists():
+            return described, transformers.GenerationConfig.from_pretrained(folder, local_files_only=True)
+        return described, transformers.GenerationConfig.from_model_config(described)
+
+
+@contextlib.contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    """What the library complains of, in whatever kind of error, is told as ours."""
+    try:
+        yield
+    except DragomanError:
+        raise
+    except Exception as error:
+        raise DragomanError(f"{path}: cannot be read: {' '.join(str(error).split())[:300]}") from error
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """All weights in float32, by their names. Raises DragomanError where they are pickled, missing or damaged."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file():
+        files = [folder / "model.safetensors"]
+    elif index.is_file():
+        parts = read_json(index, dict).get("weight_map", {})
+        names = sorted(set(parts.values())) if isinstance(parts, dict) else []
+        if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
+            raise DragomanError(f"{index}: does not say which files hold the weights")
+        files = [folder / name for name in names]
+    else:
+        pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]
+        if pickles:
+            raise DragomanError(
+                f"{folder / pickles[0]}: a pickle, which may run any code and is not opened; where you trust its "
+                'maker, convert it: python -c "from transformers import AutoModelForSeq2SeqLM as M, AutoTokenizer as '
+                f"T; M.from_pretrained('{folder}').save_pretrained('NEW'); T.from_pretrained('{folder}')"
+                ".save_pretrained('NEW')\", and import NEW"
+            )
+        raise DragomanError(f"{folder}: has no model.safetensors")
+    found: dict[str, Tensor] = {}
+    for path in files:
+        try:
+            found |= {name: tensor.float() for name, tensor in load_file(path).items()}
+        except (OSError, SafetensorError, ValueError) as error:
+            raise DragomanError(f"{path}: cannot be read, or is damaged: {error}") from error
+    return found
+
+
+class Tensors:
+    """The weights by name, and which of them nobody has asked for yet."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self.tensors, self.asked = tensors, set[str]()
+
+    def get(self, *names: str) -> Tensor | None:
+        """The first of these that is there: what is tied may be stored under any of its names."""
+        self.asked.update(names)
+        return next((self.tensors[name] for name in names if name in self.tensors), None)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Raises DragomanError for one that is missing."""
+        if (found := self.get(name)) is None:
+            raise DragomanError(f"the weights have no {name}")
+        return found
+
+    def left(self) -> list[str]:
+        return sorted(self.tensors.keys() - self.asked)
+
+    def embedding(self, side: str) -> Tensor:
+        other = {"encoder": "decoder", "decoder": "encoder"}[side]
+        names = [f"model.{side}.embed_tokens.weight", "model.shared.weight", f"model.{other}.embed_tokens.weight"]
+        if (found := self.get(*names, "lm_head.weight")) is None:
+            raise DragomanError("the weights have no model.shared.weight")
+        return found
+
+    def output(self, tied: bool) -> Tensor:
+        own = self.get("lm_head.weight")
+        return self.embedding("decoder") if own is None or tied else own
+
+
+# -- vocabularies --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tokenizers, and where their entries stand in the matrices of theirs."""
+
+    tokenizers: TokenizerPair
+    languages: tuple[str, str]
+    src_rows: list[int]
+    """Row of theirs of each id of ours."""
+    tgt_rows: list[int]
+    never: int | None
+    """The id of ours that no translation holds there: a copy of another row, which takes no part in the output."""
+    src_end: bool = True
+    interleaved: bool = False
+    """The dimensions of the residual path were given another order by our own export."""
+
+
+class Entries(NamedTuple):
+    """A vocabulary of theirs: the piece of each id, and the ids that have a part of their own."""
+
+    pieces: list[str]
+    pad: int
+    unk: int
+    start: int
+    eos: int
+
+    def rows(self, read: Sequence[int]) -> tuple[list[int], int | None]:
+        """(the row of theirs of each id of ours, the id that no translation holds); `read` are those of frames."""
+        taken = {self.pad, self.unk, self.eos}
+        if self.start == self.pad:
+            never: int | None = PAD_ID
+        elif self.start in {*taken, *read}:
+            never = BOS_ID
+        else:
+            never = None
+            taken.add(self.start)
+        others = [index for index in range(len(self.pieces)) if index not in taken]
+        return [self.pad, self.unk, self.start, self.eos, *others], never
+
+    def names(self, rows: Sequence[int]) -> list[str]:
+        """The pieces by our ids; a special of theirs that has another part here gets another name."""
+        names = dict.fromkeys(SPECIALS)
+        for row in rows[len(SPECIALS) :]:
+            name = self.pieces[row]
+            while name in names:
+                name += "'"
+            names[name] = None
+        return list(names)
+
+
+def _own_sides(folder: Path, tensors: Tensors, origin: Origin, languages: tuple[str, str]) -> Sides:
+    """The tokenizers that `dragoman export` wrote beside the model."""
+    pair = load_tokenizers(folder / TOKENIZER)
+    joint = JointVocabulary.of(pair)
+    if tensors.embedding("encoder").size(0) != joint.size:
+        raise DragomanError(f"{folder / TOKENIZER}: has other pieces than the model's vocabulary")
+    interleaved = origin.position_layout == "interleaved"
+    return Sides(pair, languages, joint.src_ids, joint.tgt_ids, None, interleaved=interleaved)
+
+
+def _sides(folder: Path, described: Any, generation: Any, languages: tuple[str, str]) -> Sides:
+    if (folder / "source.spm").is_file():
+        return _marian(folder, described, languages)
+    transformers = transformers_library()
+    with quietly(), _reported(folder):
+        theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if hasattr(theirs, "lang_code_to_token") and (folder / "sentencepiece.bpe.model").is_file():
+        return _m2m100(folder, described, theirs, languages)
+    if not hasattr(theirs, "backend_tokenizer"):
+        raise DragomanError(f"{folder}: a tokenizer of kind {type(theirs).__name__} is not imported")
+    return _hub(described, generation, theirs, languages)
+
+
+def _ids(described: Any) -> dict[str, int]:
+    found = {
+        "pad": described.pad_token_id,
+        "eos": described.eos_token_id,
+        "start": described.decoder_start_token_id,
+    }
+    if missing := [name for name, value in found.items() if not isinstance(value, int)]:
+        raise DragomanError(f"config.json says no id for {', '.join(missing)}")
+    return found
+
+
+def _named(ids: dict[str, int], size: int, path: Path) -> list[str]:
+    """The piece of each id; an id without one gets its number for a name."""
+    pieces = {index: piece for piece, index in ids.items() if isinstance(index, int)}
+    if any(not 0 <= index < size for index in pieces):
+        raise DragomanError(f"{path}: has ids beyond the {size:,} rows of the model")
+    return [pieces.get(index, f"<{index}>") for index in range(size)]
+
+
+def _pieces(names: list[str], model: Path) -> PiecesTokenizer:
+    vocabulary = Vocabulary(names[len(SPECIALS) :])
+    return PiecesTokenizer(
+        PiecesConfig(vocab_size=len(names)), vocabulary, read_bytes(model, MAX_MODEL_BYTES), str(model)
+    )
+
+
+def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
+    """Two SentencePiece models over one table of ids, or over one each; several targets have tags like `>>deu<<`."""
+    path = folder / "vocab.json"
+    table = read_json(path, dict)
+    tgt_table, tgt_size = table, described.vocab_size
+    if not described.share_encoder_decoder_embeddings:
+        path = folder / "target_vocab.json"
+        tgt_table, tgt_size = read_json(path, dict), described.decoder_vocab_size
+    found = []
+    for of_side, size in ((table, described.vocab_size), (tgt_table, tgt_size)):
+        if "<unk>" not in of_side:
+            raise DragomanError(f"{path}: has no <unk>")
+        entries = Entries(_named(of_side, size, path), unk=of_side["<unk>"], **_ids(described))
+        rows, never = entries.rows([])
+        found.append((rows, entries.names(rows), never))
+    (src_rows, src_names, never), (tgt_rows, tgt_names, _) = found
+    src, tgt = _pieces(src_names, folder / "source.spm"), _pieces(tgt_names, folder / "target.spm")
+    tags = {piece[2:-2]: piece for piece in src_names if re.fullmatch(">>.+<<", piece)}
+    # A model with one target may have a tag in its vocabulary that it never saw.
+    spoken = LanguageTags(tags=tags, src_before=[TGT]) if len(tags) > 1 else None
+    if spoken is not None:
+        languages = languages[0], spoken.code(languages[1])
+    shared = bool(described.share_encoder_decoder_embeddings)
+    return Sides(TokenizerPair(src, tgt, shared, spoken), languages, src_rows, tgt_rows, never)
+
+
+def _m2m100(folder: Path, described: Any, theirs: Any, languages: tuple[str, str]) -> Sides:
+    path = folder / "vocab.json"
+    table = {**read_json(path, dict), **theirs.lang_token_to_id}
+    table = {piece: index for piece, index in table.items() if index < described.vocab_size}
+    entries = Entries(_named(table, described.vocab_size, path), unk=table.get("<unk>", 3), **_ids(described))
+    tags = {code: token for code, token in theirs.lang_code_to_token.items() if token in table}
+    rows, never = entries.rows([table[token] for token in tags.values()])
+    tokenizer = _pieces(entries.names(rows), folder / "sentencepiece.bpe.model")
+    spoken = LanguageTags(tags=tags, src_before=[SRC], tgt_before=[TGT])
+    return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), _codes(spoken, languages), rows, rows, never)
+
+
+def _codes(spoken: LanguageTags, languages: tuple[str, str]) -> tuple[str, str]:
+    src, tgt = map(spoken.code, languages)
+    return src, tgt
+
+
+def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str]) -> Sides:
+    """A tokenizer of their library. What stands around a text is asked of it: that of an empty one is the frame."""
+    size, ids = described.vocab_size, _ids(described)
+    added = {piece: index for piece, index in theirs.get_added_vocab().items() if index < size}
+    tags = {piece: piece for piece in sorted(added) if re.fullmatch("[a-z]{2,3}_[A-Z][A-Za-z]{1,3}", piece)}
+    spoken = LanguageTags(tags=tags)
+    if tags:
+        languages = _codes(spoken, languages)
+        theirs.src_lang = languages[0]
+    frame = list(theirs("").input_ids)
+    if ids["eos"] not in frame:
+        raise DragomanError("its tokenizer does not end a text with </s>")
+    end = frame.index(ids["eos"])
+    forced = generation.forced_bos_token_id
+    if tags:
+        start_is_tag = ids["start"] in added.values() and theirs.convert_ids_to_tokens(ids["start"]) in tags
+        if start_is_tag and ids["start"] != added[languages[1]]:
+            said = theirs.convert_ids_to_tokens(ids["start"])
+            raise DragomanError(f"its translations begin with {said}: give --tgt-lang {said}")
+        forced = None if start_is_tag else added[languages[1]]
+    entries = Entries(
+        [theirs.convert_ids_to_tokens(index) or f"<{index}>" for index in range(size)],
+        unk=cast(int, theirs.unk_token_id),
+        **ids,
+    )
+    read = [*frame[:end], *frame[end + 1 :], *([] if forced is None else [forced]), *map(added.__getitem__, tags)]
+    rows, never = entries.rows(read)
+    tokenizer = HubTokenizer(HubConfig(vocab_size=size), theirs.backend_tokenizer.to_str().encode(), rows)
+
+    def told(index: int, stands_for: str) -> str:
+        """How the frame names an id."""
+        is_language = tags and index == added[languages[0 if stands_for == SRC else 1]]
+        return stands_for if is_language else tokenizer.piece_of(index)
+
+    after = [told(index, SRC) for index in frame[end + 1 :]]
+    spoken = replace(
+        spoken,
+        src_before=[told(index, SRC) for index in frame[:end]],
+        src_after=[SPECIALS[EOS_ID], *after] if after else [],
+        tgt_before=[] if forced is None else [told(forced, TGT)],
+    )
+    is_framed = spoken.src_before or spoken.src_after or spoken.tgt_before
+    pair = TokenizerPair(tokenizer, tokenizer, True, spoken if is_framed else None)
+    return Sides(pair, languages, rows, rows, never, src_end=not after)
+
+
+# -- settings and weights ------------------------------------------------------------------------------------------
+
+
+def _settings(described: Any, tensors: Tensors, sides: Sides) -> tuple[TransformerConfig, list[str]]:
+    """The settings, and reasons why they are not the whole truth."""
+    family = FAMILIES[described.model_type]
+    reasons = [
+        f"{name} is {first} in the encoder and {second} in the decoder"
+        for name in ("ffn_dim", "attention_heads")
+        if (first := getattr(described, f"encoder_{name}")) != (second := getattr(described, f"decoder_{name}"))
+    ]
+    if described.activation_function not in ACTIVATIONS:
+        reasons.append(f"activation_function: {described.activation_function} is not known here")
+    position, problem = _position(family, tensors)
+    reasons += problem
+    if sides.interleaved and family.position is not None:
+        position = {"type": "sinusoidal", "layout": "interleaved"}
+    tied = bool(described.tie_word_embeddings)
+    src, tgt, out = tensors.embedding("encoder"), tensors.embedding("decoder"), tensors.output(tied)
+    # Rows of a side's own are not in the other's matrix, so two vocabularies are never tied three ways.
+    output_tied = torch.equal(tgt[sides.tgt_rows], out[sides.tgt_rows])
+    all_tied = output_tied and sides.tokenizers.shared and src.shape == tgt.shape and torch.equal(src, tgt)
+    bias = tensors.get("final_logits_bias")
+    has_bias = bias is not None and bool(bias.flatten()[sides.tgt_rows].any())
+    settings = {
+        "d_model": described.d_model,
+        "num_heads": described.encoder_attention_heads,
+        "d_ff": described.encoder_ffn_dim,
+        "num_encoder_layers": described.encoder_layers,
+        "num_decoder_layers": described.decoder_layers,
+        "dropout": described.dropout,
+        "attention_dropout": described.attention_dropout,
+        "activation_dropout": described.activation_dropout,
+        "activation": ACTIVATIONS.get(described.activation_function, "relu"),
+        "norm_placement": family.norm_placement,
+        "embedding_norm": family.embedding_norm,
+        "position": position,
+        "tie_embeddings": "all" if all_tied else "output" if output_tied else "none",
+        "scale_embeddings": bool(described.scale_embedding),
+        "src_end": sides.src_end,
+        "output_bias": has_bias or sides.never is not None,
+    }
+    return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
+
+
+def _position(family: Family, tensors: Tensors) -> tuple[dict[str, Any], list[str]]:
+    names = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
+    src, tgt = (tensors.get(name) for name in names)
+    if src is None or tgt is None:
+        return (family.position, []) if family.position else ({}, [f"the weights have no {names[src is not None]}"])
+    if family.position is not None:
+        return family.position, [
+            f"{name}: is not the sinusoid that it should be"
+            for name, table in zip(names, (src, tgt), strict=True)
+            if not _is_sinusoid(table, family.position)
+        ]
+    src, tgt = src[family.table_offset :], tgt[family.table_offset :]
+    if (found := scheme(src)) is not None and torch.equal(src, tgt):
+        return found, []
+    if src.shape != tgt.shape:
+        return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
+    return {"type": "learned", "max_len": len(src)}, []
+
+
+def _is_sinusoid(table: Tensor, position: dict[str, Any]) -> bool:
+    computed = sinusoidal_table(*table.shape, layout=position["layout"], offset=position.get("offset", 0))
+    return bool((computed - table).abs().max() <= SINUSOID_ERROR)
+
+
+def _fill(model: Transformer, tensors: Tensors, sides: Sides, family: Family, tied: bool) -> None:
+    """Copy every weight into its place."""
+    # A table of positions has them in our order.
+    reordered = sides.interleaved and family.position is not None
+    order = huggingface_weights.order_of(model.src_embedding.tokens.embedding.embedding_dim, reordered)
+    for part in huggingface_weights.parts(model):
+        part.take(tensors[part.name], order)
+    back = order.argsort()
+    fill_rows(model.src_embedding.tokens.embedding.weight, tensors.embedding("encoder")[:, back], sides.src_rows)
+    fill_rows(model.tgt_embedding.tokens.embedding.weight, tensors.embedding("decoder")[:, back], sides.tgt_rows)
+    fill_rows(model.output.weight, tensors.output(tied)[:, back], sides.tgt_rows)
+    if model.output.bias is not None:
+        bias = tensors.get("final_logits_bias")
+        theirs = torch.zeros(1 + max(sides.tgt_rows)) if bias is None else bias.flatten()
+        rows = [-1 if index == sides.never else row for index, row in enumerate(sides.tgt_rows)]
+        fill_rows(model.output.bias, theirs, rows, missing=NEVER)
+    for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
+        if isinstance(embedding.positions, LearnedPositions):
+            table = tensors[f"model.{side}.embed_positions.weight"]
+            embedding.positions.embedding.weight.copy_(table[family.table_offset :])
+
+
+def _decoding(generation: Any) -> dict[str, Any]:
+    """Our settings of the search that `generate` makes of it."""
+    found: dict[str, Any] = {}
+    if (generation.num_beams or 1) > 1:
+        alpha = 1.0 if generation.length_penalty is None else float(generation.length_penalty)
+        penalty = {"type": "average", "alpha": alpha} if alpha > 0 else {"type": "none"}
+        found |= {"beam_size": int(generation.num_beams), "length_penalty": penalty}
+    if generation.no_repeat_ngram_size:
+        found["no_repeat_ngram"] = int(generation.no_repeat_ngram_size)
+    if (generation.repetition_penalty or 1.0) > 1.0:
+        found["repetition_penalty"] = float(generation.repetition_penalty)
+    return found

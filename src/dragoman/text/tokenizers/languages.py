@@ -1,0 +1,121 @@
+"""Languages of a model that knows several: told by a piece of their own before or after the text.
+
+`<2de>` before an English sentence asks for German (Johnson et al. 2017, section 3). Models differ in where the tags
+stand: OPUS-MT has the target's before the source (`>>deu<<`), M2M100 and NLLB have the source's there and begin the
+target with its own, which the search then has to begin with.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, Self
+
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+
+SRC, TGT = "{src}", "{tgt}"
+"""Stand in a frame for the tags of the two languages."""
+
+
+@settings
+class LanguageTags:
+    """The tags of a model's languages, and the frame in which a text stands; other words in it are pieces."""
+
+    tags: dict[str, str]  #: The piece of each language, by its code.
+    src_before: list[str] = field(default_factory=list)  #: Pieces before a source.
+    src_after: list[str] = field(default_factory=list)  #: Pieces after a source.
+    tgt_before: list[str] = field(default_factory=list)  #: Pieces before a target, which the search begins with.
+
+    def code(self, wanted: str) -> str:
+        """The code that a language goes by here: `wanted` itself, or the only one that it begins (`de` for `de_DE`).
+
+        Raises DragomanError, with the codes that there are, for a language that is not there.
+        """
+        if wanted in self.tags:
+            return wanted
+        begun = [code for code in self.tags if code.replace("-", "_").split("_")[0] == wanted]
+        if len(begun) == 1:
+            return begun[0]
+        near = begun or [code for code in self.tags if code[:2] == wanted[:2].lower()] or list(self.tags)
+        shown = ", ".join(near[:12]) + (f" and {len(near) - 12} more" if len(near) > 12 else "")
+        raise DragomanError(f"no language {wanted!r} in this model; it has {shown}")
+
+    def framed(self, frame: Iterable[str], src_lang: str, tgt_lang: str) -> list[str]:
+        """The pieces of a frame. Raises DragomanError for a language that is not there."""
+        found = {SRC: src_lang, TGT: tgt_lang}
+        return [self.tags[self.code(found[piece])] if piece in found else piece for piece in frame]
+
+    def between(self, src: Tokenizer, tgt: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Tokenizer, Tokenizer]:
+        """Both sides' tokenizers for texts of these languages; raises DragomanError as `framed`, and for a tag that is
+        in no vocabulary."""
+        frames = [
+            self.framed(frame, src_lang, tgt_lang) for frame in (self.src_before, self.src_after, self.tgt_before)
+        ]
+        tags = list(self.tags.values())
+        return (
+            FramedTokenizer(bare(src), frames[0], frames[1], tags),
+            FramedTokenizer(bare(tgt), frames[2], [], tags),
+        )
+
+
+def bare(tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer without anything around its texts."""
+    return tokenizer.inner if isinstance(tokenizer, FramedTokenizer) else tokenizer
+
+
+class FramedTokenizer(Tokenizer):
+    """A tokenizer whose texts have the same pieces before and after them."""
+
+    def __init__(self, inner: Tokenizer, before: Sequence[str], after: Sequence[str], hidden: Sequence[str]) -> None:
+        """`hidden`: further pieces that `decode` leaves out. Raises DragomanError for a piece that is not there."""
+        super().__init__(inner.config)
+        for piece in (*before, *after):
+            if inner.id_of(piece) == UNK_ID:
+                raise DragomanError(f"the vocabulary has no {piece!r}, which tells the model a language")
+        self.inner, self.sampling = inner, inner.sampling
+        self.before, self.after = [*map(inner.id_of, before)], [*map(inner.id_of, after)]
+        self._hidden = {*self.before, *self.after, *map(inner.id_of, hidden)} - {UNK_ID}
+
+    @classmethod
+    def train(cls, config: Any, lines: Iterator[str]) -> Self:
+        raise NotImplementedError("the tokenizer inside is learnt")
+
+    @property
+    def vocab_size(self) -> int:
+        return self.inner.vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        ids = self.inner.encode(text)
+        return [*self.before, *ids, *self.after] if ids else []
+
+    def encode_part(self, text: str) -> list[int]:
+        return self.inner.encode(text)
+
+    def letters(self, text: str) -> list[int]:
+        letters = self.inner.letters(text)
+        return [*[0] * len(self.before), *letters, *[0] * len(self.after)] if letters else []
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.inner.decode(index for index in ids if index not in self._hidden)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return self.inner.pieces(ids)
+
+    def id_of(self, piece: str) -> int:
+        return self.inner.id_of(piece)
+
+    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+        first, last = len(self.before), len(ids) - len(self.after)
+        return [*ids[:first], *self.inner.resample(ids[first:last], rng), *ids[last:]]
+
+    def save(self, directory: Path) -> None:
+        self.inner.save(directory)
+
+    def _save_model(self, directory: Path) -> None:
+        raise NotImplementedError("the tokenizer inside is saved")
+
+    @classmethod
+    def _load_model(cls, config: Any, directory: Path) -> Self:
+        raise NotImplementedError("the tokenizer inside is loaded")

@@ -1,0 +1,80 @@
+"""SentencePiece with a table of ids beside it, as Marian and fairseq keep their vocabularies: imported, never learnt.
+
+SentencePiece cuts the text; which id a piece has is said by the table, and a piece that is not in it is `<unk>`. Two
+tokenizers, one for each language, may have the same table (OPUS-MT): then a pair of them has one vocabulary.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import sentencepiece as spm
+from pydantic import Field
+
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.runs.atomic_io import read_bytes
+from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE, Vocabulary, VocabularyTokenizer
+from dragoman.text.tokenizers.resampling import WORD_START
+from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
+
+_MODEL_FILE = "sentencepiece.model"
+
+
+@settings
+class PiecesConfig:
+    """An imported tokenizer."""
+
+    type: Literal["pieces"] = "pieces"
+    vocab_size: Annotated[int, Field(ge=5)]  #: Entries of its table, specials included. [tokens]
+
+
+class PiecesTokenizer(VocabularyTokenizer):
+    """White space is as the SentencePiece model has it; its own normalisation is part of it.
+
+    An entry that no text is ever cut into, such as the tag of a language, is in the table all the same.
+    """
+
+    config_class = PiecesConfig
+
+    def __init__(
+        self, config: PiecesConfig, vocabulary: Vocabulary, model: bytes, name: str = "the SentencePiece model"
+    ) -> None:
+        super().__init__(config, vocabulary)
+        self.model = model
+        try:
+            self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise DragomanError(f"{name} is damaged: {error}") from error
+        # What SentencePiece never writes has no id by way of a text: "__de__" in a text is no tag.
+        self._of_text = {
+            piece: index
+            for piece in (self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize()))
+            if (index := vocabulary.encode(piece)) != UNK_ID
+        }
+
+    @classmethod
+    def train(cls, config: PiecesConfig, lines: Iterator[str]) -> Self:
+        raise DragomanError("tokenizer {type: pieces} is imported, not learnt: use `dragoman import`, or another type")
+
+    def encode(self, text: str) -> list[int]:
+        return [self._of_text.get(piece, UNK_ID) for piece in self._processor.EncodeAsPieces(text)]
+
+    def letters(self, text: str) -> list[int]:
+        return [len(piece.replace(WORD_START, "")) for piece in self._processor.EncodeAsPieces(text)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        pieces = self.vocabulary.surfaces(ids)
+        # What is unknown, and what its model does not know, is shown as it is.
+        text = self._processor.DecodePieces([f"{WORD_START}{UNK_SURFACE}" if p == UNK_SURFACE else p for p in pieces])
+        return str(text).replace(WORD_START, " ").strip()
+
+    def _save_model(self, directory: Path) -> None:
+        super()._save_model(directory)
+        (directory / _MODEL_FILE).write_bytes(self.model)
+
+    @classmethod
+    def _load_model(cls, config: PiecesConfig, directory: Path) -> Self:
+        path = directory / _MODEL_FILE
+        vocabulary = Vocabulary.load(directory / "vocabulary.json")
+        return cls(config, vocabulary, read_bytes(path, MAX_MODEL_BYTES), name=str(path))
