@@ -1,14 +1,18 @@
 """Models of Hugging Face as run directories: what was exported comes back bit for bit, and theirs computes as there."""
 
+import contextlib
 import json
+import pickle
 import random
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 transformers = pytest.importorskip("transformers")
 
@@ -20,6 +24,14 @@ from dragoman.errors import DragomanError  # noqa: E402
 from dragoman.inference.translator import Translator  # noqa: E402
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID  # noqa: E402
 from dragoman.tools.import_model import import_model  # noqa: E402
+from tests.system.test_export_huggingface import (  # noqa: E402
+    PIECES,
+    SEPARATE,
+    SRC_LINES,
+    VARIANTS,
+    exported,
+    translator_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 
@@ -164,3 +176,128 @@ def ours_of(made: Both, theirs: list[int]) -> list[int]:
     back = {theirs: ours for ours, theirs in enumerate(made.tgt_order) if ours > UNK_ID}
     back |= {made.model.config.eos_token_id: EOS_ID, made.model.config.pad_token_id: PAD_ID}
     return [back.get(index, UNK_ID) for index in theirs]
+
+
+# -- our own exports -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tokenizer", ["one vocabulary", "two vocabularies"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_what_was_exported_comes_back_bit_for_bit(name: str, tokenizer: str, tmp_path: Path) -> None:
+    _, variant = VARIANTS[name]
+    if tokenizer == "two vocabularies" and variant.get("tie_embeddings", "all") == "all":
+        variant = {**variant, "tie_embeddings": "output"}
+    made = translator_of(variant, PIECES if tokenizer == "one vocabulary" else SEPARATE, normalize="nfkc")
+    translator = made.with_decoding(beam_size=3, length_penalty=AveragePenalty(alpha=0.7))
+    exported(translator, tmp_path / "theirs")
+    run = import_model(tmp_path / "theirs", tmp_path / "run", "de", "en")
+    back = Translator.load(run, device="cpu")
+    ours, theirs = (dict(one.model.named_parameters()) for one in (translator, back))
+    assert ours.keys() == theirs.keys()
+    assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
+    assert back.decoding == translator.decoding
+    assert back.normalize is translator.normalize
+    assert back.max_src_tokens == min(translator.max_src_tokens, (back.model.max_target_length or 10**6) - 1)
+    texts = [found[0].text for found in translator.n_best(SRC_LINES)]
+    assert [found[0].text for found in back.n_best(SRC_LINES)] == texts
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------
+
+
+def refused(folder: Path, run: Path, *languages: str) -> str:
+    with pytest.raises(DragomanError) as error:
+        import_model(folder, run, *(languages or ("en", "de")))
+    assert not run.exists()
+    return str(error.value)
+
+
+def change(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+
+
+def test_what_cannot_be_represented_is_refused_with_all_reasons(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    hub_models.marian(folder, decoder_ffn_dim=40, activation_function="tanh")
+    message = refused(folder, tmp_path / "run")
+    assert "ffn_dim is 48 in the encoder and 40 in the decoder" in message
+    assert "activation_function: tanh" in message
+    tensors = safetensors_of(folder)
+    write_safetensors(folder, {**tensors, "adapter.weight": torch.ones(2)})
+    change(folder, decoder_ffn_dim=48, activation_function="relu")
+    assert "do not fit its config.json" in refused(folder, tmp_path / "run")
+
+
+def test_a_weight_without_a_part_here_is_refused(tmp_path: Path, both: Callable[[str], Both]) -> None:
+    folder = copied(both("marian").folder, tmp_path)
+    write_safetensors(folder, {**safetensors_of(folder), "adapter.weight": torch.ones(2)})
+    assert "adapter.weight: nothing here has its part" in refused(folder, tmp_path / "run")
+    tensors = safetensors_of(folder)
+    del tensors["adapter.weight"], tensors["model.encoder.layers.0.fc1.bias"]
+    write_safetensors(folder, tensors)
+    assert "no model.encoder.layers.0.fc1.bias" in refused(folder, tmp_path / "run")
+    change(folder, model_type="t5")
+    assert "a model of type 't5'; imported are marian" in refused(folder, tmp_path / "run")
+
+
+def test_a_pickle_is_not_opened(tmp_path: Path, both: Callable[[str], Both]) -> None:
+    folder = copied(both("bart").folder, tmp_path)
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Path(tmp_path / "canary")))
+    message = refused(folder, tmp_path / "run", "en", "en")
+    assert "pytorch_model.bin: a pickle, which may run any code and is not opened" in message
+    assert "convert it" in message
+    (folder / "pytorch_model.bin").unlink()
+    assert "has no model.safetensors" in refused(folder, tmp_path / "run", "en", "en")
+
+
+def test_languages_that_are_not_there(tmp_path: Path, both: Callable[[str], Both]) -> None:
+    assert "no language 'xx' in this model" in refused(both("m2m100").folder, tmp_path / "run", "xx", "de")
+    assert "it has deu_Latn" in refused(both("nllb").folder, tmp_path / "run", "eng_Latn", "deu_Cyrl")
+    assert "give --tgt-lang ro_RO" in refused(both("mbart").folder, tmp_path / "run", "en_XX", "de_DE")
+    run = import_model(both("mbart50").folder, tmp_path / "run", "en", "de")
+    assert Translator.load(run, device="cpu").languages == ("en_XX", "de_DE")
+
+
+def test_hostile_folders_are_errors(tmp_path: Path, both: Callable[[str], Both]) -> None:
+    rng = random.Random(3)
+    honest = both("m2m100").folder
+    for number in range(60):
+        folder = copied(honest, tmp_path / str(number))
+        path = folder / rng.choice(["config.json", "model.safetensors", "vocab.json", "sentencepiece.bpe.model",
+                                    "tokenizer_config.json", "generation_config.json"])  # fmt: skip
+        data = bytearray(path.read_bytes())
+        kind = number % 3
+        if kind == 0:
+            data = data[: rng.randrange(len(data))]
+        elif kind == 1:
+            for _ in range(10):
+                data[rng.randrange(min(len(data), 2000))] = rng.randrange(256)
+        else:
+            data = bytearray(rng.randbytes(rng.randrange(400)))
+        path.write_bytes(data)
+        with contextlib.suppress(DragomanError):  # a change of a weight is none that can be seen
+            import_model(folder, folder / "run", "en", "de")
+    folder = copied(honest, tmp_path / "large")
+    damages: list[dict[str, Any]] = [{"vocab_size": 10**12}, {"d_model": 10**9}, {"encoder_layers": 10**9}, {"vocab_size": -1},
+                    {"encoder_attention_heads": 0}, {"d_model": "x"}, {"pad_token_id": 10**9},
+                    {"decoder_start_token_id": None}]  # fmt: skip
+    for number, changes in enumerate(damages):
+        other = copied(folder, tmp_path / "large" / str(number))
+        change(other, **changes)
+        assert refused(other, tmp_path / "run")
+
+
+def copied(folder: Path, to: Path) -> Path:
+    shutil.copytree(folder, to / "copy")
+    return to / "copy"
+
+
+def safetensors_of(folder: Path) -> dict[str, Any]:
+    return dict(load_file(folder / "model.safetensors"))
+
+
+def write_safetensors(folder: Path, tensors: dict[str, Any]) -> None:
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")

@@ -76,6 +76,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
     described, generation = _described(folder)
     tensors = Tensors(read_tensors(folder))
+    _require_sizes(folder, described, tensors)
     origin = read_origin(folder)
     languages = languages_of(folder, origin, src_lang, tgt_lang)
     sides = (
@@ -157,6 +158,22 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
     return found
 
 
+def _require_sizes(folder: Path, described: Any, tensors: "Tensors") -> None:
+    """Raises DragomanError where config.json has other sizes than the weights, before anything of them is made."""
+    tgt_rows = described.vocab_size
+    if described.model_type == "marian" and not described.share_encoder_decoder_embeddings:
+        tgt_rows = described.decoder_vocab_size
+    for name, told, found in (
+        ("vocab_size", (described.vocab_size, described.d_model), tuple(tensors.embedding("encoder").shape)),
+        ("decoder_vocab_size", (tgt_rows, described.d_model), tuple(tensors.embedding("decoder").shape)),
+        ("encoder_layers", described.encoder_layers, tensors.layers("encoder")),
+        ("decoder_layers", described.decoder_layers, tensors.layers("decoder")),
+        ("encoder_ffn_dim", described.encoder_ffn_dim, len(tensors["model.encoder.layers.0.fc1.bias"])),
+    ):
+        if told != found:
+            raise DragomanError(f"{folder / 'config.json'}: {name} is {told}, and the weights have {found}")
+
+
 class Tensors:
     """The weights by name, and which of them nobody has asked for yet."""
 
@@ -176,6 +193,10 @@ class Tensors:
 
     def left(self) -> list[str]:
         return sorted(self.tensors.keys() - self.asked)
+
+    def layers(self, side: str) -> int:
+        """The number of a side's layers, by their names."""
+        return len({name.split(".")[3] for name in self.tensors if name.startswith(f"model.{side}.layers.")})
 
     def embedding(self, side: str) -> Tensor:
         other = {"encoder": "decoder", "decoder": "encoder"}[side]
@@ -270,8 +291,9 @@ def _ids(described: Any) -> dict[str, int]:
         "eos": described.eos_token_id,
         "start": described.decoder_start_token_id,
     }
-    if missing := [name for name, value in found.items() if not isinstance(value, int)]:
-        raise DragomanError(f"config.json says no id for {', '.join(missing)}")
+    for name, value in found.items():
+        if not isinstance(value, int) or not 0 <= value < described.vocab_size:
+            raise DragomanError(f"config.json: {value} is no id for {name}")
     return found
 
 
