@@ -25,9 +25,12 @@ SCRIPTS = [
     "개가 젖은 거리를 달리고 여자가 바다를 본다",
 ]
 WORDS = [line.split() for line in SCRIPTS]
-ODD = ["", " ", "  two  spaces ", "tab\there", "line\nbreak", "\u00a0", "\u200b", "e\u0301", "ﬁne", "①②", "😀 👩‍👩‍👧", "<s>", "</s>",
-       "<pad> x", "<unk>", "▁", "a▁b", ">>deu<<", ">> x <<", "__de__", "deu_Latn", "de_DE x", "<mask>", "\ufeffx", "İ", "ß", "ﷺ",
-       "A" * 300, "....!!!???", "http://a.b/c?d=e&f", "１２３", "Ⅳ", "\u202eabc"]  # fmt: skip
+ODD = [
+    "", " ", "  two  spaces ", "tab\there", "line\nbreak", "\u00a0", "\u200b", "e\u0301", "\ufb01ne", "\u2460\u2461",
+    "\U0001f600 \U0001f469\u200d\U0001f469\u200d\U0001f467", "<s>", "</s>", "<pad> x", "<unk>", "\u2581", "a\u2581b",
+    ">>deu<<", ">> x <<", "__de__", "deu_Latn", "de_DE x", "<mask>", "\ufeffx", "\u0130", "\u00df", "\ufdfa", "A" * 300,
+    "....!!!???", "http://a.b/c?d=e&f", "\uff11\uff12\uff13", "\u2163", "\u202eabc",
+]  # fmt: skip
 
 
 def sentences(count: int, seed: int = 1) -> Iterator[str]:

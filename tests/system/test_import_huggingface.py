@@ -18,12 +18,6 @@ transformers = pytest.importorskip("transformers")
 
 from tests.system import hub_models  # noqa: E402
 from tests.system.hub_models import FAMILIES  # noqa: E402
-
-from dragoman.decoding.penalties import AveragePenalty  # noqa: E402
-from dragoman.errors import DragomanError  # noqa: E402
-from dragoman.inference.translator import Translator  # noqa: E402
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID  # noqa: E402
-from dragoman.tools.import_model import import_model  # noqa: E402
 from tests.system.test_export_huggingface import (  # noqa: E402
     PIECES,
     SEPARATE,
@@ -32,6 +26,12 @@ from tests.system.test_export_huggingface import (  # noqa: E402
     exported,
     translator_of,
 )
+
+from dragoman.decoding.penalties import AveragePenalty  # noqa: E402
+from dragoman.errors import DragomanError  # noqa: E402
+from dragoman.inference.translator import Translator  # noqa: E402
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID  # noqa: E402
+from dragoman.tools.import_model import import_model  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 
@@ -47,9 +47,7 @@ class Both:
         self.folder.mkdir()
         make(self.folder, **options)
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
-        if "en" not in self.languages:
-            self.tokenizer.src_lang, self.tokenizer.tgt_lang = self.languages
-        elif hasattr(self.tokenizer, "lang_code_to_token"):
+        if "en" not in self.languages or hasattr(self.tokenizer, "lang_code_to_token"):
             self.tokenizer.src_lang, self.tokenizer.tgt_lang = self.languages
         self.tag = ">>fra<<" if name == "marian, several targets" else ""
         self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(self.folder).eval()
@@ -281,8 +279,8 @@ def test_hostile_folders_are_errors(tmp_path: Path, both: Callable[[str], Both])
         with contextlib.suppress(DragomanError):  # a change of a weight is none that can be seen
             import_model(folder, folder / "run", "en", "de")
     folder = copied(honest, tmp_path / "large")
-    damages: list[dict[str, Any]] = [{"vocab_size": 10**12}, {"d_model": 10**9}, {"encoder_layers": 10**9}, {"vocab_size": -1},
-                    {"encoder_attention_heads": 0}, {"d_model": "x"}, {"pad_token_id": 10**9},
+    damages: list[dict[str, Any]] = [{"vocab_size": 10**12}, {"d_model": 10**9}, {"encoder_layers": 10**9},
+                    {"vocab_size": -1}, {"encoder_attention_heads": 0}, {"d_model": "x"}, {"pad_token_id": 10**9},
                     {"decoder_start_token_id": None}]  # fmt: skip
     for number, changes in enumerate(damages):
         other = copied(folder, tmp_path / "large" / str(number))

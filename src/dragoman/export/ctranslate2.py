@@ -350,7 +350,8 @@ class CTranslate2Engine:
     def hypotheses(self, translator: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
         check_decoding(translator.decoding)
-        if any(part.terms or part.prefix for part in parts):
+        given = list(translator.tokenizers.tgt.before)
+        if any(part.terms or list(part.prefix) != given for part in parts):
             raise DragomanError(
                 "CTranslate2 is not asked for terms or prefixes: translate without --engine ctranslate2"
             )
@@ -369,7 +370,7 @@ class CTranslate2Engine:
             # The most work first, so that no worker is left with it at the end.
             turn.sort(key=lambda job: -len(job[0]) * job[1])
             unfinished: dict[int, list[int]] = {}
-            for rows, reached, answers in [(*job, self._submit(decoding, sentences, *job)) for job in turn]:
+            for rows, reached, answers in [(*job, self._submit(translator, sentences, *job)) for job in turn]:
                 for row, answer in zip(rows, answers, strict=True):
                     try:
                         found = settled(_found(answer), reached, limits[row], decoding)
@@ -403,13 +404,22 @@ class CTranslate2Engine:
             batches += [list(rows[part::parts]) for part in range(parts)]
         return batches
 
-    def _submit(self, decoding: DecodingConfig, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
+    def _given(self, translator: Translator, rows: int) -> list[list[str]] | None:
+        """What each translation begins with, at no cost there as here: the tag of a language."""
+        given = [self.tgt_pieces[index] for index in translator.tokenizers.tgt.before]
+        return [given] * rows if given else None
+
+    def _submit(
+        self, translator: Translator, sentences: list[list[int]], rows: list[int], longest: int
+    ) -> list[Any]:
         """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""
+        decoding = translator.decoding
         banned = [PAD_ID, BOS_ID, *([UNK_ID] if decoding.ban_unk else [])]
         beam = decoding.beam_size
         return self._told(
             self.runtime.translate_batch,
             [[self.src_pieces[index] for index in sentences[row]] for row in rows],
+            target_prefix=self._given(translator, len(rows)),
             asynchronous=True,
             beam_size=beam,
             num_hypotheses=beam * longest if beam > 1 else 1,
@@ -426,10 +436,11 @@ class CTranslate2Engine:
     def _by_pytorch(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
         """Our own search, whose hypotheses CTranslate2 scores."""
         own, decoding = translator.searched_by(None), translator.decoding
+        given = list(translator.tokenizers.tgt.before)
         results = []
         limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
         for ids, limit, hypotheses in zip(
-            sentences, limits, own.hypotheses([Part(ids, []) for ids in sentences]), strict=True
+            sentences, limits, own.hypotheses([Part(ids, given) for ids in sentences]), strict=True
         ):
             src = [self.src_pieces[index] for index in ids]
             tgt = [[self.tgt_pieces[index] for index in item.ids] for item in hypotheses]
@@ -437,7 +448,7 @@ class CTranslate2Engine:
             of_sentence = []
             for item, values in zip(hypotheses, scored, strict=True):
                 length = min(len(item.ids) + 1, limit)  # of one that was cut there, no </s> counts
-                log_prob = sum(values.log_probs[:length])
+                log_prob = sum(values.log_probs[len(given) : length])
                 of_sentence.append(Hypothesis(item.ids, log_prob / decoding.length_penalty.divisor(length), log_prob))
             results.append(of_sentence)
         return results
@@ -452,7 +463,7 @@ class CTranslate2Engine:
         if not src_lengths:
             return []
         mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
-        limits = default_max_lengths(mask, translator.decoding)
+        limits = default_max_lengths(mask, translator.decoding) + len(translator.tokenizers.tgt.before)
         if translator.model.max_target_length is not None:
             limits = limits.clamp(max=translator.model.max_target_length)
         return [int(limit) for limit in limits]
@@ -490,6 +501,7 @@ class FastEngine(CTranslate2Engine):
             answers = self._told(
                 self.runtime.translate_batch,
                 [[self.src_pieces[index] for index in sentences[row]] for row in rows],
+                target_prefix=self._given(translator, len(rows)),
                 asynchronous=True,
                 beam_size=decoding.beam_size,
                 num_hypotheses=decoding.n_best,
