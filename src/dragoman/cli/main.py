@@ -104,7 +104,28 @@ def train(
     ] = None,
     init_from: Annotated[
         Path | None,
-        typer.Option(help="Fine-tuning: begin with this run's weights (and with two files, its model and tokenizer)."),
+        typer.Option(
+            "--init-from",
+            "--from",
+            help="Fine-tuning: begin with this run's weights (and with two files, its model and tokenizer, at a rate "
+            "and for as long as suits them).",
+        ),
+    ] = None,
+    mix: Annotated[
+        bool | None,
+        typer.Option(
+            help="With --from and two files: mix in as much of the text that the other run was trained on, so that it "
+            "is not forgotten. [default: where that text is still there]",
+            show_default=False,
+        ),
+    ] = None,
+    general_src: Annotated[
+        Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
+    ] = None,
+    general_tgt: Annotated[Path | None, typer.Option(help="Target side of it.")] = None,
+    freeze: Annotated[
+        str | None,
+        typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze)."),
     ] = None,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
@@ -117,6 +138,8 @@ def train(
         dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000
 
         dragoman train --src corpus.de.gz --tgt corpus.en.gz --run runs/mine
+
+        dragoman train --from runs/base --src manual.de --tgt manual.en --run runs/manual
     """
     from dragoman.tasks import recipes
 
@@ -127,6 +150,15 @@ def train(
     if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
         raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
     changes = _with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
+    if freeze:
+        changes.append(f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}")
+    if (mix is not None or general_src or general_tgt) and (recipe is not None or init_from is None):
+        raise DragomanError(
+            "--mix and --general-src are of --from with --src and --tgt; a recipe names its own mixture"
+        )
+    if (general_src is None) != (general_tgt is None):
+        raise DragomanError("give both --general-src and --general-tgt, or neither")
+    general: Any = None
     seconds = None if budget is None else seconds_of(budget)
     if recipe is not None:
         if src or tgt or valid_src or valid_tgt:
@@ -145,7 +177,11 @@ def train(
         else:
             assert src is not None
             assert tgt is not None
-            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes)
+            if init_from is not None:
+                from dragoman.tasks.general_text import gained_and_lost, general_text
+
+                general = general_text(init_from, general_src, general_tgt, mix, directory)
+            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes, general)
         left = None if seconds is None else seconds - (time.monotonic() - started)
         result = recipes.run(settings, left)
     outcome = result.outcome
@@ -153,6 +189,8 @@ def train(
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
     best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
+    if general is not None and outcome.reason != "interrupted":
+        gained_and_lost(settings, general)
     say(f"run {result.run_dir}, report {result.report}")
     say(result.doubt or result.next_command)
 
@@ -175,7 +213,13 @@ def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
 
 
 def _recipe_for_files(
-    src: Path, tgt: Path, valid_src: Path | None, valid_tgt: Path | None, directory: Path, changes: list[str]
+    src: Path,
+    tgt: Path,
+    valid_src: Path | None,
+    valid_tgt: Path | None,
+    directory: Path,
+    changes: list[str],
+    general: Any,
 ) -> Any:
     from dragoman import config
     from dragoman.device import pick_device
@@ -194,6 +238,7 @@ def _recipe_for_files(
         languages=(of_file(src) or "src", of_file(tgt) or "tgt"),
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
         init_from=str(init_from) if init_from else None,
+        general=None if general is None else general.train,
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
     return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")

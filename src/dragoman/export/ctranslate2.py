@@ -409,9 +409,7 @@ class CTranslate2Engine:
         given = [self.tgt_pieces[index] for index in translator.tokenizers.tgt.before]
         return [given] * rows if given else None
 
-    def _submit(
-        self, translator: Translator, sentences: list[list[int]], rows: list[int], longest: int
-    ) -> list[Any]:
+    def _submit(self, translator: Translator, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
         """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""
         decoding = translator.decoding
         banned = [PAD_ID, BOS_ID, *([UNK_ID] if decoding.ban_unk else [])]

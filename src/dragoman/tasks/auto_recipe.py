@@ -7,17 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import read_yaml
+from dragoman.config import parse, read_yaml, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks.translation.job import examine
-from dragoman.text.corpus import FilesSource
+from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import show
 
-FINE_TUNING = 0.2
-"""The share of the usual rate with which a model goes on that has been trained before."""
+FINE_TUNING: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
+"""(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
+
+IMPORTED_RATE = 1e-3
+"""The rate of which `FINE_TUNING` is the share for a model that came without one, at a d_model of 512; wider ones want
+less (after the root, as Vaswani et al. 2017, section 5.3)."""
+
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
+"""Of a fine-tuning; it ends sooner where validation has not become better PATIENCE times."""
+CHECKS, PATIENCE = 12, 4
+"""Validations of the whole of it, and how many in a row may be no better."""
+
+PIECES_A_WORD = 2.0
+"""Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
@@ -61,11 +73,14 @@ def default_recipe(
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
     init_from: str | None = None,
+    general: Any = None,
     on_gpu: bool = False,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
-    `on_gpu`: batches of the largest model are those for a GPU.
+    `init_from`: a run to go on from, at a rate and for as long as suits so few pairs; `general`: a `Source` of other
+    text, of which as much is mixed in, so that the model does not forget it. `on_gpu`: batches of the largest model are
+    those for a GPU.
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
@@ -107,22 +122,50 @@ def default_recipe(
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },
     }
-    return recipe if init_from is None else _fine_tuning(recipe, init_from)
+    return recipe if init_from is None else _fine_tuning(recipe, init_from, pairs, general)
 
 
-def _fine_tuning(recipe: dict[str, Any], run: str) -> dict[str, Any]:
+def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> dict[str, Any]:
     """The recipe for going on from another run: its model, tokenizer and spelling, at a lower rate."""
     other = read_yaml(check_run_dir(run) / "config.yaml")
-    corpus = {name: other["corpus"][name] for name in ("normalize", "max_tokens") if name in other.get("corpus", {})}
-    training = recipe["training"]
-    schedule = {**training["schedule"], "lr": FINE_TUNING * training["schedule"]["lr"]}
+    theirs = other.get("corpus", {})
+    corpus = {**recipe["corpus"], **{name: theirs[name] for name in ("normalize", "max_tokens") if name in theirs}}
+    own = parse(FilesSource, corpus["train"], "the training pairs")
+    words: float = sum(len(pair.src.split()) + len(pair.tgt.split()) for pair in own.pairs())
+    if general is not None:
+        size = sum(1 for _ in general.pairs())
+        parts = general.sources if isinstance(general, MixSource) else [general]
+        shares = general.weights or [1.0] * len(parts) if isinstance(general, MixSource) else [1.0]
+        share = min(1.0, pairs / max(1, size))
+        words *= 1 + share * size / pairs
+        corpus["train"] = {
+            "type": "mix",
+            "sources": [to_dict(one) for one in (own, *parts)],
+            "weights": [1.0, *(share * one for one in shares)],
+        }
+    training, taught = recipe["training"], other.get("training", {})
+    steps = round(EPOCHS * words * PIECES_A_WORD / training["batch_tokens"])
+    steps = max(FEWEST_STEPS, min(MOST_STEPS, steps))
+    trained = theirs.get("train", {}) != {} and not str(theirs["train"].get("src", "")).startswith("imported.")
+    d_model = int(other.get("model", {}).get("d_model", 512))
+    usual = IMPORTED_RATE * (512 / d_model) ** 0.5
+    rate = float(taught.get("schedule", {}).get("lr") or usual) if trained else usual
+    lower = next(share for limit, share in FINE_TUNING if pairs < limit)
     return {
         **recipe,
         "init_from": run,
-        "corpus": {**recipe["corpus"], **corpus},
+        "corpus": corpus,
         "tokenizer": {"type": "reuse", "run": run},
         "model": other.get("model", {}),
-        "training": {**training, "schedule": schedule},
+        "decoding": other.get("decoding", {}),
+        "training": {
+            **training,
+            "max_steps": steps,
+            "validate_every": max(25, steps // CHECKS),
+            "patience": PATIENCE,
+            "optimizer": taught.get("optimizer", {"type": "adamw"}) if trained else {"type": "adamw"},
+            "schedule": {"type": "linear", "lr": lower * rate, "warmup_steps": max(10, steps // 10)},
+        },
     }
 
 

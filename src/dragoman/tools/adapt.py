@@ -1,17 +1,13 @@
 """The work of `dragoman adapt`: a run trained on what people corrected, and handed over only if that did it good."""
 
-import itertools
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dragoman import config
 from dragoman.errors import DragomanError, writing
-from dragoman.evaluation.translation import EvaluationConfig, score
+from dragoman.evaluation.comparison import Compared, Pairs, compare
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.memory import pairs_in
 from dragoman.inference.translator import Translator
@@ -20,9 +16,7 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
-from dragoman.text.sources.base import PairSource
-
-Pairs = list[tuple[str, str]]
+from dragoman.tasks.general_text import sample
 
 FEWEST = 8
 """Corrections that are worth a training."""
@@ -36,34 +30,6 @@ VALIDATION = 1000
 EPOCHS = 3
 RATE = 0.1
 """Of the rate that the run was trained at."""
-RESAMPLES = 1000
-SURE = 0.95
-"""The share of resamples in which one of two is better for it to count as better."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Two models on the same text: chrF of each, and the share of resamples in which the second is better."""
-
-    name: str
-    sentences: int
-    before: float
-    after: float
-    better: float
-
-    @property
-    def is_better(self) -> bool:
-        return self.after > self.before and self.better >= SURE
-
-    @property
-    def is_worse(self) -> bool:
-        return self.after < self.before and self.better <= 1 - SURE
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} ({self.sentences:,} sentences): chrF {self.before:.2f} before, {self.after:.2f} after, "
-            f"better in {100 * self.better:.0f} % of resamples"
-        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +61,7 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
         raise DragomanError(f"{corrections}: {len(pairs)} corrections from {of_what}: too few to learn from")
     held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
     learnt = [pair for pair in pairs if pair not in held]
-    general, validation = _sample(corpus.train, GENERAL, seed), _sample(corpus.valid, VALIDATION, seed)
+    general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
     if not validation:
         general, validation = general[len(general) // 5 :], general[: len(general) // 5]
     if not validation:
@@ -108,7 +74,7 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
     _train(old, building, learnt, general, validation, languages, device, seed)
     before, after = (Translator.load(which, device=device) for which in (old, building))
     sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
-    compared = [_compare(name, before, after, found) for name, found in sets.items() if found]
+    compared = [compare(name, before, after, found) for name, found in sets.items() if found]
     for line in compared:
         say(str(line))
     refusal = _refusal(compared)
@@ -126,15 +92,6 @@ def _refusal(compared: Sequence[Compared]) -> str:
     if validation.is_worse:
         return "it is worse on the validation set"
     return ""
-
-
-def _sample(source: PairSource, count: int, seed: int) -> Pairs:
-    """Some pairs of a source, the same each time; none of one that is not here any more."""
-    try:
-        pairs = [(pair.src, pair.tgt) for pair in itertools.islice(source.pairs(), 50 * GENERAL) if pair.src.strip()]
-    except DragomanError:
-        return []
-    return random.Random(seed).sample(pairs, min(count, len(pairs)))
 
 
 def _train(
@@ -180,18 +137,3 @@ def _train(
         atomic_io.remove(text)
     if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(run):
         raise DragomanError("stopped: nothing is handed over")
-
-
-def _compare(name: str, before: Translator, after: Translator, pairs: Pairs) -> Compared:
-    sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
-    config = EvaluationConfig()
-    texts = [translator.translate(sources) for translator in (before, after)]
-    scores = [
-        np.array([score([hyp], [ref], config, with_ter=False).chrf for hyp, ref in zip(found, references, strict=True)])
-        for found in texts
-    ]
-    rng = np.random.default_rng(1)
-    rows = rng.integers(len(pairs), size=(RESAMPLES, len(pairs)))
-    difference = (scores[1] - scores[0])[rows].mean(axis=1)
-    share = float((difference > 0).mean() + (difference == 0).mean() / 2)
-    return Compared(name, len(pairs), float(scores[0].mean()), float(scores[1].mean()), share)

@@ -28,6 +28,9 @@ class TrainingConfig:
     r_drop: float = Field(default=0.0, ge=0)
     """Weight of the divergence between two passes with other dropout, the alpha of Liang et al. 2021; 0: one pass. Two
     take twice the time and memory: halve `batch_tokens` where that is too much."""
+    freeze: list[str] = Field(default_factory=list)
+    """Parts of the model whose weights stay as they are, by the beginning of their parameters' names
+    (`encoder_layers`, `src_embedding`; `dragoman inspect parameters` lists them), or `embeddings`: both sides'."""
     clip_norm: float = Field(default=1.0, ge=0)  #: Largest norm of the whole gradient; 0: no limit.
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
     """Weight averaging: which weights are validated and translated with."""

@@ -15,6 +15,7 @@ from dragoman.backends.accelerate import accelerate
 from dragoman.backends.compile import compile_layers
 from dragoman.data.random import hash64
 from dragoman.device import autocast
+from dragoman.errors import DragomanError
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loss import TEXTBOOK, Losses
@@ -26,6 +27,29 @@ from dragoman.training.task import Task
 def pick_losses(backend: str) -> Losses:
     """The losses of a training, for the setting `training.backend`."""
     return TEXTBOOK if backend == "textbook" else Losses(chunked_loss.token_loss, chunked_loss.divergence)
+
+
+EMBEDDINGS = ("src_embedding", "tgt_embedding", "embedding")
+"""The names of a model's parts that `embeddings` stands for."""
+
+
+def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
+    """The parameters of some parts of a model, for the setting `training.freeze`.
+
+    Raises DragomanError for a part that there is not, and where nothing is left to train.
+    """
+    named = dict(model.named_parameters())
+    frozen: dict[str, Tensor] = {}
+    for part in parts:
+        wanted = EMBEDDINGS if part == "embeddings" else (part,)
+        found = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in wanted)}
+        if not found:
+            there = ", ".join(dict.fromkeys(name.split(".")[0] for name in named))
+            raise DragomanError(f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`")
+        frozen |= found
+    if len(frozen) == len(named):
+        raise DragomanError("training.freeze: all of the model is frozen: leave something to train")
+    return list(frozen.values())
 
 
 class TrainingStep:
@@ -50,6 +74,7 @@ class TrainingStep:
         self.device, self.seed = device, seed
         self.set_precision(precision)
         self.parameters = list(self.model.parameters())  # once: to walk the modules costs a small model's step 2 %
+        self.frozen = frozen_parameters(self.model, config.freeze)
         self.optimizer = config.optimizer.build(self.model)
         self.compiled = compile_layers(self.model, config.compile, device)
         prefetch = device.type != "cpu" if prefetch is None else prefetch
@@ -111,6 +136,8 @@ class TrainingStep:
 
         Raises NotFinite. To look at those two numbers is the one time in a step that the program waits for a GPU.
         """
+        for parameter in self.frozen:
+            parameter.grad = None  # which an optimizer passes over
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
         norm = torch.nn.utils.get_total_norm(gradients) / count

@@ -1,0 +1,73 @@
+"""Fine-tuning without forgetting: text like that which a model was trained on, to mix in and to measure on."""
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.evaluation.comparison import Compared, Pairs, compare
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.translator import Translator
+from dragoman.progress import say
+from dragoman.runs.directory import check_run_dir
+from dragoman.runs.log import RunLog
+from dragoman.tasks.auto_recipe import hold_out
+from dragoman.text.corpus import FilesSource
+from dragoman.text.sources.base import PairSource
+
+COMPARED = 1_000
+"""Pairs of each kind of text that both models translate, at most."""
+
+
+@dataclass(frozen=True)
+class GeneralText:
+    """Text of the old kind."""
+
+    train: Any
+    """A `Source` to mix in; None: nothing."""
+    test: Pairs
+    """Pairs to see on what was forgotten; none where there is no such text."""
+
+
+def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None, directory: Path) -> GeneralText:
+    """The text that was given, or else that which the run was trained and validated on, if it is still there.
+
+    Of a text that is given some pairs are held out in `directory`, the new run's. Raises DragomanError where `mix` asks
+    for text that is not there.
+    """
+    if src is not None and tgt is not None:
+        given = FilesSource(src=str(src), tgt=str(tgt))
+        files = hold_out(str(src), str(tgt), sum(1 for _ in given.pairs()), directory / "general")
+        train, valid = (FilesSource(src=one, tgt=other) for one, other in files)
+        return GeneralText(None if mix is False else train, sample(valid, COMPARED))
+    corpus = corpus_settings(check_run_dir(run))
+    there = bool(sample(corpus.train, 1))
+    if not there:
+        if mix:
+            raise DragomanError(f"{run}: its training text is not here any more: give --general-src and --general-tgt")
+        say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
+    return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))
+
+
+def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
+    """Some pairs of a source, the same each time; none of one that is not here any more."""
+    try:
+        pairs = [(pair.src, pair.tgt) for pair in itertools.islice(source.pairs(), 200_000) if pair.src.strip()]
+    except DragomanError:
+        return []
+    return random.Random(seed).sample(pairs, min(count, len(pairs)))
+
+
+def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> list[Compared]:
+    """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
+    own = sample(recipe.corpus.valid, COMPARED)
+    before, after = (Translator.load(run, device=device) for run in (recipe.init_from, recipe.run_dir))
+    sets = {"your text": own, "general text": general.test}
+    compared = [compare(name, before, after, pairs) for name, pairs in sets.items() if pairs]
+    with RunLog(Path(recipe.run_dir)) as log:
+        for one in compared:
+            say(str(one))
+            log.event("compared", **vars(one))
+    return compared
