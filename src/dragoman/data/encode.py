@@ -55,13 +55,20 @@ class Encoder:
     tokenizers: TokenizerPair
     normalize: str
     max_tokens: int
+    languages: tuple[str, str]
+    """From and to, of pairs that do not say theirs."""
 
-    def __call__(self, pairs: Iterable[tuple[int, str, str]]) -> Chunk:
+    def __call__(self, pairs: Iterable[Pair]) -> Chunk:
         normalize = NORMALIZERS[self.normalize]
         kept: list[tuple[int, list[int], list[int]]] = []
         dropped: Counter[str] = Counter()
-        for line, src_text, tgt_text in pairs:
-            src, tgt = _ids(self.tokenizers.src, normalize(src_text)), _ids(self.tokenizers.tgt, normalize(tgt_text))
+        between: dict[tuple[str, str], TokenizerPair] = {}
+        for line, src_text, tgt_text, languages in pairs:
+            spoken = languages or self.languages
+            if spoken not in between:
+                between[spoken] = self.tokenizers.between(*spoken)
+            tokenizers = between[spoken]
+            src, tgt = _ids(tokenizers.src, normalize(src_text)), _ids(tokenizers.tgt, normalize(tgt_text))
             if not src or not tgt:
                 dropped["blank source" if tgt else "blank target" if src else "blank both"] += 1
             elif max(len(src), len(tgt)) > self.max_tokens:
@@ -108,10 +115,10 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
         workers,
         mp_context=multiprocessing.get_context("spawn"),  # a forked copy of a process with threads may hang
         initializer=_start_worker,
-        initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens),
+        initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages),
     )
     try:
-        # Three columns are sent several times as fast as thousands of pairs.
+        # Columns are sent several times as fast as thousands of pairs.
         yield from in_order(lambda chunk: pool.submit(_encode_chunk, *zip(*chunk, strict=True)), chunks, 2 * workers)
     except BrokenProcessPool as error:
         raise DragomanError(
@@ -139,11 +146,11 @@ _worker: Encoder
 """The encoder of a worker process, made once at its start."""
 
 
-def _start_worker(tokenizer_dir: Path, normalize: str, max_tokens: int) -> None:
+def _start_worker(tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, str]) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends this one in order
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = Encoder(load_tokenizers(tokenizer_dir), normalize, max_tokens)
+    _worker = Encoder(load_tokenizers(tokenizer_dir), normalize, max_tokens, languages)
 
 
 def _end_with_parent() -> None:
@@ -154,5 +161,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _encode_chunk(lines: tuple[int, ...], src: tuple[str, ...], tgt: tuple[str, ...]) -> Chunk:
-    return _worker(zip(lines, src, tgt, strict=True))
+def _encode_chunk(*columns: tuple[Any, ...]) -> Chunk:
+    return _worker(itertools.starmap(Pair, zip(*columns, strict=True)))

@@ -105,6 +105,7 @@ def prepare(
     normalize: str,
     max_tokens: int,
     workers: int,
+    languages: tuple[str, str] = ("src", "tgt"),
     title: str = "preparing",
 ) -> tuple[IdCorpus, PrepareReport]:
     """Encode the pairs of a source into the folder `dir`, or find that it holds exactly these already.
@@ -124,10 +125,10 @@ def prepare(
             tokenizer_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
         save_tokenizers(tokenizers, tokenizer_dir)
         before = _states(source)
-        identity = _identity(source, tokenizer_dir, normalize, max_tokens)
+        identity = _identity(source, tokenizer_dir, normalize, max_tokens, languages if tokenizers.languages else ())
         reused = _holds(path, identity)
         if not reused:
-            encoder = Encoder(tokenizers, normalize, max_tokens)
+            encoder = Encoder(tokenizers, normalize, max_tokens, languages)
             with contextlib.closing(encode(source.pairs(), encoder, tokenizer_dir, workers)) as chunks:
                 checked = _unchanged(_not_empty(chunks, source, title), source, before)
                 _write(checked, path.resolve(), vocab_sizes, identity, title)
@@ -135,13 +136,13 @@ def prepare(
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
 
-def _identity(source: Source, tokenizer_dir: Path, normalize: str, max_tokens: int) -> str:
+def _identity(source: Source, tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, ...]) -> str:
     """SHA-256 over everything that decides what the ids are."""
     files = sorted(path for path in tokenizer_dir.rglob("*") if path.is_file())
     tokenizer = [
         (str(path.relative_to(tokenizer_dir)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files
     ]
-    parts = [FORMAT, fingerprint(source), tokenizer, normalize, max_tokens]
+    parts = [FORMAT, fingerprint(source), tokenizer, normalize, max_tokens, *languages]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -100,13 +100,15 @@ class Translator:
         glossary: Glossary | None = None,
         banned: BannedPhrases | None = None,
         changes: Sequence[str] = (),
+        languages: tuple[str | None, str | None] = (None, None),
         **decoding: Any,
     ) -> "Translator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
         `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
         changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
-        (their `best`) translate together with this one. `glossary` and `banned` as in `with_terms`. In `precision`
+        (their `best`) translate together with this one. `glossary` and `banned` as in `with_terms`. `languages`, from
+        and to, are of a model that knows several; None: the run's own. In `precision`
         bfloat16 weights and hidden states have half the bits: faster where the processor has such products; scores are
         a little rougher.
 
@@ -129,7 +131,8 @@ class Translator:
             device=chosen,
             languages=(parts.corpus.src_lang, parts.corpus.tgt_lang),
         )
-        return translator.with_terms(glossary, banned)
+        spoken = languages[0] or parts.corpus.src_lang, languages[1] or parts.corpus.tgt_lang
+        return translator.between(*spoken).with_terms(glossary, banned)
 
     def with_terms(self, glossary: Glossary | None = None, banned: BannedPhrases | None = None) -> "Translator":
         """This translator, of the same model, whose translations hold the target terms of the terms of `glossary` that
@@ -145,6 +148,22 @@ class Translator:
         if other.glossary and other.banned:
             for term in other.glossary.targets.values():
                 other._require_free(f"{other.glossary.place(term)}term {term!r}", term)
+        return other
+
+    def between(self, src_lang: str, tgt_lang: str) -> "Translator":
+        """This translator, of the same model, between two other languages of those that the model knows.
+
+        Raises DragomanError for a language that it does not know, and for a model that knows but two.
+        """
+        if self.languages == (src_lang, tgt_lang):
+            return self
+        if (known := self.tokenizers.languages) is None:
+            told = " to ".join(self.languages or ("?", "?"))
+            raise DragomanError(f"this model translates from {told} and is not told languages")
+        other = copy.copy(self)
+        other.languages = known.code(src_lang), known.code(tgt_lang)
+        other.tokenizers = self.tokenizers.between(*other.languages)
+        other.join = "" if written_without_spaces(tgt_lang) else " "
         return other
 
     def searched_by(self, engine: Engine | None) -> "Translator":

@@ -21,12 +21,22 @@ from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
 from dragoman.text.sources.files import MAX_WEIGHT, FilesSource, repeated
 from dragoman.text.sources.jsonl import JsonlSource
+from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
 SinglePairs = Annotated[
-    FilesSource | TsvSource | JsonlSource | TmxSource | XliffSource | PoSource | ParquetSource | DemoSource | ToySource,
+    FilesSource
+    | TsvSource
+    | JsonlSource
+    | TmxSource
+    | XliffSource
+    | PoSource
+    | ParquetSource
+    | ParallelSource
+    | DemoSource
+    | ToySource,
     by_type,
 ]
 
@@ -50,7 +60,7 @@ class MixSource(SourceList, PairSource):
         number = itertools.count(1)
         for part, weight in zip(self.sources, self.weights or [1.0] * len(self.sources), strict=True):
             for pair in repeated((pair, weight) for pair in part.pairs()):
-                yield Pair(next(number), pair.src, pair.tgt)
+                yield pair._replace(line=next(number))
 
     def unweighted(self) -> "MixSource":
         return replace(self, weights=None, sources=[part.unweighted() for part in self.sources])
@@ -64,6 +74,7 @@ Source = Annotated[
     | XliffSource
     | PoSource
     | ParquetSource
+    | ParallelSource
     | DemoSource
     | ToySource
     | MixSource,

@@ -45,6 +45,7 @@ from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import files_of, fingerprint
+from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
@@ -140,7 +141,7 @@ class TranslationJob(Job):
         if not checkpoint.list_checkpoints(self.run_dir):
             examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
         self.claim()
-        tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer")
+        tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer").between(corpus.src_lang, corpus.tgt_lang)
         train, train_report = self._encode(tokenizers, "train", corpus.train)
         valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
         self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
@@ -154,6 +155,7 @@ class TranslationJob(Job):
             normalize=self.recipe.corpus.normalize,
             max_tokens=self.recipe.corpus.max_tokens,
             workers=self.recipe.workers or os.cpu_count() or 1,
+            languages=(self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang),
             title=f"encoding {split}",
         )
 
@@ -336,6 +338,10 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
     Raises DragomanError for what makes it unfit, unless `doctor` is to `warn` only, or the corpus to be skipped.
     """
     if doctor == "skip" or not files_of(source):
+        return
+    if isinstance(source, ParallelSource):
+        for src, tgt in source.every_direction():
+            examine(source.of_direction(src, tgt), src, tgt, doctor)
         return
     diagnosis = Examination(source, src_lang, tgt_lang, limit=EXAMINED).run()
     broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]

@@ -154,8 +154,8 @@ class TranslationTask:
         if after == before:
             return src, tgt
         normalize = self.translator.normalize
-        src_ids = self.tokenizers.src.encode(normalize(after[0]))
-        tgt_ids = self.tokenizers.tgt.encode(normalize(after[1]))
+        src_ids = self.tokenizers.src.encode_like(src, normalize(after[0]))
+        tgt_ids = self.tokenizers.tgt.encode_like(tgt, normalize(after[1]))
         fit = src_ids and tgt_ids and self._fits(src_ids) and self._fits(tgt_ids)
         return (src_ids, tgt_ids) if fit else (src, tgt)
 

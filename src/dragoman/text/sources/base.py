@@ -19,6 +19,8 @@ class Pair(NamedTuple):
     line: int
     src: str
     tgt: str
+    languages: tuple[str, str] | None = None
+    """From and to, where a corpus has several; None: those of the recipe."""
 
 
 class Source(ABC):

@@ -64,6 +64,10 @@ class Tokenizer(ABC):
         """The ids of a part of a text: `encode` without what stands around a whole one."""
         return self.encode(text)
 
+    def encode_like(self, ids: list[int], text: str) -> list[int]:
+        """The ids of a text in the place of the one that `ids` spell: with the same tags around it."""
+        return self.encode(text)
+
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids. Raises DragomanError for an id outside of the vocabulary."""

@@ -93,6 +93,10 @@ class FramedTokenizer(Tokenizer):
     def encode_part(self, text: str) -> list[int]:
         return self.inner.encode(text)
 
+    def encode_like(self, ids: list[int], text: str) -> list[int]:
+        inner = self.inner.encode(text)
+        return [*ids[: len(self.before)], *inner, *ids[len(ids) - len(self.after) :]] if inner else []
+
     def letters(self, text: str) -> list[int]:
         letters = self.inner.letters(text)
         return [*[0] * len(self.before), *letters, *[0] * len(self.after)] if letters else []

@@ -11,9 +11,9 @@ from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
-from dragoman.text.tokenizers.languages import LanguageTags, bare
+from dragoman.text.tokenizers.languages import TGT, LanguageTags, bare
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
-from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer, tag_of
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
 
@@ -99,7 +99,9 @@ def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines
         tgt = TOKENIZERS[config.tgt.type].train(config.tgt, tgt_lines())
         return TokenizerPair(src, tgt, shared=False)
     both = TOKENIZERS[config.type].train(config, itertools.chain(src_lines(), tgt_lines()))
-    return TokenizerPair(both, both, shared=True)
+    codes = config.languages if isinstance(config, SentencePieceConfig) else []
+    languages = LanguageTags(tags={code: tag_of(code) for code in codes}, src_before=[TGT]) if codes else None
+    return TokenizerPair(both, both, shared=True, languages=languages)
 
 
 def save_tokenizers(pair: TokenizerPair, directory: Path) -> None:

@@ -9,6 +9,7 @@ import io
 import random
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -54,6 +55,13 @@ class SentencePieceConfig:
     split_digits: bool = False  #: Give each digit a token.
     max_sentences: Annotated[int, Field(ge=1)] = 1_000_000
     """Sentences that the tokenizer is learnt from, at most. [sentences]"""
+    languages: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
+    """Codes of several languages: each gets a tag, `<2de>`, which tells the model the language that is asked for."""
+
+
+def tag_of(language: str) -> str:
+    """The piece that asks for a language, before the source (Johnson et al. 2017, section 3)."""
+    return f"<2{language}>"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -99,6 +107,7 @@ class SentencePieceTokenizer(Tokenizer):
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
+                control_symbols=[tag_of(code) for code in config.languages],
                 unk_surface=UNK_SURFACE,
                 num_threads=4,  # fixed: the sums of the unigram model depend on it
                 minloglevel=2,
