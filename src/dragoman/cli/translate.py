@@ -132,6 +132,10 @@ def translate(
             "faster, almost the same translations. [default: float32]"
         ),
     ] = None,
+    src_lang: Annotated[
+        str | None, typer.Option(help="Of a run that knows several languages: from which. [default: the run's]")
+    ] = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -144,6 +148,8 @@ def translate(
         dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
 
         dragoman translate runs/mine manual.docx -o handbuch.docx
+
+        dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
 
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
@@ -160,7 +166,8 @@ def translate(
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
         keep or bool(paths), guard,
-        split, rerank, rerank_weight, changes=changes, decoding=decoding_changes(beam_size, length_penalty, n_best),
+        split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
+        decoding=decoding_changes(beam_size, length_penalty, n_best),
     )  # fmt: skip
     if paths:
         _check_for_files(input=input, prefix=prefix, n_best=n_best, as_json=as_json, alignments=alignments)

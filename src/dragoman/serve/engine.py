@@ -152,7 +152,8 @@ class _Entry:
         self.translator, self.searcher, self.part = translator, searcher, part
         self.ticket, self.order, self.place = ticket, order, place
         width = 0 if searcher else -(-(1 + len(part.ids)) // WIDTH_MULTIPLE)
-        own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher))
+        tags = tuple(translator.tokenizers.tgt.before)  # an engine is told once for a batch what it begins with
+        own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher), tags)
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
             own += (id(order), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))

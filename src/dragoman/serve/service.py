@@ -84,6 +84,10 @@ class Translated:
     sentences: tuple[Sentence, ...] = ()
 
 
+MOST_LANGUAGES = 24
+"""Languages of a model that is served in all of its directions."""
+
+
 @dataclass(frozen=True)
 class ServedRun:
     """A run that is served."""
@@ -118,6 +122,17 @@ class ServedRun:
         digest = checkpoint.inference_digest(checkpoint.select(path))
         return cls(path, own.languages, translator, own, digest, splits_lines(options, 1))
 
+    def directions(self) -> "list[ServedRun]":
+        """This run in every direction that it knows, of a model of several languages; with more than MOST_LANGUAGES in
+        its own direction alone."""
+        known = self.own.tokenizers.languages
+        if known is None or len(known.tags) < 2 or len(known.tags) > MOST_LANGUAGES or not known.names_target:
+            return [self]
+        return [
+            replace(self, languages=pair, translator=self.translator.between(*pair), own=self.own.between(*pair))
+            for pair in itertools.permutations(known.tags, 2)
+        ]
+
 
 class Service:
     """All that is served, and the engine under it."""
@@ -136,7 +151,7 @@ class Service:
         Raises DragomanError for a run that does not translate.
         """
         self._warm_up(run)
-        self.runs = {**self.runs, run.languages: run}
+        self.runs = {**self.runs, **{one.languages: one for one in run.directions()}}
 
     def _warm_up(self, run: ServedRun) -> None:
         """Translate pieces of the vocabulary: what they mean does not matter, that there is an answer does."""

@@ -17,7 +17,7 @@ from dragoman.tasks.auto_recipe import hold_out
 from dragoman.text.corpus import FilesSource
 from dragoman.text.sources.base import PairSource
 
-COMPARED = 1_000
+COMPARED = 500
 """Pairs of each kind of text that both models translate, at most."""
 
 
@@ -63,7 +63,8 @@ def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
 def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> list[Compared]:
     """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
     own = sample(recipe.corpus.valid, COMPARED)
-    before, after = (Translator.load(run, device=device) for run in (recipe.init_from, recipe.run_dir))
+    # Greedy: what is to be seen is a difference, and a model on text that is strange to it searches for long.
+    before, after = (Translator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir))
     sets = {"your text": own, "general text": general.test}
     compared = [compare(name, before, after, pairs) for name, pairs in sets.items() if pairs]
     with RunLog(Path(recipe.run_dir)) as log:

@@ -46,6 +46,8 @@ class TranslateOptions:
     rerank_weight: float | None = None
     changes: Sequence[str] = ()
     """Changes of decoding settings, as text."""
+    languages: tuple[str | None, str | None] = (None, None)
+    """From and to, of a run that knows several languages."""
     decoding: Mapping[str, Any] = field(default_factory=dict)
     """Changes of decoding settings by options of their own."""
 
@@ -102,6 +104,7 @@ def assemble(options: TranslateOptions) -> Assembled:
         glossary=None if options.glossary is None else _glossary(options),
         banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
         changes=options.changes,
+        languages=options.languages,
         **precision,  # type: ignore[arg-type]
         **options.decoding,
     )
@@ -132,7 +135,8 @@ def assemble(options: TranslateOptions) -> Assembled:
 def _glossary(options: TranslateOptions) -> Glossary:
     assert options.glossary is not None
     corpus = corpus_settings(options.run)
-    return Glossary.load(options.glossary, (corpus.src_lang, corpus.tgt_lang))
+    src_lang, tgt_lang = options.languages
+    return Glossary.load(options.glossary, (src_lang or corpus.src_lang, tgt_lang or corpus.tgt_lang))
 
 
 def splits_lines(options: TranslateOptions, n_best: int) -> bool:

@@ -44,7 +44,8 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
 
     Raises DragomanError for what cannot be read or written, before the translator is loaded where that can be told.
     """
-    jobs = jobs_of(paths, choices.output, corpus_settings(check_run_dir(options.run)).tgt_lang)
+    into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
+    jobs = jobs_of(paths, choices.output, into)
     assembled = assemble(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")

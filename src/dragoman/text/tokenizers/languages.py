@@ -28,6 +28,11 @@ class LanguageTags:
     src_after: list[str] = field(default_factory=list)  #: Pieces after a source.
     tgt_before: list[str] = field(default_factory=list)  #: Pieces before a target, which the search begins with.
 
+    @property
+    def names_target(self) -> bool:
+        """True if the frame says the target language: the model writes several."""
+        return TGT in (*self.src_before, *self.src_after, *self.tgt_before)
+
     def code(self, wanted: str) -> str:
         """The code that a language goes by here: `wanted` itself, or the only one that it begins (`de` for `de_DE`).
 
