@@ -80,13 +80,13 @@ def write(translator: Translator, folder: Path, quantize: str | None = None) -> 
     length = _positions(translator)
     settings = {**huggingface_weights.config(model, vocabulary, length), **SPECIAL_IDS}
     architecture = huggingface_weights.architecture(model)
-    made = huggingface_tokenizer.build(translator.tokenizers, translator.normalize)
     with quietly(), torch.random.fork_rng(devices=[]):
         theirs = getattr(transformers, architecture.model)(getattr(transformers, architecture.config)(**settings))
         theirs.load_state_dict(huggingface_weights.weights(model, vocabulary, length, theirs.state_dict()))
         theirs.generation_config = transformers.GenerationConfig(**_generation(translator))
         theirs.to(DTYPES[quantize]).save_pretrained(folder)
-        huggingface_tokenizer.wrap(made, translator.max_src_tokens + 1).save_pretrained(folder)
+        longest = translator.max_src_tokens + 1
+        huggingface_tokenizer.save(translator.tokenizers, translator.normalize, longest, model.src_end, folder)
     write_origin(translator, folder)
 
 
@@ -111,6 +111,11 @@ class Engine:
         self.decoding, self.max_src_tokens = translator.decoding, translator.max_src_tokens
         self.longest = self.model.generation_config.max_length - 1
         self._joined = translator._joined
+        self.end = int(cast(Transformer, translator.model).src_end)
+        self.given = list(translator.tokenizers.tgt.before)
+        marian = type(self.tokenizer).__name__ == "MarianTokenizer"
+        before = translator.tokenizers.src.pieces(getattr(translator.tokenizers.src, "before", ())) if marian else []
+        self.tag = "".join(before)
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The best translations of each sentence, as `Translator.n_best`."""
@@ -120,7 +125,7 @@ class Engine:
 
     def ids(self, text: str) -> list[int]:
         """The ids that the encoder reads of a text, `</s>` among them."""
-        return list(self.tokenizer(text, verbose=False)["input_ids"])
+        return list(self.tokenizer(self.tag + text, verbose=False)["input_ids"])
 
     def _parts(self, sentence: str) -> list[str]:
         if not sentence.strip() or not self._count(sentence):
@@ -130,7 +135,7 @@ class Engine:
         return split_long(sentence, self._count, self.max_src_tokens)
 
     def _count(self, text: str) -> int:
-        return len(self.ids(text)) - 1
+        return len(self.ids(text)) - self.end
 
     @torch.inference_mode()
     def _search(self, texts: list[str]) -> list[list[Translation]]:
@@ -154,7 +159,7 @@ class Engine:
         out = self.model.generate(
             input_ids=src,
             attention_mask=mask,
-            max_length=1 + longest,
+            max_length=1 + longest + len(self.given),
             num_return_sequences=beams,
             return_dict_in_generate=True,
             output_scores=beams > 1,
@@ -164,6 +169,7 @@ class Engine:
         if beams == 1:
             log_probs = torch.stack(out.logits, dim=1).log_softmax(dim=-1).gather(2, written[:, :, None])[:, :, 0]
             ended = (written == EOS_ID).int().cumsum(dim=1) - (written == EOS_ID).int()  # before the token
+            log_probs[:, : len(self.given)] = 0.0
             values = log_probs.masked_fill(ended > 0, 0.0).sum(dim=1).tolist()
         else:
             values = out.sequences_scores.tolist()
@@ -224,7 +230,8 @@ def _generation(translator: Translator) -> dict[str, Any]:
     decoding = translator.decoding
     found: dict[str, Any] = {
         **SPECIAL_IDS,
-        "max_length": 1 + _longest_target(translator),  # <s> among it
+        "forced_bos_token_id": next(iter(translator.tokenizers.tgt.before), None),
+        "max_length": 1 + _longest_target(translator) + len(translator.tokenizers.tgt.before),  # <s> among it
         "num_beams": decoding.beam_size,
         "num_return_sequences": decoding.n_best,
         "do_sample": False,

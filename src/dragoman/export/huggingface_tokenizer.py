@@ -17,13 +17,20 @@ a line feed, which no text has any more when pieces are looked for.
 """
 
 import itertools
+import json
 import re
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
+from dragoman.runs.atomic_io import write_json
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.hub import HubTokenizer
+from dragoman.text.tokenizers.languages import SRC, TGT, FramedTokenizer, bare
 from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
+from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
@@ -67,6 +74,14 @@ class _Parts(NamedTuple):
 def problems(tokenizers: TokenizerPair) -> list[str]:
     """Why `tokenizer.json` cannot be written, one line each."""
     kinds = dict.fromkeys((tokenizers.src.config.type, tokenizers.tgt.config.type))
+    if kinds.keys() == {"pieces"}:
+        return (
+            []
+            if _is_m2m100(tokenizers) or _is_marian(tokenizers)
+            else ["tokenizer {type: pieces}: its tags stand where neither MarianTokenizer nor M2M100Tokenizer has them"]
+        )
+    if kinds.keys() == {"hub"}:
+        return []
     return [
         f"tokenizer {{type: {kind}}}: its rules are code, which tokenizer.json has no place for: train with tokenizer "
         f"{{type: sentencepiece}} (or {', '.join(other for other in PARTS if other != 'sentencepiece')})"
@@ -75,12 +90,25 @@ def problems(tokenizers: TokenizerPair) -> list[str]:
     ]
 
 
-def build(tokenizers: TokenizerPair, normalize: Callable[[str], str]) -> Any:
+def save(tokenizers: TokenizerPair, normalize: Callable[[str], str], longest: int, src_end: bool, folder: Path) -> None:
+    """Write the files that `AutoTokenizer` reads, its ids being those of `Vocabulary.of`.
+
+    `longest`: tokens of the longest source; `src_end`: each text has its `</s>`.
+    """
+    if isinstance(bare(tokenizers.src), PiecesTokenizer):
+        _save_pieces(tokenizers, longest, folder)
+    else:
+        wrap(build(tokenizers, normalize, src_end), longest).save_pretrained(folder)
+
+
+def build(tokenizers: TokenizerPair, normalize: Callable[[str], str], src_end: bool = True) -> Any:
     """The `tokenizers.Tokenizer` whose ids are those of `Vocabulary.of`, each text's with its `</s>`."""
-    from tokenizers import AddedToken, decoders, normalizers, processors
+    from tokenizers import AddedToken, decoders, normalizers
     from tokenizers import Tokenizer as Target
 
-    src, tgt = tokenizers.src, tokenizers.tgt
+    src, tgt = bare(tokenizers.src), bare(tokenizers.tgt)
+    if isinstance(src, HubTokenizer):
+        return _framed(_renumbered(src), tokenizers, src_end)
     behind = [] if tokenizers.shared else [TARGET_MARK + piece for piece in _pieces(tgt)[len(SPECIALS) :]]
     parts = PARTS[src.config.type](src, behind)
     made = Target(parts.model)
@@ -88,10 +116,107 @@ def build(tokenizers: TokenizerPair, normalize: Callable[[str], str]) -> Any:
     made.pre_tokenizer = parts.pre_tokenizer
     reading = parts.decoders if tokenizers.shared else PARTS[tgt.config.type](tgt, []).decoders
     made.decoder = decoders.Sequence([decoders.Replace(TARGET_MARK, ""), *reading] if behind else reading)
-    eos = SPECIALS[EOS_ID]
-    made.post_processor = processors.TemplateProcessing(single=f"$A {eos}", special_tokens=[(eos, EOS_ID)])
-    made.add_special_tokens([AddedToken(special, special=True, normalized=False) for special in SPECIALS])
+    tags = tokenizers.languages.tags.values() if tokenizers.languages else ()
+    made.add_special_tokens([AddedToken(special, special=True, normalized=False) for special in (*SPECIALS, *tags)])
+    return _framed(made, tokenizers, src_end)
+
+
+def _framed(made: Any, tokenizers: TokenizerPair, src_end: bool) -> Any:
+    """The tokenizer with what stands around a source: the tag of a language, `</s>`."""
+    from tokenizers import processors
+
+    around = tokenizers.src if isinstance(tokenizers.src, FramedTokenizer) else None
+    before, after = (around.before, around.after) if around else ([], [])
+    ids = [*before, *after, *([EOS_ID] if src_end else [])]
+    names = dict(zip(ids, tokenizers.src.pieces(ids), strict=True))
+    single = [*(names[index] for index in before), "$A", *(names[index] for index in ids[len(before) :])]
+    specials = [(name, index) for index, name in names.items()]
+    made.post_processor = processors.TemplateProcessing(single=single, special_tokens=specials)
     return made
+
+
+def _renumbered(tokenizer: HubTokenizer) -> Any:
+    """An imported tokenizer.json with our ids and our names of the specials."""
+    from tokenizers import Tokenizer as Target
+
+    described = json.loads(tokenizer.model)
+    names = _pieces(tokenizer)
+    by_theirs = {theirs: names[ours] for ours, theirs in enumerate(tokenizer.order)}
+    model = described["model"]
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {name: index for index, name in enumerate(names)}
+        model["unk_token"] = SPECIALS[UNK_ID] if model.get("unk_token") else None
+    else:
+        scores = [score for _, score in model["vocab"]]
+        # An entry without a piece there has a name that no text holds.
+        model["vocab"] = [
+            [names[ours], scores[theirs]] if theirs < len(scores) else [f"{_SWAPPED}{theirs}", 0.0]
+            for ours, theirs in enumerate(tokenizer.order)
+        ]
+        model["unk_id"] = UNK_ID
+    kept = [one for one in described["added_tokens"] if one["id"] in by_theirs]
+    place = {name: index for index, name in enumerate(names)}
+    described["added_tokens"] = sorted(
+        ({**one, "content": by_theirs[one["id"]], "id": place[by_theirs[one["id"]]]} for one in kept),
+        key=lambda one: one["id"],
+    )
+    described |= {"post_processor": None, "truncation": None, "padding": None}
+    return Target.from_str(json.dumps(described))
+
+
+def _is_marian(tokenizers: TokenizerPair) -> bool:
+    """True if no tag, or `>>de<<` before the source, tells the language."""
+    known = tokenizers.languages
+    return known is None or (
+        known.src_before == [TGT]
+        and not (known.src_after or known.tgt_before)
+        and all(re.fullmatch(">>.+<<", tag) for tag in known.tags.values())
+    )
+
+
+def _is_m2m100(tokenizers: TokenizerPair) -> bool:
+    """True if `__de__` stands before both sides, and the tags are the last entries, in the order of theirs."""
+    known = tokenizers.languages
+    if known is None or known.src_before != [SRC] or known.tgt_before != [TGT] or known.src_after:
+        return False
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+
+    codes = FAIRSEQ_LANGUAGE_CODES["m2m100"]
+    ids = [tokenizers.src.id_of(f"__{code}__") for code in codes]
+    return list(known.tags) == codes and ids == list(range(ids[0], ids[0] + len(ids)))
+
+
+def _save_pieces(tokenizers: TokenizerPair, longest: int, folder: Path) -> None:
+    """SentencePiece with a table of ids: the files of Marian's tokenizer, or of M2M100's."""
+    import transformers
+
+    src, tgt = (cast(PiecesTokenizer, bare(one)) for one in (tokenizers.src, tokenizers.tgt))
+    ids, names = Vocabulary.of(tokenizers), (_pieces(src), _pieces(tgt))
+    with tempfile.TemporaryDirectory() as there:
+        files = [Path(there) / name for name in ("source.spm", "target.spm", "vocab.json", "target_vocab.json")]
+        for path, content in zip(files, (src.model, tgt.model), strict=False):
+            path.write_bytes(content)
+        tables = [
+            dict(zip(one, places, strict=True)) for one, places in zip(names, (ids.src_ids, ids.tgt_ids), strict=True)
+        ]
+        if _is_m2m100(tokenizers):
+            assert tokenizers.languages is not None
+            end = min(map(src.id_of, tokenizers.languages.tags.values()))
+            write_json(files[2], {name: index for name, index in tables[0].items() if index < end})
+            codes = {tag: code for code, tag in tokenizers.languages.tags.items()}
+            said = [codes[src.pieces(one.before)[0]] for one in (tokenizers.src, tokenizers.tgt)]
+            made = transformers.M2M100Tokenizer(
+                str(files[2]), str(files[0]), src_lang=said[0], tgt_lang=said[1], model_max_length=longest
+            )
+        else:
+            for path, table in zip(files[2:], tables, strict=True):
+                write_json(path, table)
+            apart: dict[str, Any] = {"target_vocab_file": str(files[3]), "separate_vocabs": True}
+            paths: Any = map(str, files[:3])
+            made = transformers.MarianTokenizer(
+                *paths, model_max_length=longest, **({} if tokenizers.shared else apart)
+            )
+        made.save_pretrained(folder)
 
 
 def unicode_normalizers(normalize: Callable[[str], str]) -> list[Any]:
@@ -146,12 +271,17 @@ def _sentencepiece(tokenizer: SentencePieceTokenizer, behind: list[str]) -> _Par
             (piece[:cut], piece[cut:])
             for piece in pieces[len(SPECIALS) :]  # best score first
             for cut in range(1, len(piece))
-            if piece[:cut] in ids and piece[cut:] in ids
+            if not tokenizer.is_control(ids[piece]) and piece[:cut] in ids and piece[cut:] in ids
         ]
         model: Any = models.BPE(ids, merges, unk_token=SPECIALS[UNK_ID], fuse_unk=True, byte_fallback=bytes_too)
     else:
-        scores = [_unmatched(special, tokenizer) for special in SPECIALS]
-        scores += [tokenizer.score(index) for index in range(len(SPECIALS), len(pieces))] + [0.0] * len(behind)
+        scores = [
+            _unmatched(piece, tokenizer)
+            if index < len(SPECIALS) or tokenizer.is_control(index)
+            else tokenizer.score(index)
+            for index, piece in enumerate(pieces)
+        ]
+        scores += [0.0] * len(behind)
         model = models.Unigram(list(zip([*pieces, *behind], scores, strict=True)), UNK_ID, bytes_too)
         if cuts := [cut for special in SPECIALS if (cut := _cut(special, tokenizer))]:
             words = pre_tokenizers.Sequence(

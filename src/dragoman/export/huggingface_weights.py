@@ -44,8 +44,6 @@ def problems(model: Transformer) -> list[str]:
         found.append(
             f"model.position {{type: {kind}}} is in no encoder-decoder there: train with position {{type: sinusoidal}}"
         )
-    if not model.src_end:
-        found.append("model.src_end: false: every tokenizer there ends the source with </s>: train with true")
     if attention.key_proj.out_features != attention.query_proj.out_features:
         found.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"

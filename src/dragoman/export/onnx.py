@@ -67,6 +67,7 @@ class OnnxDescription:
     max_src_tokens: int  #: A longer text is cut into parts before it is translated.
     join: str  #: What stands between the translations of parts.
     decoding: DecodingConfig
+    languages: tuple[str, str] | None = None  #: From and to, which the tokenizers say to a model of several languages.
 
 
 def problems(translator: Translator) -> list[str]:
@@ -112,6 +113,7 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
             max_src_tokens=translator.max_src_tokens,
             join=translator.join,
             decoding=translator.decoding,
+            languages=translator.languages,
         )
         write_json(folder / DESCRIPTION, config.to_dict(description))
     save_tokenizers(translator.tokenizers, folder / TOKENIZER)
@@ -133,6 +135,8 @@ def load(folder: Path, translator: Translator) -> Translator:
     other = copy.copy(translator)
     other.model, other.device = OnnxModel(folder, description), torch.device("cpu")
     other.tokenizers = load_tokenizers(folder / TOKENIZER)
+    if description.languages is not None:
+        other.tokenizers = other.tokenizers.between(*description.languages)
     return other
 
 

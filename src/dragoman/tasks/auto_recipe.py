@@ -19,9 +19,8 @@ from dragoman.text.lines import show
 FINE_TUNING: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
 """(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
 
-IMPORTED_RATE = 1e-3
-"""The rate of which `FINE_TUNING` is the share for a model that came without one, at a d_model of 512; wider ones want
-less (after the root, as Vaswani et al. 2017, section 5.3)."""
+IMPORTED_RATE = 5e-4
+"""AdamW's rate for a model that came without one, at a d_model of 512; half of it at twice that (docs/log.md)."""
 
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
 """Of a fine-tuning; it ends sooner where validation has not become better PATIENCE times."""
@@ -148,9 +147,9 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
     steps = max(FEWEST_STEPS, min(MOST_STEPS, steps))
     trained = theirs.get("train", {}) != {} and not str(theirs["train"].get("src", "")).startswith("imported.")
     d_model = int(other.get("model", {}).get("d_model", 512))
-    usual = IMPORTED_RATE * (512 / d_model) ** 0.5
-    rate = float(taught.get("schedule", {}).get("lr") or usual) if trained else usual
     lower = next(share for limit, share in FINE_TUNING if pairs < limit)
+    own_rate = lower * float(taught.get("schedule", {}).get("lr") or training["schedule"]["lr"])
+    rate = own_rate if trained else IMPORTED_RATE * 512 / d_model
     return {
         **recipe,
         "init_from": run,
@@ -164,7 +163,7 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
             "validate_every": max(25, steps // CHECKS),
             "patience": PATIENCE,
             "optimizer": taught.get("optimizer", {"type": "adamw"}) if trained else {"type": "adamw"},
-            "schedule": {"type": "linear", "lr": lower * rate, "warmup_steps": max(10, steps // 10)},
+            "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
         },
     }
 

@@ -29,7 +29,7 @@ class HubConfig:
 
 
 class HubTokenizer(Tokenizer):
-    """Text that spells a special or the tag of a language is text: no id of theirs comes from it.
+    """Text that spells a special or the tag of a language is text, or unknown: it never becomes that id.
 
     `order`: the id there of each id here; two of ours may be one of theirs, of which texts become the later one.
     """
@@ -43,7 +43,9 @@ class HubTokenizer(Tokenizer):
         if not all(isinstance(index, int) and index >= 0 for index in order) or len(order) < len(SPECIALS):
             raise DragomanError(f"{name} does not fit {_ORDER_FILE}: one of them is damaged")
         self._ours = {theirs: ours for ours, theirs in enumerate(order)}
-        self._ours[order[UNK_ID]] = UNK_ID
+        # Some of their models find a special in a text that spells it; a text is a text here.
+        special = [index for index, one in self._theirs.get_added_tokens_decoder().items() if one.special]
+        self._of_text = self._ours | dict.fromkeys([*special, order[UNK_ID]], UNK_ID)
         names: dict[str, int] = {special: index for index, special in enumerate(SPECIALS)}
         for ours in range(len(SPECIALS), len(order)):
             piece = self._theirs.id_to_token(order[ours]) or f"<{order[ours]}>"
@@ -65,7 +67,7 @@ class HubTokenizer(Tokenizer):
         return len(self.order)
 
     def encode(self, text: str) -> list[int]:
-        return [self._ours.get(index, UNK_ID) for index in self._theirs.encode(text, add_special_tokens=False).ids]
+        return [self._of_text.get(index, UNK_ID) for index in self._theirs.encode(text, add_special_tokens=False).ids]
 
     def letters(self, text: str) -> list[int]:
         offsets = self._theirs.encode(text, add_special_tokens=False).offsets

@@ -144,6 +144,10 @@ class SentencePieceTokenizer(Tokenizer):
     def id_of(self, piece: str) -> int:
         return int(self._processor.PieceToId(piece))
 
+    def is_control(self, index: int) -> bool:
+        """True for an entry that no text is cut into: a special, or the tag of a language."""
+        return bool(self._processor.IsControl(index))
+
     def score(self, index: int) -> float:
         """The score of a piece: for bpe the later it was merged the lower, for unigram its log probability."""
         return float(self._processor.GetScore(index))
