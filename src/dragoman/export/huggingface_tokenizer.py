@@ -205,17 +205,17 @@ def _save_pieces(tokenizers: TokenizerPair, longest: int, folder: Path) -> None:
             write_json(files[2], {name: index for name, index in tables[0].items() if index < end})
             codes = {tag: code for code, tag in tokenizers.languages.tags.items()}
             said = [codes[src.pieces(one.before)[0]] for one in (tokenizers.src, tokenizers.tgt)]
-            made = transformers.M2M100Tokenizer(
-                str(files[2]), str(files[0]), src_lang=said[0], tgt_lang=said[1], model_max_length=longest
-            )
+            made: Any = transformers.M2M100Tokenizer(
+                str(files[2]), str(files[0]), src_lang=said[0], tgt_lang=said[1], model_max_length=longest,
+                additional_special_tokens=list(tokenizers.languages.tags.values()),  # so that decoding leaves them out
+            )  # fmt: skip
         else:
             for path, table in zip(files[2:], tables, strict=True):
                 write_json(path, table)
-            apart: dict[str, Any] = {"target_vocab_file": str(files[3]), "separate_vocabs": True}
-            paths: Any = map(str, files[:3])
-            made = transformers.MarianTokenizer(
-                *paths, model_max_length=longest, **({} if tokenizers.shared else apart)
-            )
+            options: dict[str, Any] = {"model_max_length": longest}
+            if not tokenizers.shared:
+                options |= {"target_vocab_file": str(files[3]), "separate_vocabs": True}
+            made = cast(Any, transformers.MarianTokenizer)(*map(str, files[:3]), **options)
         made.save_pretrained(folder)
 
 
