@@ -11,7 +11,7 @@ from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import default_recipe
+from dragoman.tasks.auto_recipe import FineTuning, default_recipe
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -139,10 +139,10 @@ def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, fi
     for lang, side in (("de", 0), ("en", 1)):
         (tmp_path / f"news.{lang}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
     files = str(tmp_path / "news.de"), str(tmp_path / "news.en")
-    usual = default_recipe(*files, str(tmp_path / "usual"), languages=("de", "en"))
-    data = default_recipe(*files, str(tmp_path / "news"), languages=("de", "en"), init_from=str(first))
+    data = default_recipe(*files, str(tmp_path / "news"), languages=("de", "en"), goes_on=FineTuning(str(first)))
     assert data["model"]["d_model"] == 8
-    assert data["training"]["schedule"]["lr"] == pytest.approx(0.2 * usual["training"]["schedule"]["lr"])
+    own = config.to_dict(recipes.of_run(first))["training"]["schedule"]["lr"]
+    assert data["training"]["schedule"]["lr"] == pytest.approx(0.1 * own)
     result = recipes.run(parse(TranslationRecipe, config.override(data, ["training.max_steps=2", "device=cpu"])))
     assert result.outcome.step == 2
     files_of = [

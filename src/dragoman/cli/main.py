@@ -223,7 +223,7 @@ def _recipe_for_files(
 ) -> Any:
     from dragoman import config
     from dragoman.device import pick_device
-    from dragoman.tasks.auto_recipe import default_recipe
+    from dragoman.tasks.auto_recipe import FineTuning, default_recipe
     from dragoman.tasks.recipes import TranslationRecipe
 
     if (valid_src is None) != (valid_tgt is None):
@@ -237,8 +237,7 @@ def _recipe_for_files(
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
         languages=(of_file(src) or "src", of_file(tgt) or "tgt"),
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
-        init_from=str(init_from) if init_from else None,
-        general=None if general is None else general.train,
+        goes_on=FineTuning(str(init_from), None if general is None else general.train) if init_from else None,
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
     return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")

@@ -413,7 +413,7 @@ class CTranslate2Engine:
         return batches
 
     def _given(self, translator: Translator, rows: int) -> list[list[str]] | None:
-        """What each translation begins with, at no cost there as here: the tag of a language."""
+        """The pieces that each translation begins with, at no cost there as here: the tag of a language."""
         given = [self.tgt_pieces[index] for index in translator.tokenizers.tgt.before]
         return [given] * rows if given else None
 

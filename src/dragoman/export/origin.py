@@ -1,4 +1,4 @@
-"""What a run says of itself beside an export, so that `dragoman import` makes the same run of it again."""
+"""Facts of a run beside an export of it, so that `dragoman import` makes the same run of it again."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,6 +41,9 @@ def write_origin(translator: Any, folder: Path) -> None:
 
 
 def read_origin(folder: Path) -> Origin | None:
-    """What `write_origin` wrote; None: the model came from elsewhere. Raises DragomanError for a damaged file."""
+    """The facts that `write_origin` wrote; None: the model came from elsewhere.
+
+    Raises DragomanError for a damaged file.
+    """
     path = folder / FILE
     return config.parse(Origin, read_json(path, dict), str(path)) if path.exists() else None

@@ -1,4 +1,4 @@
-"""What both doors have in common: a model with all that a run needs, or the reasons why it cannot be had."""
+"""The result of both doors: a model with all that a run needs, or the reasons why it cannot be had."""
 
 import itertools
 from collections.abc import Sequence

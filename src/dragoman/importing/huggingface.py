@@ -50,7 +50,7 @@ SINUSOID_ERROR = 1e-6
 
 
 class Family(NamedTuple):
-    """What an architecture is fixed to."""
+    """The choices that an architecture is fixed to."""
 
     norm_placement: str
     embedding_norm: bool
@@ -119,7 +119,7 @@ def _described(folder: Path) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _reported(path: Path) -> Iterator[None]:
-    """What the library complains of, in whatever kind of error, is told as ours."""
+    """Tell the complaints of the library, errors of any kind, as ours."""
     try:
         yield
     except DragomanError:
@@ -385,7 +385,7 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
     tokenizer = HubTokenizer(HubConfig(vocab_size=size), theirs.backend_tokenizer.to_str().encode(), rows)
 
     def told(index: int, stands_for: str) -> str:
-        """How the frame names an id."""
+        """The name of an id in a frame."""
         is_language = tags and index == added[languages[0 if stands_for == SRC else 1]]
         return stands_for if is_language else tokenizer.piece_of(index)
 

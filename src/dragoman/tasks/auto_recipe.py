@@ -5,7 +5,7 @@ import heapq
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.config import parse, read_yaml, to_dict
 from dragoman.data.random import hash64
@@ -16,7 +16,7 @@ from dragoman.tasks.translation.job import examine
 from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import show
 
-FINE_TUNING: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
+SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
 """(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
 
 IMPORTED_RATE = 5e-4
@@ -63,6 +63,14 @@ SIZES: list[tuple[float, Size]] = [
 """(fewer pairs than this, sizes), smallest first."""
 
 
+class FineTuning(NamedTuple):
+    """A run to go on from."""
+
+    run: str
+    general: Any = None
+    """A `Source` of other text, of which as much is mixed in, so that the model does not forget it; None: nothing."""
+
+
 def default_recipe(
     src: str,
     tgt: str,
@@ -71,15 +79,13 @@ def default_recipe(
     valid: tuple[str, str] | None = None,
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
-    init_from: str | None = None,
-    general: Any = None,
+    goes_on: FineTuning | None = None,
     on_gpu: bool = False,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
-    `init_from`: a run to go on from, at a rate and for as long as suits so few pairs; `general`: a `Source` of other
-    text, of which as much is mixed in, so that the model does not forget it. `on_gpu`: batches of the largest model are
-    those for a GPU.
+    `goes_on`: a run to go on from, at a rate and for as long as suits so few pairs. `on_gpu`: batches of the largest
+    model are those for a GPU.
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
@@ -121,7 +127,7 @@ def default_recipe(
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },
     }
-    return recipe if init_from is None else _fine_tuning(recipe, init_from, pairs, general)
+    return recipe if goes_on is None else _fine_tuning(recipe, goes_on.run, pairs, goes_on.general)
 
 
 def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> dict[str, Any]:
@@ -147,7 +153,7 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
     steps = max(FEWEST_STEPS, min(MOST_STEPS, steps))
     trained = theirs.get("train", {}) != {} and not str(theirs["train"].get("src", "")).startswith("imported.")
     d_model = int(other.get("model", {}).get("d_model", 512))
-    lower = next(share for limit, share in FINE_TUNING if pairs < limit)
+    lower = next(share for limit, share in SHARES if pairs < limit)
     own_rate = lower * float(taught.get("schedule", {}).get("lr") or training["schedule"]["lr"])
     rate = own_rate if trained else IMPORTED_RATE * 512 / d_model
     return {

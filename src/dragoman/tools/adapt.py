@@ -15,7 +15,7 @@ from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import default_recipe
+from dragoman.tasks.auto_recipe import FineTuning, default_recipe
 from dragoman.tasks.general_text import sample
 
 FEWEST = 8
@@ -119,7 +119,7 @@ def _train(
     names = {name: str(path) for name, path in files.items()}
     recipe = default_recipe(
         names["train.src"], names["train.tgt"], str(run), valid=(names["valid.src"], names["valid.tgt"]),
-        languages=languages, doctor="skip", init_from=str(old),
+        languages=languages, doctor="skip", goes_on=FineTuning(str(old)),
     )  # fmt: skip
     tokens = sum(len(src.split()) + len(tgt.split()) for src, tgt in mixed) * 2
     training: dict[str, Any] = recipe["training"]

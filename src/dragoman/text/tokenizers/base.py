@@ -136,7 +136,7 @@ class TokenizerPair:
     tgt: Tokenizer
     shared: bool
     languages: "LanguageTags | None" = None
-    """How the model is told its languages, where it knows several."""
+    """The tags of the languages, where the model knows several."""
 
     def between(self, src_lang: str, tgt_lang: str) -> "TokenizerPair":
         """The tokenizers for texts of these languages: the same ones, with the tags around the texts that the model
