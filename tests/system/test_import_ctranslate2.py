@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import shutil
 import struct
 import sys
 from collections.abc import Callable
@@ -333,3 +334,20 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "is there already" in capsys.readouterr().err
     assert command("import", str(tmp_path / "none"), str(tmp_path / "new"), *languages) == 2
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_pieces_of_sentencepiece(tmp_path: Path) -> None:
+    pair = train_tokenizers(SentencePieceConfig(vocab_size=60), lambda: iter(LINES), lambda: iter(LINES))
+    translator = tiny({"tie_embeddings": "all"}, pair)
+    folder = exported(translator, tmp_path / "theirs")
+    shutil.rmtree(folder / "tokenizer")  # as another program would have left it
+    (folder / "dragoman.json").unlink()
+    (tmp_path / "spm").write_bytes(pair.src.model)  # type: ignore[attr-defined]
+    back = Translator.load(
+        import_model(folder, tmp_path / "run", "de", "en", [tmp_path / "spm"]), device="cpu"
+    ).with_decoding(**vars(translator.decoding))
+    assert back.tokenizers.shared
+    assert [back.tokenizers.src.encode(line) for line in LINES] == [pair.src.encode(line) for line in LINES]
+    assert [best.text for [best] in back.n_best(LINES)] == [best.text for [best] in translator.n_best(LINES)]
+    with pytest.raises(DragomanError, match="once or for each side"):
+        import_model(folder, tmp_path / "other", "de", "en", [tmp_path / "spm"] * 3)

@@ -19,6 +19,13 @@ def import_(
         typer.Option(help="Language of the source, such as de, or as the model has it: deu_Latn.", show_default=False),
     ] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="Language of the target.", show_default=False)] = None,
+    spm: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The SentencePiece model of a folder of CTranslate2; twice: of the source, of the target.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Make a run directory of a model of another program: the same to the last bit, or refused with the reasons.
 
@@ -31,4 +38,4 @@ def import_(
     """
     from dragoman.tools.import_model import import_model
 
-    typer.echo(import_model(folder, run, src_lang, tgt_lang))
+    typer.echo(import_model(folder, run, src_lang, tgt_lang, spm or ()))

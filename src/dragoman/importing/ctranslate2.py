@@ -28,6 +28,8 @@ from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
 from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of
+from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
+from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
 MAX_BYTES = 16 * 2**30
@@ -124,8 +126,11 @@ class Sides(NamedTuple):
     tgt_rows: list[int]
 
 
-def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
-    """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
+def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence[Path] = ()) -> Imported:
+    """Read a folder; `spm`: the SentencePiece model that cuts its texts, or one for each side.
+
+    Raises DragomanError with all the reasons why it cannot be represented exactly.
+    """
     origin = read_origin(folder)
     languages = languages_of(folder, origin, src_lang, tgt_lang)
     variables = read_variables(folder / "model.bin")
@@ -133,7 +138,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     reasons = [*_reasons(variables, described)]
     if reasons:
         raise refusal(folder, reasons)
-    sides = _sides(folder, variables)
+    sides = _sides(folder, variables, spm)
     tokenizers = sides.tokenizers
     settings, reasons = _settings(variables, described, tokenizers.shared, bias=-1 in sides.tgt_rows)
     model = cast(Transformer, build_model(settings, tokenizers).eval())
@@ -278,9 +283,9 @@ def _ungrouped(projection: Tensor, heads: int, kept: int) -> Tensor:
 # -- vocabularies --------------------------------------------------------------------------------------------------
 
 
-def _sides(folder: Path, variables: Variables) -> Sides:
-    """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or their vocabularies' tokens
-    with spaces between them."""
+def _sides(folder: Path, variables: Variables, spm: Sequence[Path]) -> Sides:
+    """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or SentencePiece's pieces, or
+    their vocabularies' tokens with spaces between them."""
     tokens = [_tokens(folder, kind, len(_matrix(variables, side))) for kind, side in
               (("source", "encoder"), ("target", "decoder"))]  # fmt: skip
     if (folder / TOKENIZER / "tokenizers.json").exists():
@@ -289,12 +294,16 @@ def _sides(folder: Path, variables: Variables) -> Sides:
             if pieces_of(tokenizer) != theirs:
                 raise DragomanError(f"{folder / TOKENIZER}: has other pieces than the model's vocabulary")
         return Sides(pair, list(range(pair.src.vocab_size)), list(range(pair.tgt.vocab_size)))
-    src = _words(tokens[0], folder)
-    tgt = src if tokens[0] == tokens[1] else _words(tokens[1], folder)
-    return Sides(TokenizerPair(src[0], tgt[0], shared=src is tgt), src[1], tgt[1])
+    models: list[bytes | None] = [read_bytes(path, MAX_MODEL_BYTES) for path in spm]
+    models = models or [None]
+    src = _tokenizer(tokens[0], folder, models[0])
+    same = tokens[0] == tokens[1]
+    tgt = src if same and models[0] == models[-1] else _tokenizer(tokens[1], folder, models[-1])
+    return Sides(TokenizerPair(src[0], tgt[0], shared=same), src[1], tgt[1])
 
 
-def _words(theirs: list[str], folder: Path) -> tuple[Tokenizer, list[int]]:
+def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None) -> tuple[Tokenizer, list[int]]:
+    """A side's tokenizer, and the row of theirs of each of its ids."""
     names = [NAMES.get(token, token) for token in theirs]
     place = {name: row for row, name in enumerate(names)}
     if len(place) < len(names):
@@ -302,10 +311,16 @@ def _words(theirs: list[str], folder: Path) -> tuple[Tokenizer, list[int]]:
     if absent := [special for special in SPECIALS[1:] if special not in place]:
         raise DragomanError(f"{folder}: its vocabulary has no {' and no '.join(absent)}")
     pieces = [name for name in names if name not in SPECIALS]
+    rows = [place.get(name, -1) for name in (*SPECIALS, *pieces)]
+    if spm is not None:
+        return PiecesTokenizer(PiecesConfig(vocab_size=len(rows)), Vocabulary(pieces), spm), rows
     if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
-        raise DragomanError(f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them")
+        raise DragomanError(
+            f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them: name its "
+            "SentencePiece model with --spm"
+        )
     tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
-    return tokenizer, [place.get(name, -1) for name in (*SPECIALS, *pieces)]
+    return tokenizer, rows
 
 
 def _tokens(folder: Path, kind: str, rows: int) -> list[str]:

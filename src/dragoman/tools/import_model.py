@@ -1,5 +1,6 @@
 """The work of `dragoman import`: a model of another program written as a run directory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman import config
@@ -20,11 +21,13 @@ STEP = 0
 """Of the one checkpoint: nothing was trained here."""
 
 
-def import_model(folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None) -> Path:
+def import_model(
+    folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None, spm: Sequence[Path] = ()
+) -> Path:
     """Write the model of a folder of Hugging Face or CTranslate2 as the new run directory `run`, and return it.
 
     It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
-    `dragoman export` wrote.
+    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2, or one for each side.
 
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
@@ -37,7 +40,13 @@ def import_model(folder: Path, run: Path, src_lang: str | None = None, tgt_lang:
         raise DragomanError(
             f"{folder}: no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json"
         )
-    imported = door.load(folder, src_lang, tgt_lang)
+    if spm and (door is huggingface or len(spm) > 2):
+        raise DragomanError("--spm: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
+    imported = (
+        huggingface.load(folder, src_lang, tgt_lang)
+        if door is huggingface
+        else ctranslate2.load(folder, src_lang, tgt_lang, spm)
+    )
     recipe = _recipe(imported, run)
     weights = checkpoint.weights(imported.model)
     with writing(run):
