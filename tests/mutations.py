@@ -79,7 +79,7 @@ TESTS: dict[str, list[str]] = {
     "importing/base.py": [],
     "importing/ctranslate2.py": [],
     "importing/huggingface.py": [],
-    "text/tokenizers/languages.py": [],
+    "text/tokenizers/language_tags.py": [],
 }
 SYSTEM: dict[str, list[str]] = {
     "export/verify.py": ["system/test_export_verify.py"],
@@ -87,7 +87,7 @@ SYSTEM: dict[str, list[str]] = {
     "importing/base.py": ["system/test_import_huggingface.py", "system/test_import_ctranslate2.py"],
     "importing/ctranslate2.py": ["system/test_import_ctranslate2.py"],
     "importing/huggingface.py": ["system/test_import_huggingface.py"],
-    "text/tokenizers/languages.py": ["system/test_import_huggingface.py"],
+    "text/tokenizers/language_tags.py": ["system/test_import_huggingface.py"],
     "runs/atomic_io.py": ["system/test_crash_points.py"],
     "runs/checkpoint.py": ["system/test_crash_points.py", "system/test_killed.py"],
 }
@@ -305,7 +305,7 @@ MUTATIONS = [
             "theirs = theirs.index_select(dimension, order)",
         ),
         (
-            "text/tokenizers/languages.py",
+            "text/tokenizers/language_tags.py",
             "ids = self.inner.encode(text)\n        return [*self.before, *ids, *self.after]",
             "ids = self.inner.encode(text)\n        return [*ids, *self.after]",
         ),

@@ -146,7 +146,7 @@ SETTINGS: dict[str, Any] = {
 @pytest.mark.parametrize("cls", settings_of(SinglePairs), ids=of_tag)
 def test_every_corpus_format_gives_its_pairs_and_names_its_files(cls: Any, tmp_path: Path) -> None:
     if cls.type == "parallel":
-        return  # a file each of any number of languages: test_languages.py
+        return  # a file each of any number of languages: test_language_tags.py
     given = {setting: tmp_path / setting for setting in FILES.get(cls.type, {})}
     for setting, path in given.items():
         content = FILES[cls.type][setting]

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, cast
 from dragoman.runs.atomic_io import write_json
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.hub import HubTokenizer
-from dragoman.text.tokenizers.languages import SRC, TGT, FramedTokenizer, bare
+from dragoman.text.tokenizers.language_tags import SRC, TGT, FramedTokenizer, bare
 from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START

@@ -1,11 +1,12 @@
 """Facts of a run beside an export of it, so that `dragoman import` makes the same run of it again."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from dragoman import config
 from dragoman.config import OneOf, settings
 from dragoman.decoding.search import DecodingConfig
+from dragoman.inference.translator import Translator
 from dragoman.nn.positions import SinusoidalPositions
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
@@ -26,8 +27,8 @@ class Origin:
     decoding: DecodingConfig
 
 
-def write_origin(translator: Any, folder: Path) -> None:
-    """Write the tokenizers of a `Translator` as they are here, and `dragoman.json`."""
+def write_origin(translator: Translator, folder: Path) -> None:
+    """Write the tokenizers as they are here, and `dragoman.json`."""
     positions = getattr(getattr(translator.model, "src_embedding", None), "positions", None)
     origin = Origin(
         languages=translator.languages,

@@ -2,7 +2,7 @@
 
 A folder holds `config.json`, the weights as `model.safetensors`, and the files of its tokenizer. The architectures are
 siblings: Marian (OPUS-MT), Pegasus, BART, mBART, Blenderbot and M2M100 (NLLB too) differ in where norms stand, in
-positions, and in what a text begins and ends with (`FAMILIES`, `_frame`). Weights that are pickled are never opened:
+positions, and in what a text begins and ends with (`FAMILIES`, `_hub`). Weights that are pickled are never opened:
 a pickle runs whatever its maker wrote into it.
 
 Rows of the vocabulary come in another order, as ours begin with `<pad>`, `<unk>`, `<s>`, `</s>`. Our `<s>` is whatever
@@ -35,7 +35,7 @@ from dragoman.nn.positions import LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, TokenizerPair, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
-from dragoman.text.tokenizers.languages import SRC, TGT, LanguageTags
+from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES

@@ -26,7 +26,7 @@ from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
-SinglePairs = Annotated[
+_Single = (
     FilesSource
     | TsvSource
     | JsonlSource
@@ -36,9 +36,9 @@ SinglePairs = Annotated[
     | ParquetSource
     | ParallelSource
     | DemoSource
-    | ToySource,
-    by_type,
-]
+    | ToySource
+)
+SinglePairs = Annotated[_Single, by_type]
 
 
 @settings
@@ -66,20 +66,7 @@ class MixSource(SourceList, PairSource):
         return replace(self, weights=None, sources=[part.unweighted() for part in self.sources])
 
 
-Source = Annotated[
-    FilesSource
-    | TsvSource
-    | JsonlSource
-    | TmxSource
-    | XliffSource
-    | PoSource
-    | ParquetSource
-    | ParallelSource
-    | DemoSource
-    | ToySource
-    | MixSource,
-    by_type,
-]
+Source = Annotated[_Single | MixSource, by_type]
 
 
 SINGLE_FILES = {

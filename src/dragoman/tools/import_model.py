@@ -14,7 +14,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationRecipe
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.sources.files import FilesSource
-from dragoman.text.tokenizers.languages import bare
+from dragoman.text.tokenizers.language_tags import bare
 from dragoman.text.tokenizers.pair import SeparateConfig, save_tokenizers
 
 STEP = 0

@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.runs.atomic_io import read_json, write_json
 
 if TYPE_CHECKING:
-    from dragoman.text.tokenizers.languages import LanguageTags
+    from dragoman.text.tokenizers.language_tags import LanguageTags
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

@@ -11,9 +11,9 @@ from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
-from dragoman.text.tokenizers.languages import TGT, LanguageTags, bare
+from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
-from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer, tag_of
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
 
@@ -40,9 +40,8 @@ __all__ = [
     "train_tokenizers",
 ]
 
-SingleConfig = Annotated[
-    SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig, by_type
-]
+_Single = SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig
+SingleConfig = Annotated[_Single, by_type]
 
 
 @settings
@@ -63,17 +62,7 @@ class ReuseConfig:
     run: str  #: The other run's directory.
 
 
-TokenizerConfig = Annotated[
-    SentencePieceConfig
-    | CharactersConfig
-    | WordsConfig
-    | WhitespaceConfig
-    | PiecesConfig
-    | HubConfig
-    | SeparateConfig
-    | ReuseConfig,
-    by_type,
-]
+TokenizerConfig = Annotated[_Single | SeparateConfig | ReuseConfig, by_type]
 """One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
 
 

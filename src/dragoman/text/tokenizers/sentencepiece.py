@@ -29,6 +29,7 @@ from dragoman.text.tokenizers.base import (
     Tokenizer,
     sample_lines,
 )
+from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 
 _MODEL_FILE = "sentencepiece.model"
@@ -57,11 +58,6 @@ class SentencePieceConfig:
     """Sentences that the tokenizer is learnt from, at most. [sentences]"""
     languages: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
     """Codes of several languages: each gets a tag, `<2de>`, which tells the model the language that is asked for."""
-
-
-def tag_of(language: str) -> str:
-    """The piece that asks for a language, before the source (Johnson et al. 2017, section 3)."""
-    return f"<2{language}>"
 
 
 class SentencePieceTokenizer(Tokenizer):

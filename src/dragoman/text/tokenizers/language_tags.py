@@ -19,6 +19,11 @@ SRC, TGT = "{src}", "{tgt}"
 """Stand in a frame for the tags of the two languages."""
 
 
+def tag_of(language: str) -> str:
+    """The piece that asks for a language, before the source (Johnson et al. 2017, section 3)."""
+    return f"<2{language}>"
+
+
 @settings
 class LanguageTags:
     """The tags of a model's languages, and the frame in which a text stands; other words in it are pieces."""
