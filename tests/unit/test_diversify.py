@@ -43,7 +43,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stub]:
 
     monkeypatch.setattr(module, "Translator", Loaded)
     monkeypatch.setattr(module, "languages_of", lambda run: found[str(run)].languages)
-    monkeypatch.setattr(module, "_identity", lambda run, translator: [str(run)])
+    monkeypatch.setattr(module, "identity", lambda run, translator: [str(run)])
     return found
 
 

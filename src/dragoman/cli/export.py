@@ -16,6 +16,14 @@ def export(
     quantize: Annotated[
         str | None, typer.Option(help="Keep weights in fewer bits: int8, float16 ... (what the target has).")
     ] = None,
+    shortlist: Annotated[
+        bool,
+        typer.Option(
+            "--shortlist",
+            help="For CTranslate2: a list of the target pieces that each source piece may need, learnt from the run's "
+            "training text; with `use_vmap=True` it computes no others.",
+        ),
+    ] = False,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare translations of held-out text.")] = True,
     src: Annotated[Path | None, typer.Option(help="The held-out text. [default: the run's test or valid set]")] = None,
     ref: Annotated[Path | None, typer.Option(help="Its translations, for BLEU.")] = None,
@@ -24,8 +32,8 @@ def export(
     """Write a run in the format of another program, and have that program prove that it translates the same.
 
     Up to 1,000 held-out sentences are translated by both. With the run's own float32 weights, all have to be equal but
-    for near-ties (scores less than 1e-5 apart); quantized ones may lose 0.3 BLEU, and so may all in Argos Translate,
-    which searches in its own way. If not, nothing is left behind and the exit code is 2.
+    for near-ties (scores less than 1e-5 apart); quantized ones may lose 0.3 BLEU, and so may those with a shortlist
+    and all in Argos Translate, which searches in its own way. If not, nothing is left behind and the exit code is 2.
 
     Example: dragoman export runs/mine mine-ct2 --to ctranslate2 --quantize int8
     """
@@ -33,5 +41,16 @@ def export(
 
     if not verify and (src or ref):
         raise DragomanError("--no-verify compares nothing: leave --src and --ref out")
-    export_run(run, to, folder, quantize=quantize, verify=verify, src=src, ref=ref, which=which, tell=typer.echo)
+    export_run(
+        run,
+        to,
+        folder,
+        quantize=quantize,
+        shortlist=shortlist,
+        verify=verify,
+        src=src,
+        ref=ref,
+        which=which,
+        tell=typer.echo,
+    )
     say(f"written: {folder}")

@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.cli.adapt import adapt
 from dragoman.cli.bench import bench
+from dragoman.cli.distil import distil
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
 from dragoman.cli.export import export
@@ -122,7 +123,9 @@ def train(
     general_src: Annotated[
         Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
     ] = None,
-    general_tgt: Annotated[Path | None, typer.Option(help="Target side of it.")] = None,
+    general_tgt: Annotated[
+        Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")
+    ] = None,
     freeze: Annotated[
         str | None,
         typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze)."),
@@ -156,8 +159,8 @@ def train(
         raise DragomanError(
             "--mix and --general-src are of --from with --src and --tgt; a recipe names its own mixture"
         )
-    if (general_src is None) != (general_tgt is None):
-        raise DragomanError("give both --general-src and --general-tgt, or neither")
+    if general_tgt and not general_src:
+        raise DragomanError("--general-tgt needs --general-src, the text that it translates")
     general: Any = None
     seconds = None if budget is None else seconds_of(budget)
     if recipe is not None:
@@ -498,7 +501,7 @@ def data_demo(
 GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo,),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
-    "Train": (train, import_, adapt, bench, average),
+    "Train": (train, import_, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate),
     "Measure and look inside": (evaluate, report, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),

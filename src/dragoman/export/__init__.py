@@ -20,6 +20,7 @@ import torch
 
 from dragoman import config
 from dragoman.errors import DragomanError, writing
+from dragoman.export.shortlist import write_shortlist
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
 from dragoman.inference.translator import Translator
 from dragoman.progress import say
@@ -52,6 +53,7 @@ def export(
     folder: str | Path,
     *,
     quantize: str | None = None,
+    shortlist: bool = False,
     verify: bool = True,
     src: Path | None = None,
     ref: Path | None = None,
@@ -61,11 +63,14 @@ def export(
 ) -> None:
     """Write a run into `folder` for another program, which then has to translate held-out text as the run does.
 
-    `tell` is given the comparison, line by line. Raises DragomanError when the folder is there already, the target
+    `shortlist`: the pieces that a source may need stand beside the model (`shortlist.py`, CTranslate2 alone). `tell` is
+    given the comparison, line by line. Raises DragomanError when the folder is there already, the target
     cannot represent the model, or the comparison fails (`Comparison.complaint`); nothing is left behind then.
     """
     run_dir, final = check_run_dir(run), Path(folder)
     module = target(to)
+    if shortlist and to != "ctranslate2":
+        raise DragomanError(f"--shortlist: CTranslate2 alone reads one, not {to}")
     if final.exists():
         raise DragomanError(f"{final}: is there already: name a new folder, or delete it first")
     if (task := config.read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
@@ -85,9 +90,12 @@ def export(
                     if left.name != UNFINISHED:
                         atomic_io.remove(left)
                 module.write(translator, partial, quantize)
+                if shortlist:
+                    write_shortlist(run_dir / "prepared" / "train", partial, translator.tokenizers)
             if text is not None:
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
-                _judge(comparison, to, quantize, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
+                kind = ", ".join([*([quantize] if quantize else []), *(["shortlist"] if shortlist else [])])
+                _judge(comparison, to, kind, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
                 _open_to_readers(partial)
                 (partial / UNFINISHED).unlink()
@@ -159,14 +167,13 @@ def _as_it_searches(module: ModuleType, translator: Translator, told: str) -> Tr
     return translator.with_decoding(**{item.name: getattr(followed, item.name) for item in fields(followed)})
 
 
-def _judge(
-    comparison: Comparison, to: str, quantize: str | None, sizes: tuple[int, int], tell: Callable[[str], None]
-) -> None:
+def _judge(comparison: Comparison, to: str, kind: str, sizes: tuple[int, int], tell: Callable[[str], None]) -> None:
+    """`kind`: what makes the export another model than the run's own, such as "int8"; empty: nothing does."""
     for line in comparison.lines(sizes):
         tell(line)
-    if complaint := comparison.complaint(exact=quantize is None, same_search=to not in OTHER_SEARCHES):
+    if complaint := comparison.complaint(exact=not kind, same_search=to not in OTHER_SEARCHES):
         raise DragomanError(
-            f"the export to {to}{f' ({quantize})' if quantize else ''} does not translate as the run does and was "
+            f"the export to {to}{f' ({kind})' if kind else ''} does not translate as the run does and was "
             f"deleted: {complaint}"
         )
 

@@ -20,6 +20,7 @@ from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
+from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
 from dragoman.inference.translation import Part
 from dragoman.inference.translator import BATCH_TOKENS, Translator
@@ -306,10 +307,11 @@ class Undecided(Exception):
 def load(folder: Path, translator: Translator, *, fast: bool = False, threads: int | None = None) -> Translator:
     """`translator`, searched by the export with its settings. Raises DragomanError for those it cannot follow.
 
-    `fast`: by CTranslate2's own search, which may miss what ours finds. `threads`: those of a CPU; None: PyTorch's.
+    `fast`: by CTranslate2's own search, which may miss what ours finds; as is that of an export with a shortlist.
+    `threads`: those of a CPU; None: PyTorch's.
     """
     check_decoding(translator.decoding)
-    kind = FastEngine if fast else CTranslate2Engine
+    kind = FastEngine if fast or (folder / shortlist.FILE).is_file() else CTranslate2Engine
     return translator.searched_by(kind(folder, translator.tokenizers, translator.device, threads))
 
 
@@ -519,6 +521,7 @@ class FastEngine(CTranslate2Engine):
                 max_input_length=0,
                 max_decoding_length=max(limits[row] for row in rows),
                 min_decoding_length=decoding.min_length,
+                use_vmap=True,  # where there is a shortlist
                 return_end_token=True,
                 return_scores=True,
             )

@@ -19,8 +19,8 @@ from dragoman.text.lines import show
 SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
 """(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
 
-IMPORTED_RATE = 5e-4
-"""AdamW's rate for a model that came without one, at a d_model of 512; half of it at twice that (docs/log.md)."""
+IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
+"""AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
 
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
 """Of a fine-tuning; it ends sooner where validation has not become better PATIENCE times."""
@@ -68,7 +68,8 @@ class FineTuning(NamedTuple):
 
     run: str
     general: Any = None
-    """A `Source` of other text, of which as much is mixed in, so that the model does not forget it; None: nothing."""
+    """A `Source` of other text, None: nothing. As much of it is mixed in, other pairs each time, so that the model does
+    not forget it."""
 
 
 def default_recipe(
@@ -141,12 +142,15 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
         size = sum(1 for _ in general.pairs())
         parts = general.sources if isinstance(general, MixSource) else [general]
         shares = general.weights or [1.0] * len(parts) if isinstance(general, MixSource) else [1.0]
-        share = min(1.0, pairs / max(1, size))
-        words *= 1 + share * size / pairs
+        # As much of it as there is of the own text, but never the same again while there is other: an epoch of the
+        # mixture has the own text several times.
+        times = max(1, min(EPOCHS, size // pairs))
+        share = min(1.0, times * pairs / max(1, size))
+        words *= 1 + share * size / (times * pairs)
         corpus["train"] = {
             "type": "mix",
             "sources": [to_dict(one) for one in (own, *parts)],
-            "weights": [1.0, *(share * one for one in shares)],
+            "weights": [float(times), *(share * one for one in shares)],
         }
     training, taught = recipe["training"], other.get("training", {})
     steps = round(EPOCHS * words * PIECES_A_WORD / training["batch_tokens"])
@@ -155,7 +159,7 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
     d_model = int(other.get("model", {}).get("d_model", 512))
     lower = next(share for limit, share in SHARES if pairs < limit)
     own_rate = lower * float(taught.get("schedule", {}).get("lr") or training["schedule"]["lr"])
-    rate = own_rate if trained else IMPORTED_RATE * 512 / d_model
+    rate = own_rate if trained else min(IMPORTED_RATE * 512 / d_model, HIGHEST_RATE)
     return {
         **recipe,
         "init_from": run,

@@ -78,7 +78,7 @@ def diversify(
     made_from = {
         "corpus": source.contents(),
         "precision": options.get("precision", "float32"),
-        "runs": [[side, _identity(run, of)] for (side, run), of in zip(runs, translators, strict=True)],
+        "runs": [[side, identity(run, of)] for (side, run), of in zip(runs, translators, strict=True)],
     }
     if goes_on and read_json(out / MADE_FROM, dict) != made_from:
         raise DragomanError(f"{out}: holds what another corpus, other runs or other settings began; name a new folder")
@@ -88,21 +88,21 @@ def diversify(
         with locked(out):
             atomic_io.replace_text(out / MADE_FROM, atomic_io.to_json(made_from))
             for number, (part, (side, _), translator) in enumerate(zip(parts, runs, translators, strict=True), start=1):
-                with Progress(f"run {number} of {len(runs)}", result.pairs, done=_whole_lines(part)) as bar:
-                    _translate(translator, source, side, part, bar)
+                with Progress(f"run {number} of {len(runs)}", result.pairs, done=whole_lines(part)) as bar:
+                    translate_into(part, (getattr(pair, side) for pair in source.pairs()), translator, bar)
             _put_together(result, source, runs, parts)
             for path in (out / MADE_FROM, *parts):
                 atomic_io.remove(path)
     return result
 
 
-def _identity(run: Path, translator: Translator) -> list[Any]:
+def identity(run: Path, translator: Translator) -> list[Any]:
     """The weights and the search that a run's translations follow from, as JSON holds them."""
     weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
     return [weights, to_dict(translator.decoding)]
 
 
-def _whole_lines(part: Path) -> int:
+def whole_lines(part: Path) -> int:
     """The number of whole lines of a file; what a kill has left of one more is cut off."""
     if not part.exists():
         return 0
@@ -115,13 +115,12 @@ def _whole_lines(part: Path) -> int:
     return count
 
 
-def _translate(translator: Translator, source: FilesSource, side: Side, part: Path, bar: Progress) -> None:
-    """Add to `part` the translations of the lines from `bar.done` on, one a line."""
+def translate_into(part: Path, texts: Iterable[str], translator: Translator, bar: Progress) -> None:
+    """Add to `part` the translations of the texts from number `bar.done` on, one a line."""
     if bar.done:
         say(f"{bar.title}: going on from line {bar.done:,}")
-    texts = (getattr(pair, side) for pair in itertools.islice(source.pairs(), bar.done, None))
     with part.open("a", encoding="utf-8", newline="\n") as file:
-        for chunk in in_chunks(texts, STREAM_LINES):
+        for chunk in in_chunks(itertools.islice(texts, bar.done, None), STREAM_LINES):
             file.writelines(f"{text}\n" for text in translator.translate(chunk))
             file.flush()
             bar.advance(len(chunk))
@@ -137,13 +136,13 @@ def _put_together(
             stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
         ]
         for pair in source.pairs():
-            seen.add(_hash(pair.src, pair.tgt))
+            seen.add(pair_hash(pair.src, pair.tgt))
             _write(files, pair.src, pair.tgt)
         for (side, run), part in zip(runs, parts, strict=True):
             added = 0
             with part.open(encoding="utf-8", newline="\n") as translations:
                 for src, tgt in _pairs_of(source, side, translations):
-                    if src.strip() and tgt.strip() and (key := _hash(src, tgt)) not in seen:
+                    if src.strip() and tgt.strip() and (key := pair_hash(src, tgt)) not in seen:
                         seen.add(key)
                         added += 1
                         _write(files, src, tgt)
@@ -181,5 +180,5 @@ def _write(files: Sequence[Any], *texts: str) -> None:
         file.write(text + "\n")
 
 
-def _hash(src: str, tgt: str) -> int:
+def pair_hash(src: str, tgt: str) -> int:
     return hash64(f"{src}\n{tgt}")

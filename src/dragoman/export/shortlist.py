@@ -1,0 +1,120 @@
+"""Shortlists: the few pieces of a large vocabulary that a translation of these source pieces may need.
+
+The output layer of a small model is most of its work: a score for each piece of the vocabulary, at each step. Which
+pieces a sentence needs can be told beforehand from its words (L'Hostis et al. 2016, "Vocabulary Selection Strategies
+for Neural Machine Translation"): those that are often the translation of one of its pieces, and the most frequent ones
+of all. CTranslate2 reads such a list from the file `vmap.txt` of a model and computes the scores of those pieces alone.
+
+What translates what is learnt from training pairs by IBM model 1 (Brown et al. 1993, "The Mathematics of Statistical
+Machine Translation", section 4.1): with t(w | v) the probability that piece v is translated by w, at first the same for
+all that ever stand in one pair,
+
+    c(w, v) = the sum, over all pairs, of t(w | v) / (the sum of t(w | v') over the v' of the pair)    (expectation)
+    t(w | v) = c(w, v) / (the sum of c(w', v) over all w')                                             (maximisation)
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from dragoman.data.store import IdCorpus
+from dragoman.errors import DragomanError
+from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
+
+FILE = "vmap.txt"
+"""The name that CTranslate2 looks for in the folder of a model."""
+
+FREQUENT = 100
+"""Pieces that are candidates for every sentence."""
+TRANSLATIONS = 60
+"""Candidates for each source piece."""
+ROUNDS = 4
+"""Of expectation and maximisation."""
+LONGEST = 100
+"""Pieces of a side; longer pairs say little of which piece translates which, and cost much."""
+MOST_LINKS = 40_000_000
+"""Pairs of pieces that are counted, at most; those of more text are taken from sentences spread over all of it."""
+
+
+def write_shortlist(prepared: Path, folder: Path, tokenizers: TokenizerPair) -> None:
+    """Write `vmap.txt` into `folder`, learnt from the training pairs that a run keeps as ids in `prepared`.
+
+    Raises DragomanError where it keeps none.
+    """
+    if not prepared.is_dir():
+        raise DragomanError(
+            f"{prepared}: no training pairs to learn a shortlist from, as of a run that was imported: have it teach a "
+            "small one first (dragoman distil)"
+        )
+    src_pieces, tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
+    corpus = IdCorpus(prepared, (len(src_pieces), len(tgt_pieces)))
+    found = shortlist(corpus, len(tgt_pieces))
+    same = set(tgt_pieces)
+    with (folder / FILE).open("w", encoding="utf-8", newline="\n") as file:
+        _write(file, "", [tgt_pieces[index] for index in frequent(corpus, len(tgt_pieces))])
+        for src, targets in sorted(found.items()):
+            piece = src_pieces[src]
+            copied = [piece] if piece in same else []  # names and numbers stay as they are
+            _write(file, piece, list(dict.fromkeys(copied + [tgt_pieces[index] for index in targets])))
+
+
+def _write(file: TextIO, key: str, values: Sequence[str]) -> None:
+    """A line of the file: a source piece, a tab, target pieces with spaces between. One that holds either is left out:
+    it cannot be written."""
+    kept = [value for value in values if not set(value) & {" ", "\t", "\n", "\r"}]
+    if not set(key) & {" ", "\t", "\n", "\r"} and kept:
+        file.write(f"{key}\t{' '.join(kept)}\n")
+
+
+def frequent(corpus: IdCorpus, vocab_size: int, count: int = FREQUENT) -> list[int]:
+    """The target ids that come most often."""
+    counts = np.zeros(vocab_size, dtype=np.int64)
+    for row in range(len(corpus)):
+        np.add.at(counts, corpus.tgt(row), 1)
+    return _best(counts.astype(np.float64), np.arange(vocab_size), count)
+
+
+def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> dict[int, list[int]]:
+    """The most probable translations of each source id, at most `count`."""
+    keys, which, tokens = _links(corpus, vocab_size)
+    src, tgt = keys // vocab_size, keys % vocab_size
+    probability = np.ones(len(keys))
+    for _ in range(ROUNDS):
+        weights = probability[which]
+        counts = np.bincount(which, weights=weights / np.bincount(tokens, weights=weights)[tokens], minlength=len(keys))
+        probability = counts / np.bincount(src, weights=counts)[src]
+    found = {}
+    starts = np.flatnonzero(np.r_[True, src[1:] != src[:-1]]) if len(src) else np.zeros(0, dtype=np.int64)
+    for start, end in zip(starts, [*starts[1:], len(src)], strict=True):
+        found[int(src[start])] = _best(probability[start:end], tgt[start:end], count)
+    return found
+
+
+def _links(corpus: IdCorpus, vocab_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every pair of a source and a target piece that stand in one pair of sentences: the different ones, as source id *
+    `vocab_size` + target id in order; the place of each link among them; and the number of the target token that it is
+    of."""
+    lengths = np.stack([corpus.src_lengths, corpus.tgt_lengths]).astype(np.int64)
+    rows = np.flatnonzero(lengths.max(axis=0) <= LONGEST)
+    if not len(rows):
+        rows = np.arange(len(corpus))
+    links = int(lengths[:, rows].prod(axis=0).sum())
+    rows = rows[:: max(1, -(-links // MOST_LINKS))]
+    keys, tokens, so_far = [], [], 0
+    for row in map(int, rows):
+        src, tgt = np.unique(corpus.src(row)).astype(np.int64), corpus.tgt(row).astype(np.int64)
+        keys.append((src[:, None] * vocab_size + tgt).ravel())
+        tokens.append(np.tile(np.arange(so_far, so_far + len(tgt)), len(src)))
+        so_far += len(tgt)
+    different, which = np.unique(np.concatenate(keys), return_inverse=True)
+    return different, which, np.concatenate(tokens)
+
+
+def _best(values: np.ndarray, ids: np.ndarray, count: int) -> list[int]:
+    """The ids of the largest values, largest first; specials are candidates anyway, and what is 0 is none."""
+    order = np.argsort(-values, kind="stable")
+    chosen = [int(ids[place]) for place in order[: count + len(SPECIALS)] if values[place] > 0]
+    return [index for index in chosen if index >= len(SPECIALS)][:count]

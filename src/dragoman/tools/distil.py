@@ -1,0 +1,225 @@
+"""The work of `dragoman distil`: a small and fast model that learns from a large one.
+
+Sequence-level knowledge distillation (Kim and Rush 2016, section 3.2): the teacher translates the source text, and the
+student is trained on its translations. They are simpler than what people write, and always of one style, so a model of
+few layers can learn them, and needs no beam to find them. Most of the time of a translation goes into the decoder,
+which runs once for each token: a deep encoder with a decoder of one or two layers is as good and far faster (Kasai et
+al. 2021, "Deep Encoder, Shallow Decoder"; Kim et al. 2019, "From Research to Production and Back").
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman import config, export
+from dragoman.errors import DragomanError, writing
+from dragoman.evaluation.comparison import Compared, compare
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.translator import Translator
+from dragoman.progress import Progress, say
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_json
+from dragoman.runs.directory import CONFIG, check_run_dir
+from dragoman.runs.lock import locked
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import default_recipe
+from dragoman.tasks.general_text import sample
+from dragoman.text.lines import find, read_lines
+from dragoman.tools.diversify import MADE_FROM, identity, pair_hash, translate_into, whole_lines
+
+TEXT = "taught"
+"""The folder of a student's run that has the text it learns from."""
+
+LARGEST_VOCABULARY = 32_000
+"""Of a teacher, that a student takes over; in place of a larger one it learns one from its own text."""
+
+COMPARED = 1000
+"""Sentences that both translate in the end, at most."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The sizes of a student."""
+
+    d_model: int
+    num_encoder_layers: int
+    num_decoder_layers: int
+
+    def model(self) -> dict[str, Any]:
+        return {
+            "type": "transformer",
+            "d_model": self.d_model,
+            "d_ff": 4 * self.d_model,
+            "num_heads": max(4, self.d_model // 64),
+            "num_encoder_layers": self.num_encoder_layers,
+            "num_decoder_layers": self.num_decoder_layers,
+            "dropout": DROPOUT,
+        }
+
+
+DROPOUT = 0.1
+"""Of a student: a teacher's translations are hard to learn by heart."""
+
+SIZES = {"tiny": Size(128, 4, 1), "small": Size(256, 6, 1), "base": Size(512, 6, 2)}
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """A student's run."""
+
+    result: recipes.Result
+    compared: Compared | None = None
+    """How it compares with its teacher (which is what was `before`); None: its training was stopped."""
+    parameters: tuple[int, int] = (0, 0)
+    """The teacher's and the student's."""
+
+
+def distil(
+    teacher: Path,
+    run: Path,
+    size: str = "tiny",
+    *,
+    src: Sequence[Path] = (),
+    languages: tuple[str | None, str | None] = (None, None),
+    engine: str = "pytorch",
+    device: str = "auto",
+    changes: Sequence[str] = (),
+) -> Distilled:
+    """Train a student of the run `teacher` in the new run directory `run`; the same again goes on where it stood.
+
+    The student learns the pairs that the teacher was trained on, as far as they are still there, and what the teacher
+    makes of their sources and of the lines of the files `src`. `languages`: from and to, of a teacher that knows
+    several. `engine`: which the teacher translates with. `changes`: settings of the student's recipe, as on the command
+    line.
+
+    Raises DragomanError where there is no text, and where `run` holds what another teacher or other text began.
+    """
+    if size not in SIZES:
+        raise DragomanError(f"--size {size}: known are {', '.join(SIZES)}")
+    translator = Translator.load(check_run_dir(teacher), device=device)
+    assert translator.languages is not None
+    src_lang, tgt_lang = (given or own for given, own in zip(languages, translator.languages, strict=True))
+    translator = translator.between(src_lang, tgt_lang)
+    with locked(run):
+        text = _Text(teacher, (src_lang, tgt_lang), src)
+        files = text.taught(run / TEXT, translator, engine)
+        recipe = config.override({**_recipe(teacher, translator, run, size, files), "device": device}, list(changes))
+        settings = config.parse(recipes.TranslationRecipe, recipe, "settings of the student")
+        result = recipes.run(settings)
+    if result.outcome.reason == "interrupted":
+        return Distilled(result)
+    student = Translator.load(run, device=device)
+    sources = {**settings.corpus.test, "validation": settings.corpus.valid}
+    name, pairs = next((name, pairs) for name, one in sources.items() if (pairs := sample(one, COMPARED)))
+    teachers, students = (sum(tensor.numel() for tensor in one.model.parameters()) for one in (translator, student))
+    return Distilled(result, compare(name, translator, student, pairs), (teachers, students))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The text that a student learns from."""
+
+    teacher: Path
+    languages: tuple[str, str]
+    more: Sequence[Path]
+
+    def taught(self, folder: Path, translator: Translator, engine: str) -> tuple[str, str]:
+        """The two files of the student's training text in `folder`: pairs that people wrote, then the teacher's.
+
+        Raises DragomanError where there is no text.
+        """
+        files = folder / "train.src", folder / "train.tgt"
+        asked = {
+            "teacher": identity(self.teacher, translator),
+            "languages": list(self.languages),
+            "engine": engine,
+            "text": [[str(path), _digest(find(str(path)))] for path in self.more],
+        }
+        made_from = folder / MADE_FROM
+        if made_from.is_file() and read_json(made_from, dict) != asked:
+            raise DragomanError(
+                f"{folder}: holds what another teacher, other text or another search began; name another --run"
+            )
+        if all(path.is_file() for path in files):
+            return str(files[0]), str(files[1])
+        pairs, part = self._pairs(), folder / "translations.part"
+        total = sum(1 for _ in self._sources(pairs))
+        if not total:
+            raise DragomanError(
+                f"{self.teacher}: the text that it was trained on is not here: give text to translate with --src FILE"
+            )
+        if engine != "pytorch":
+            translator = export.engine(self.teacher, engine, translator)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            atomic_io.replace_text(made_from, atomic_io.to_json(asked))
+            with Progress("the teacher translates", total, done=whole_lines(part)) as bar:
+                translate_into(part, self._sources(pairs), translator, bar)
+            self._put_together(pairs, part, files)
+            atomic_io.remove(part)
+        return str(files[0]), str(files[1])
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """The pairs that the teacher was trained on between these languages, each once."""
+        try:
+            found = [
+                (" ".join(pair.src.split()), " ".join(pair.tgt.split()))
+                for pair in corpus_settings(self.teacher).train.unweighted().pairs()
+                if pair.languages in (None, self.languages)
+            ]
+        except DragomanError as error:
+            say(f"{self.teacher}: its training text is not read: {error}")
+            return []
+        return list(dict.fromkeys(pair for pair in found if all(pair)))
+
+    def _sources(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+        """The sentences that the teacher translates, each once."""
+        seen = set()
+        for text in (*(src for src, _ in pairs), *(line for path in self.more for line in read_lines(find(str(path))))):
+            if (line := " ".join(text.split())) and line not in seen:
+                seen.add(line)
+                yield line
+
+    def _put_together(self, pairs: list[tuple[str, str]], part: Path, files: tuple[Path, Path]) -> None:
+        seen = {pair_hash(*pair) for pair in pairs}
+        with part.open(encoding="utf-8", newline="\n") as lines:
+            translated = zip(self._sources(pairs), (" ".join(line.split()) for line in lines), strict=True)
+            made = [pair for pair in translated if pair[1] and pair_hash(*pair) not in seen]
+        for place, path in enumerate(files):
+            atomic_io.replace_text(path, "".join(f"{pair[place]}\n" for pair in (*pairs, *made)))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _recipe(teacher: Path, translator: Translator, run: Path, size: str, files: tuple[str, str]) -> dict[str, Any]:
+    """The student's recipe: trained as the teacher was, if that is known, and as suits so much text if not."""
+    theirs = config.read_yaml(teacher / CONFIG)
+    corpus = corpus_settings(teacher)
+    assert translator.languages is not None
+    valid = bool(sample(corpus.valid, 1)) and (corpus.src_lang, corpus.tgt_lang) == translator.languages
+    recipe = default_recipe(
+        *files, str(run), languages=translator.languages, doctor="skip", valid=files if valid else None
+    )
+    recipe["corpus"] |= {"normalize": corpus.normalize, "max_tokens": translator.max_src_tokens}
+    if valid:
+        plain = config.to_dict(corpus)
+        recipe["corpus"] |= {name: plain[name] for name in ("valid", "test")}
+    tokenizers = translator.tokenizers
+    if tokenizers.languages is None and tokenizers.tgt.vocab_size <= LARGEST_VOCABULARY:
+        recipe["tokenizer"] = {"type": "reuse", "run": str(teacher)}
+    trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.get("init_from")
+    model = SIZES[size].model()
+    if not tokenizers.shared and recipe["tokenizer"]["type"] == "reuse":
+        model["tie_embeddings"] = "output"
+    return {
+        **recipe,
+        "model": model,
+        "decoding": {"beam_size": 1},
+        **({"training": {**theirs["training"], "freeze": []}} if trained and "training" in theirs else {}),
+        **({"evaluation": theirs["evaluation"]} if "evaluation" in theirs else {}),
+    }
