@@ -44,6 +44,7 @@ from dragoman.cli.options import (
 from dragoman.cli.serve import corrections, keys_app, serve
 from dragoman.cli.settings import settings as settings_command
 from dragoman.cli.translate import GuardCommand, score, translate
+from dragoman.cli.vocabulary import vocabulary
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
@@ -501,7 +502,7 @@ def data_demo(
 GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo,),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
-    "Train": (train, import_, distil, adapt, bench, average),
+    "Train": (train, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate),
     "Measure and look inside": (evaluate, report, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),

@@ -161,7 +161,7 @@ class Translator:
             told = " to ".join(self.languages or ("?", "?"))
             raise DragomanError(f"this model translates from {told} and is not told languages")
         other = copy.copy(self)
-        other.languages = known.code(src_lang), known.code(tgt_lang)
+        other.languages = known.codes(src_lang, tgt_lang)
         other.tokenizers = self.tokenizers.between(*other.languages)
         other.join = "" if written_without_spaces(tgt_lang) else " "
         return other

@@ -63,7 +63,8 @@ def tokenizer_files(run: Path) -> dict[Path, Any]:
         name = path.relative_to(folder)
         if path.name == "config.json":
             settings = read_json(path, dict)
-            files[name] = {key: value for key, value in settings.items() if key not in TRAINING_OF_TOKENIZER}
+            # A setting that came with a later version is off in the run of an earlier one, which does not name it.
+            files[name] = {key: value for key, value in settings.items() if value and key not in TRAINING_OF_TOKENIZER}
         elif path.suffix in (".json", ".model"):
             files[name] = path.read_bytes()
     return files

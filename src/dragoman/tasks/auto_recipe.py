@@ -27,6 +27,9 @@ EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
 CHECKS, PATIENCE = 12, 4
 """Validations of the whole of it, and how many in a row may be no better."""
 
+MOST_TIMES = 50
+"""That the own text comes in an epoch of a mixture, so that this has so much other text; twelve are trained on."""
+
 PIECES_A_WORD = 2.0
 """Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""
 
@@ -144,7 +147,7 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
         shares = general.weights or [1.0] * len(parts) if isinstance(general, MixSource) else [1.0]
         # As much of it as there is of the own text, but never the same again while there is other: an epoch of the
         # mixture has the own text several times.
-        times = max(1, min(EPOCHS, size // pairs))
+        times = max(1, min(MOST_TIMES, size // pairs))
         share = min(1.0, times * pairs / max(1, size))
         words *= 1 + share * size / (times * pairs)
         corpus["train"] = {

@@ -65,10 +65,13 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
 
 def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
     """The names of a parameter's rows, None for one that has none or is as wide as the model."""
+    return rows.get(name.partition(".")[0]) if has_named_rows(name) else None
+
+
+def has_named_rows(name: str) -> bool:
+    """True but for those parameters of an embedding that are no table of it: learned positions, a norm."""
     part, _, rest = name.partition(".")
-    if part.endswith("embedding") and rest not in ("embedding.weight", "tokens.embedding.weight"):
-        return None  # learned positions, a norm
-    return rows.get(part)
+    return not part.endswith("embedding") or rest in ("embedding.weight", "tokens.embedding.weight")
 
 
 def other_directory(run: str, name: str) -> Path:

@@ -8,17 +8,13 @@ from dragoman.errors import DragomanError, writing
 from dragoman.importing import ctranslate2, huggingface
 from dragoman.importing.base import Imported
 from dragoman.runs import checkpoint
-from dragoman.runs.directory import CONFIG, TOKENIZER
-from dragoman.runs.log import RunLog
+from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationRecipe
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.sources.files import FilesSource
-from dragoman.text.tokenizers.language_tags import bare
-from dragoman.text.tokenizers.pair import SeparateConfig, save_tokenizers
-
-STEP = 0
-"""Of the one checkpoint: nothing was trained here."""
+from dragoman.text.tokenizers.pair import save_tokenizers, tokenizer_settings
+from dragoman.tools.new_run import write_run
 
 
 def import_model(
@@ -50,24 +46,15 @@ def import_model(
     recipe = _recipe(imported, run)
     weights = checkpoint.weights(imported.model)
     with writing(run):
-        run.mkdir(parents=True)
-        (run / CONFIG).write_text(config.to_yaml(recipe), encoding="utf-8")
+        write_run(run, recipe, weights, "imported", str(folder))
         save_tokenizers(imported.tokenizers, run / TOKENIZER)
-        with RunLog(run, tensorboard=False) as log:
-            log.event("imported", of=str(folder))
-        checkpoint.save(run, STEP, {"model": weights}, {"step": STEP, "imported": str(folder)})
     recipes.of_run(run)  # it reads as any other
     return run
 
 
 def _recipe(imported: Imported, run: Path) -> TranslationRecipe:
     """The recipe as far as it is known; of the text that the model was trained on there is only a name."""
-    tokenizers, (src_lang, tgt_lang) = imported.tokenizers, imported.languages
-    src, tgt = (config.to_dict(bare(one).config) for one in (tokenizers.src, tokenizers.tgt))
-    tokenizer = src
-    if tokenizers.src is not tokenizers.tgt:
-        both = {"src": src, "tgt": tgt, "joint": tokenizers.shared}
-        tokenizer = config.to_dict(config.parse(SeparateConfig, both, "tokenizers of the imported model"))
+    src_lang, tgt_lang = imported.languages
     text = FilesSource(src=f"imported.{src_lang}", tgt=f"imported.{tgt_lang}")
     corpus = config.to_dict(CorpusConfig(src_lang=src_lang, tgt_lang=tgt_lang, train=text, valid=text))
     limits = (imported.max_tokens, imported.model.max_target_length and imported.model.max_target_length - 1)
@@ -75,7 +62,7 @@ def _recipe(imported: Imported, run: Path) -> TranslationRecipe:
     data = {
         "run_dir": str(run),
         "corpus": {**corpus, "normalize": imported.normalize, "max_tokens": longest},
-        "tokenizer": tokenizer,
+        "tokenizer": tokenizer_settings(imported.tokenizers),
         "model": config.to_dict(imported.settings),
         "decoding": imported.decoding,
     }

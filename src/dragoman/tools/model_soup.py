@@ -18,12 +18,9 @@ from dragoman.errors import DragomanError, writing
 from dragoman.inference.classifier import LABELS
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir, tokenizer_files
-from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
+from dragoman.tools.new_run import write_run
 from dragoman.training.ema import mean
-
-STEP = 0
-"""Of the one checkpoint: nothing was trained here."""
 
 
 def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
@@ -46,17 +43,13 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
     _require_equal_shapes(weights, chosen)
     told = {str(path): checkpoint.inference_digest(path) for path in chosen}
     with writing(out):
-        out.mkdir(parents=True)
         settings = replace(recipes.of_run(paths[0]), run_dir=str(out))
-        (out / "config.yaml").write_text(config.to_yaml(settings), encoding="utf-8")
+        write_run(out, settings, mean(weights), "mean", told, checkpoint.MEAN_OF)
         for name in ("tokenizer", LABELS):
             if (paths[0] / name).is_dir():
                 shutil.copytree(paths[0] / name, out / name)
             elif (paths[0] / name).is_file():
                 shutil.copyfile(paths[0] / name, out / name)
-        with RunLog(out, tensorboard=False) as log:
-            log.event("mean", of=told)
-        checkpoint.save(out, STEP, {"model": mean(weights)}, {"step": STEP, checkpoint.MEAN_OF: told})
     return out
 
 

@@ -52,6 +52,13 @@ class LanguageTags:
         shown = ", ".join(near[:12]) + (f" and {len(near) - 12} more" if len(near) > 12 else "")
         raise DragomanError(f"no language {wanted!r} in this model; it has {shown}")
 
+    def codes(self, src_lang: str, tgt_lang: str) -> tuple[str, str]:
+        """The codes of two languages; one that the frame does not say (the source's in OPUS-MT) may be any. Raises
+        DragomanError for a language that is not there."""
+        framed = (*self.src_before, *self.src_after, *self.tgt_before)
+        src, tgt = (self.code(one) if side in framed else one for side, one in ((SRC, src_lang), (TGT, tgt_lang)))
+        return src, tgt
+
     def framed(self, frame: Iterable[str], src_lang: str, tgt_lang: str) -> list[str]:
         """The pieces of a frame. Raises DragomanError for a language that is not there."""
         found = {SRC: src_lang, TGT: tgt_lang}

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import DragomanError, writing
@@ -131,6 +131,15 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
     tags = directory / _LANGUAGES
     languages = parse(LanguageTags, read_json(tags, dict), str(tags)) if tags.exists() else None
     return TokenizerPair(src, tgt, shared=joint or src is tgt, languages=languages)
+
+
+def tokenizer_settings(pair: TokenizerPair) -> dict[str, Any]:
+    """The settings of both tokenizers, as a recipe has them."""
+    src, tgt = (to_dict(bare(one).config) for one in (pair.src, pair.tgt))
+    if bare(pair.src) is bare(pair.tgt):
+        return src
+    both = {"src": src, "tgt": tgt, "joint": pair.shared}
+    return to_dict(parse(SeparateConfig, both, "settings of the tokenizers"))
 
 
 def pieces_of(tokenizer: Tokenizer) -> list[str]:

@@ -1,0 +1,56 @@
+"""`dragoman vocabulary`: fewer entries of an imported vocabulary, or further ones."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Run
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+
+
+def vocabulary(
+    run: Run,
+    out: Annotated[Path, typer.Argument(help="The new run directory.", show_default=False)],
+    trim: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Keep no more entries than this text needs (of either language, a sentence a line); repeat for more."
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="A new entry, a piece of its own wherever a text has it: a letter, a mark like <term>."),
+    ] = None,
+    add_language: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE=LIKE", help="A new language, whose tag begins as that of one like it."),
+    ] = None,
+) -> None:
+    """Change the vocabulary of an imported run, as a new run to go on from.
+
+    Text that was given to --trim is translated as before, but for what the entries that are gone might have said; other
+    text is cut into smaller pieces. New entries are to be trained: `dragoman train --from OUT`.
+
+    Examples:
+
+        dragoman vocabulary runs/nllb runs/nllb-small --trim corpus.en --trim corpus.de
+
+        dragoman vocabulary runs/nllb runs/swiss --add-language gsw_Latn=deu_Latn
+    """
+    from dragoman.tools.vocabulary import Wanted, change_vocabulary
+
+    languages = {}
+    for given in add_language or []:
+        code, equals, like = given.partition("=")
+        if not (code and equals and like):
+            raise DragomanError(f"--add-language {given}: CODE=LIKE, such as gsw_Latn=deu_Latn")
+        languages[code] = like
+    sizes = change_vocabulary(run, out, Wanted(trim or (), list(dict.fromkeys(add or ())), languages))
+    (before, after), parameters = sizes.entries, sizes.parameters
+    say(
+        f"entries: {before[0]:,} and {before[1]:,} before, {after[0]:,} and {after[1]:,} now; parameters: "
+        f"{parameters[0]:,} before, {parameters[1]:,} now"
+    )
+    typer.echo(out)

@@ -1,0 +1,147 @@
+"""An imported run with a smaller vocabulary computes the same for what is left; new entries begin as they should."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+from tests.system.hub_models import FAMILIES, sentences  # noqa: E402
+
+from dragoman.cli import main as cli  # noqa: E402
+from dragoman.data.batch import collate  # noqa: E402
+from dragoman.errors import DragomanError  # noqa: E402
+from dragoman.export import export  # noqa: E402
+from dragoman.inference.translator import Translator  # noqa: E402
+from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
+from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without  # noqa: E402
+from dragoman.tools.import_model import import_model  # noqa: E402
+from dragoman.tools.vocabulary import Wanted, change_vocabulary  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+
+LATIN = [line for line in sentences(400, seed=9) if line.isascii()]
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
+
+
+@pytest.fixture(scope="module", params=list(FAMILIES))
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
+    """A family, its run, and that run trimmed to the lines LATIN."""
+    folder = tmp_path_factory.mktemp("trimmed")
+    (folder / "theirs").mkdir()
+    make, options, languages = FAMILIES[request.param]
+    make(folder / "theirs", **options)
+    import_model(folder / "theirs", folder / "run", *languages)
+    (folder / "latin").write_text("".join(f"{line}\n" for line in LATIN), encoding="utf-8")
+    sizes = change_vocabulary(folder / "run", folder / "small", Wanted([folder / "latin"]))
+    assert max(sizes.entries[1]) < 0.8 * max(sizes.entries[0])
+    assert sizes.parameters[1] < sizes.parameters[0]
+    return request.param, folder / "run", folder / "small"
+
+
+def log_probs(translator: Translator, src: str, tgt: str) -> tuple[list[str], torch.Tensor]:
+    """The pieces of the vocabulary, and the log probability of each at each place of a translation."""
+    tokenizers = translator.tokenizers
+    batch = collate([(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt))])
+    with torch.inference_mode():
+        logits = translator.model.eval()(batch.src, batch.src_mask, batch.tgt_in)[0]
+    return tokenizers.tgt.pieces(range(tokenizers.tgt.vocab_size)), logits
+
+
+def test_the_text_is_cut_and_computed_as_before(runs: tuple[str, Path, Path]) -> None:
+    _, run, small = runs
+    before, after = (Translator.load(one, device="cpu") for one in (run, small))
+    for line in LATIN:
+        for side in ("src", "tgt"):
+            old, new = (getattr(one.tokenizers, side) for one in (before, after))
+            assert new.pieces(new.encode(line)) == old.pieces(old.encode(line))
+            assert new.decode(new.encode(line)) == old.decode(old.encode(line))
+    for src, tgt in zip(LATIN[:20], LATIN[20:40], strict=True):
+        (old_names, old_logits), (new_names, new_logits) = (log_probs(one, src, tgt) for one in (before, after))
+        place = {name: index for index, name in enumerate(old_names)}
+        kept = old_logits[:, [place[name] for name in new_names]]
+        torch.testing.assert_close(new_logits, kept, atol=1e-4, rtol=1e-5)
+
+
+def test_other_text_is_cut_into_smaller_pieces(runs: tuple[str, Path, Path]) -> None:
+    """Of ASCII nothing becomes unknown that was known; letters of other scripts may."""
+    _, run, small = runs
+    before, after = (Translator.load(one, device="cpu").tokenizers.src for one in (run, small))
+    letters = sorted({letter for line in LATIN for letter in line if UNK_ID not in before.encode(letter)})
+    rng = random.Random(3)
+    for _ in range(100):
+        word = "".join(rng.choices(letters, k=6))
+        assert after.encode(word).count(UNK_ID) <= before.encode(word).count(UNK_ID)
+
+
+def test_it_goes_out_again(runs: tuple[str, Path, Path], tmp_path: Path) -> None:
+    name, _, small = runs
+    if name == "m2m100" or name.startswith("marian"):
+        export(small, "huggingface", tmp_path / "hf")
+        import_model(tmp_path / "hf", tmp_path / "back")
+    pytest.importorskip("ctranslate2")
+    export(small, "ctranslate2", tmp_path / "ct2", sentences=20)
+
+
+@pytest.mark.parametrize("name", ["marian, several targets", "nllb", "bart", "mbart50"])
+def test_new_entries_begin_as_what_spelt_them(name: str, tmp_path: Path) -> None:
+    make, options, languages = FAMILIES[name]
+    (tmp_path / "theirs").mkdir()
+    make(tmp_path / "theirs", **options)
+    import_model(tmp_path / "theirs", tmp_path / "run", *languages)
+    like = {"marian, several targets": {"nds": "deu"}, "nllb": {"nds_Latn": "deu_Latn"}, "mbart50": {"nd_XX": "de_DE"}}
+    added = like.get(name, {})
+    change_vocabulary(tmp_path / "run", tmp_path / "more", Wanted(symbols=["<term>", "ჵ"], languages=added))
+    before, after = (Translator.load(one, device="cpu") for one in (tmp_path / "run", tmp_path / "more"))
+    old, new = before.tokenizers.src, after.tokenizers.src
+    assert [new.id_of(one) for one in ("<term>", "ჵ")] == [old.vocab_size, old.vocab_size + 1]
+    text = "the <term> dogჵ runs"
+    assert {"<term>", "ჵ"} < set(new.pieces(new.encode(text)))
+    assert new.decode(new.encode(text)).replace(" ", "") == text.replace(" ", "")
+    assert new.encode(LATIN[0]) == old.encode(LATIN[0])
+    tables = [one.model.state_dict()["src_embedding.tokens.embedding.weight"] for one in (before, after)]
+    inner: Any = getattr(old, "inner", old)
+    spelt = [index for index in inner.encode("<term>") if index != UNK_ID] or [UNK_ID]
+    torch.testing.assert_close(tables[1][old.vocab_size], tables[0][spelt].mean(dim=0))
+    assert torch.equal(tables[1][: old.vocab_size], tables[0])
+    for code, known in added.items():
+        assert after.between(languages[0], code).tokenizers.languages is not None
+        tag, its = (after.tokenizers.languages.tags[one] for one in (code, known))  # type: ignore[union-attr]
+        assert torch.equal(tables[1][new.id_of(tag)], tables[0][old.id_of(its)])
+        assert new.id_of(tag) not in new.encode(f"the {tag} dog")
+        said = before.between(languages[0], known).translate(["the dog runs"])
+        assert after.between(languages[0], code).translate(["the dog runs"])
+        assert before.between(languages[0], known).translate(["the dog runs"]) == said
+
+
+def test_what_cannot_be_changed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DragomanError, match="learnt here"):
+        change_vocabulary(FIXTURE, tmp_path / "out", Wanted(symbols=["x1"]))
+    with pytest.raises(DragomanError, match="nothing to change"):
+        change_vocabulary(FIXTURE, tmp_path / "out", Wanted())
+    for symbol, message in (("two words", "without white space"), ("the", "has it already")):
+        make, options, languages = FAMILIES["bart"]
+        if not (tmp_path / "theirs").exists():
+            (tmp_path / "theirs").mkdir()
+            make(tmp_path / "theirs", **options)
+            import_model(tmp_path / "theirs", tmp_path / "run", *languages)
+        with pytest.raises(DragomanError, match=message):
+            change_vocabulary(tmp_path / "run", tmp_path / "out", Wanted(symbols=[symbol]))
+    with pytest.raises(DragomanError, match="is not told languages"):
+        change_vocabulary(tmp_path / "run", tmp_path / "out", Wanted(languages={"xx": "en"}))
+    cli.sys.argv = ["dragoman", "vocabulary", str(tmp_path / "run"), str(tmp_path / "out"), "--add-language", "xx"]
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert "CODE=LIKE" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_model_is_told(tmp_path: Path) -> None:
+    for damaged in (b"\x0a\xff", b"\x0b", b"\xff" * 12):
+        with pytest.raises(DragomanError, match="damaged"):
+            without(damaged, {"x"})
+    assert with_symbols(b"", []) == b""
