@@ -141,3 +141,20 @@ def test_a_teacher_of_several_languages_or_a_large_vocabulary_gets_a_student_wit
     own = module._recipe(TEACHER, teacher, tmp_path / "small", "tiny", files)
     assert own["tokenizer"]["type"] == "sentencepiece"
     assert (own["model"]["num_encoder_layers"], own["model"]["num_decoder_layers"]) == (4, 1)
+
+
+def test_a_student_as_wide_as_its_teacher_begins_with_its_layers(tmp_path: Path) -> None:
+    changes = [
+        "training.max_steps=1",
+        "training.batch_tokens=512",
+        "training.samples=0",
+        "training.averaging.decay=0.5",
+    ]
+    changes += ["training.schedule={type: linear, lr: 1e-12, warmup_steps: 1}", "training.optimizer={type: adamw}"]
+    wide = [f"model.{name}={value}" for name, value in (("d_model", 16), ("d_ff", 32), ("num_heads", 2))]
+    wide += ["model.num_encoder_layers=1", "model.dropout=0.1"]
+    distil(TEACHER, tmp_path / "small", device="cpu", changes=[*changes, *wide])
+    theirs, ours = (Translator.load(run, device="cpu").model.state_dict() for run in (TEACHER, tmp_path / "small"))
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert (tensor - theirs[name]).abs().max() < 1e-6, name

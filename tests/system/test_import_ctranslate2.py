@@ -22,6 +22,8 @@ from dragoman.export import ctranslate2 as target
 from dragoman.export import engine, export
 from dragoman.importing import ctranslate2 as importing
 from dragoman.inference.loading import build_model
+from dragoman.inference.scoring import token_log_probs
+from dragoman.inference.translation import Part
 from dragoman.inference.translator import Translator
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.positions import SinusoidalPositions, sinusoidal_table
@@ -267,7 +269,7 @@ def test_what_cannot_be_represented_is_refused_with_the_reasons(tmp_path: Path) 
     tensors = old_model(folder)
     base, tanh = "TransformerBase", torch.tensor(6.0)
     for changed, kind, reason in (
-        ({"decoder/start_from_zero_embedding": torch.ones(())}, base, "starts from a vector of zeros"),
+        ({"encoder/embeddings_merge": torch.ones(())}, base, "several inputs for each token"),
         ({"encoder/layer_1/self_attention/gate/weight": torch.ones(2, 2)}, base, "nothing here has its part"),
         ({}, "TransformerBaseRelative", "encoder-decoder Transformers alone"),
         ({"encoder/activation": tanh, "decoder/activation": tanh}, base, "activation"),
@@ -312,8 +314,8 @@ def test_hostile_files_are_errors(tmp_path: Path) -> None:
     (folder / "source_vocabulary.txt").unlink()
     with pytest.raises(DragomanError, match="has no source_vocabulary"):
         importing.load(folder, "ar", "en")
-    (folder / "config.json").write_text(json.dumps({"decoder_start_token": "<pad>"}), encoding="utf-8")
-    with pytest.raises(DragomanError, match="translations begin with '<pad>'"):
+    (folder / "config.json").write_text(json.dumps({"decoder_start_token": "<x>"}), encoding="utf-8")
+    with pytest.raises(DragomanError, match="translations begin with '<x>'"):
         importing.load(folder, "ar", "en")
 
 
@@ -351,3 +353,72 @@ def test_pieces_of_sentencepiece(tmp_path: Path) -> None:
     assert [best.text for [best] in back.n_best(LINES)] == [best.text for [best] in translator.n_best(LINES)]
     with pytest.raises(DragomanError, match="once or for each side"):
         import_model(folder, tmp_path / "other", "de", "en", [tmp_path / "spm"] * 3)
+
+
+# -- models of Marian and of Hugging Face, by CTranslate2's converters ---------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+@pytest.mark.parametrize("name", ["marian", "marian, several targets"])
+def test_a_converted_marian_model_translates_as_there(name: str, tmp_path: Path) -> None:
+    """Its decoder starts from a vector of zeros, two SentencePiece models cut the texts, and `>>fra<<` is a tag."""
+    pytest.importorskip("transformers")
+    from ctranslate2.converters import TransformersConverter
+    from tests.system.hub_models import FAMILIES, sentences
+
+    (tmp_path / "hf").mkdir()
+    make, options, languages = FAMILIES[name]
+    make(tmp_path / "hf", **options)
+    TransformersConverter(str(tmp_path / "hf")).convert(str(tmp_path / "theirs"))
+    models = [tmp_path / "hf" / f"{side}.spm" for side in ("source", "target")]
+    with pytest.raises(DragomanError, match="name its SentencePiece"):
+        import_model(tmp_path / "theirs", tmp_path / "run", *languages)
+    import_model(tmp_path / "theirs", tmp_path / "run", *languages, models)
+    ours = Translator.load(tmp_path / "run", device="cpu", ban_unk=False, beam_size=1)
+    assert ours.languages == languages
+    runtime = ctranslate2.Translator(str(tmp_path / "theirs"))
+    src, tgt = ours.tokenizers.src, ours.tokenizers.tgt
+    encoded = [(src.encode(text), tgt.encode(text)) for text in sentences(200, seed=11)]
+    assert all(src.pieces(ids)[0] == ">>fra<<" for ids, _ in encoded) == ("several" in name)
+    sources = [[*src.pieces(ids), "</s>"] for ids, _ in encoded]
+    scored = runtime.score_batch(sources, [tgt.pieces(ids) for _, ids in encoded])
+    for found, own in zip(scored, token_log_probs(ours, encoded), strict=True):
+        assert own == pytest.approx(found.log_probs, abs=1e-4)
+    greedy = ours.with_decoding(max_length_ratio=0.0, max_length_extra=20)
+    searched = greedy.hypotheses([Part(ids, []) for ids, _ in encoded])
+    answers = runtime.translate_batch(sources, beam_size=1, max_decoding_length=20, min_decoding_length=0)
+    assert [tgt.pieces(best.ids) for [best] in searched] == [answer.hypotheses[0] for answer in answers]
+
+
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+def test_languages_of_a_converted_m2m100(tmp_path: Path) -> None:
+    """Its decoder starts from `</s>`, whose row `<s>` is a copy of, and tags stand before both sides."""
+    pytest.importorskip("transformers")
+    from tests.system.hub_models import FAMILIES, sentences
+
+    (tmp_path / "hf").mkdir()
+    make, options, languages = FAMILIES["m2m100"]
+    make(tmp_path / "hf", **options)
+    import_model(tmp_path / "hf", tmp_path / "run", *languages)
+    before = Translator.load(tmp_path / "run", device="cpu")
+    folder = exported(before, tmp_path / "theirs")
+    shutil.rmtree(folder / "tokenizer")
+    (folder / "dragoman.json").unlink()
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    described |= {"decoder_start_token": "</s>", "add_source_eos": False}
+    (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
+    spm = [tmp_path / "hf" / "sentencepiece.bpe.model"]
+    import_model(folder, tmp_path / "again", "fr", "cs", spm)
+    after = Translator.load(tmp_path / "again", device="cpu")
+    assert after.languages == ("fr", "cs")
+    assert after.tokenizers.languages == before.tokenizers.languages
+    for translator in (before, after):
+        translator.decoding = before.decoding
+    texts = list(sentences(50, seed=4))
+    expected = before.between("fr", "cs").n_best(texts)
+    assert [[one.text for one in found] for found in after.n_best(texts)] == [
+        [one.text for one in found] for found in expected
+    ]
+    assert [found[0].log_prob for found in after.n_best(texts)] == pytest.approx(
+        [found[0].log_prob for found in expected], abs=1e-4
+    )

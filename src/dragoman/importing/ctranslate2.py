@@ -5,6 +5,7 @@ these, without anything pickled. A folder holds `model.bin`, the vocabularies, a
 Whatever `model.bin` says has to have a counterpart here: what nobody asked for is a reason to refuse.
 """
 
+import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
@@ -41,6 +43,13 @@ ACTIVATIONS = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu"}
 TYPES = {0: torch.float32, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.float16, 5: torch.bfloat16}
 NAMES = {"<blank>": "<pad>"}
 """Their names of specials that we call otherwise."""
+FRAMES: dict[str, dict[str, list[str]] | None] = {
+    ">>(.+)<<": {"src_before": [TGT]},
+    "__([a-z]{2,3})__": {"src_before": [SRC], "tgt_before": [TGT]},
+    "([a-z]{3}_[A-Z][a-z]{3})": {"src_before": [SRC], "tgt_before": [TGT]},
+    "([a-z]{2}_[A-Z]{2})": None,
+}
+"""How languages are spelt in the vocabularies of OPUS-MT, M2M100, NLLB and mBART, and where they stand in a text."""
 IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
 """Names of variables that say nothing about the probabilities."""
 
@@ -124,6 +133,8 @@ class Sides(NamedTuple):
     tokenizers: TokenizerPair
     src_rows: list[int]
     tgt_rows: list[int]
+    start: str = SPECIALS[BOS_ID]
+    """Their token that a translation begins with; empty: a vector of zeros."""
 
 
 def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence[Path] = ()) -> Imported:
@@ -138,9 +149,9 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     reasons = [*_reasons(variables, described)]
     if reasons:
         raise refusal(folder, reasons)
-    sides = _sides(folder, variables, spm)
+    sides = _sides(folder, variables, spm, _start(variables, described))
     tokenizers = sides.tokenizers
-    settings, reasons = _settings(variables, described, tokenizers.shared, bias=-1 in sides.tgt_rows)
+    settings, reasons = _settings(variables, described, sides)
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
         _fill(model, variables, sides)
@@ -148,6 +159,8 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     if reasons:
         raise refusal(folder, reasons)
     if origin is None:
+        if tokenizers.languages is not None:
+            languages = tokenizers.languages.codes(*languages)
         return Imported(settings, model, tokenizers, languages)
     told = config.to_dict(origin)
     return Imported(settings, model, tokenizers, languages, origin.normalize, told["decoding"], origin.max_src_tokens)
@@ -164,7 +177,6 @@ def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
         yield f"its weights are {', '.join(sorted(kinds))}: convert it without --quantization, and it is exact"
     for name, wanted, why in (
         ("encoder/embeddings_merge", 0.0, "several inputs for each token"),
-        ("decoder/start_from_zero_embedding", 0.0, "its decoder starts from a vector of zeros"),
         ("decoder/alibi", 0.0, "ALiBi in the decoder alone"),
         ("encoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
         ("decoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
@@ -173,19 +185,25 @@ def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {why}"
     if described.get("add_source_bos"):
         yield "add_source_bos: its sources begin with <s>"
-    start = described.get("decoder_start_token", SPECIALS[2])
-    if start != SPECIALS[2]:
-        yield f"decoder_start_token: its translations begin with {start!r}, ours with <s>"
+    start = described.get("decoder_start_token", SPECIALS[BOS_ID])
+    if start not in SPECIALS:
+        yield f"decoder_start_token: its translations begin with {start!r}, and nothing says what else they may with"
+
+
+def _start(variables: Variables, described: dict[str, Any]) -> str:
+    """The token that a translation begins with; empty: a vector of zeros, as in Marian."""
+    if variables.number("decoder/start_from_zero_embedding", 0.0):
+        return ""
+    return str(described.get("decoder_start_token", SPECIALS[BOS_ID]))
 
 
 # -- settings ------------------------------------------------------------------------------------------------------
 
 
-def _settings(
-    variables: Variables, described: dict[str, Any], shared: bool, bias: bool
-) -> tuple[TransformerConfig, list[str]]:
-    """The settings, and reasons why they are not the whole truth. `bias`: the output needs one in any case."""
+def _settings(variables: Variables, described: dict[str, Any], sides: Sides) -> tuple[TransformerConfig, list[str]]:
+    """The settings, and reasons why they are not the whole truth."""
     reasons: list[str] = []
+    shared, own_start = sides.tokenizers.shared, sides.start == SPECIALS[BOS_ID]
 
     def of_both(name: str, default: float) -> float:
         first, second = (variables.number(f"{side}/{name}", default) for side in ("encoder", "decoder"))
@@ -198,8 +216,13 @@ def _settings(
     gated = "encoder/layer_0/ffn/linear_0_noact/weight" in variables
     if activation is None or (gated and activation != "silu"):
         reasons.append("an activation that is not known here")
-    pre_norm, scaled = bool(of_both("pre_norm", 1)), bool(of_both("scale_embeddings", 1))
+    pre_norm, scale = bool(of_both("pre_norm", 1)), of_both("scale_embeddings", 1)
     embedding, d_model = _matrix(variables, "encoder"), _matrix(variables, "encoder").size(1)
+    scaled = scale != 0.0
+    if "encoder/scale_embeddings" in variables and variables["encoder/scale_embeddings"].is_floating_point():
+        scaled = scale != 1.0  # there it is the factor
+        if scaled and not math.isclose(scale, d_model**0.5, rel_tol=1e-6):
+            reasons.append(f"scale_embeddings: embeddings are multiplied by {scale:g}")
     output, tgt_embedding = variables["decoder/projection/weight"], variables["decoder/embeddings/weight"]
     tied = torch.equal(output, tgt_embedding)
     all_tied = tied and shared and embedding.shape == output.shape and torch.equal(embedding, output)
@@ -219,8 +242,9 @@ def _settings(
         "embedding_norm": "encoder/layernorm_embedding/gamma" in variables,
         "tie_embeddings": "all" if all_tied else "output" if tied else "none",
         "scale_embeddings": scaled,
-        "src_end": bool(described.get("add_source_eos", False)),
-        "output_bias": bias or "decoder/projection/bias" in variables,
+        # The others are of Marian and transformers, where the tokenizer ends a source, whatever is said here.
+        "src_end": bool(described.get("add_source_eos", False)) or not own_start,
+        "output_bias": -1 in sides.tgt_rows or not own_start or "decoder/projection/bias" in variables,
         "position": position,
     }
     return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
@@ -283,7 +307,7 @@ def _ungrouped(projection: Tensor, heads: int, kept: int) -> Tensor:
 # -- vocabularies --------------------------------------------------------------------------------------------------
 
 
-def _sides(folder: Path, variables: Variables, spm: Sequence[Path]) -> Sides:
+def _sides(folder: Path, variables: Variables, spm: Sequence[Path], start: str) -> Sides:
     """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or SentencePiece's pieces, or
     their vocabularies' tokens with spaces between them."""
     tokens = [_tokens(folder, kind, len(_matrix(variables, side))) for kind, side in
@@ -296,28 +320,57 @@ def _sides(folder: Path, variables: Variables, spm: Sequence[Path]) -> Sides:
         return Sides(pair, list(range(pair.src.vocab_size)), list(range(pair.tgt.vocab_size)))
     models: list[bytes | None] = [read_bytes(path, MAX_MODEL_BYTES) for path in spm]
     models = models or [None]
-    src = _tokenizer(tokens[0], folder, models[0])
+    src = _tokenizer(tokens[0], folder, models[0], start)
     same = tokens[0] == tokens[1]
-    tgt = src if same and models[0] == models[-1] else _tokenizer(tokens[1], folder, models[-1])
-    return Sides(TokenizerPair(src[0], tgt[0], shared=same), src[1], tgt[1])
+    tgt = src if same and models[0] == models[-1] else _tokenizer(tokens[1], folder, models[-1], start)
+    return Sides(TokenizerPair(src[0], tgt[0], same, _languages(folder, tokens[0])), src[1], tgt[1], start)
 
 
-def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None) -> tuple[Tokenizer, list[int]]:
+def _languages(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
+    """The languages that tokens of a vocabulary tell the model; None: there are none, or one that it never needed.
+
+    Raises DragomanError for those of which nothing says where they stand.
+    """
+    for pattern, frame in FRAMES.items():
+        tags = {found[1]: token for token in tokens if (found := re.fullmatch(pattern, token))}
+        if len(tags) > 1 and frame is None:
+            raise DragomanError(
+                f"{folder}: its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where "
+                "they stand: import the model's own folder of Hugging Face"
+            )
+        if len(tags) > 1 and frame is not None:
+            return LanguageTags(tags=tags, **frame)
+    return None
+
+
+def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None, start: str) -> tuple[Tokenizer, list[int]]:
     """A side's tokenizer, and the row of theirs of each of its ids."""
     names = [NAMES.get(token, token) for token in theirs]
     place = {name: row for row, name in enumerate(names)}
     if len(place) < len(names):
         raise DragomanError(f"{folder}: its vocabulary has a token twice")
-    if absent := [special for special in SPECIALS[1:] if special not in place]:
+    needed = [special for special in SPECIALS[1:] if special != SPECIALS[BOS_ID]] + ([start] if start else [])
+    if absent := [special for special in dict.fromkeys(needed) if special not in place]:
         raise DragomanError(f"{folder}: its vocabulary has no {' and no '.join(absent)}")
-    pieces = [name for name in names if name not in SPECIALS]
-    rows = [place.get(name, -1) for name in (*SPECIALS, *pieces)]
+    specials = [place.get(name, -1) for name in SPECIALS]
+    specials[BOS_ID] = place[start] if start else -1
+    rows = [*specials, *(row for row, name in enumerate(names) if row not in specials)]
+    pieces: dict[str, None] = {}
+    for name in (names[row] for row in rows[len(SPECIALS) :]):
+        while name in SPECIALS or name in pieces:  # a `<s>` that no translation begins with is a piece like others
+            name += "'"
+        pieces[name] = None
     if spm is not None:
         return PiecesTokenizer(PiecesConfig(vocab_size=len(rows)), Vocabulary(pieces), spm), rows
     if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
         raise DragomanError(
             f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them: name its "
             "SentencePiece model with --spm"
+        )
+    if start != SPECIALS[BOS_ID]:
+        raise DragomanError(
+            f"{folder}: a model of Marian or of Hugging Face, whose tokens are pieces of words: name its SentencePiece "
+            "model, or both (source.spm, target.spm), with --spm"
         )
     tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
     return tokenizer, rows
@@ -356,6 +409,8 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
         name = "decoder/projection/bias"
         theirs = variables[name] if name in variables else torch.zeros(max(sides.tgt_rows) + 1)
         fill_rows(model.output.bias, theirs, sides.tgt_rows, missing=NEVER)
+        if sides.start not in ("", SPECIALS[BOS_ID]):  # a copy of the row of another token, which has its part there
+            model.output.bias[PAD_ID if sides.start == SPECIALS[PAD_ID] else BOS_ID] = NEVER
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         _fill_positions(embedding, variables, side)
         if not isinstance(embedding.norm, nn.Identity):

@@ -333,7 +333,7 @@ def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     # A model with one target may have a tag in its vocabulary that it never saw.
     spoken = LanguageTags(tags=tags, src_before=[TGT]) if len(tags) > 1 else None
     if spoken is not None:
-        languages = languages[0], spoken.code(languages[1])
+        languages = spoken.codes(*languages)
     shared = bool(described.share_encoder_decoder_embeddings)
     return Sides(TokenizerPair(src, tgt, shared, spoken), languages, src_rows, tgt_rows, never)
 
@@ -347,7 +347,7 @@ def _m2m100(folder: Path, described: Any, theirs: Any, languages: tuple[str, str
     rows, never = entries.rows([table[token] for token in tags.values()])
     tokenizer = _pieces(entries.names(rows), folder / "sentencepiece.bpe.model")
     spoken = LanguageTags(tags=tags, src_before=[SRC], tgt_before=[TGT])
-    return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), _codes(spoken, languages), rows, rows, never)
+    return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), spoken.codes(*languages), rows, rows, never)
 
 
 def _codes(spoken: LanguageTags, languages: tuple[str, str]) -> tuple[str, str]:

@@ -4,30 +4,36 @@ Sequence-level knowledge distillation (Kim and Rush 2016, section 3.2): the teac
 student is trained on its translations. They are simpler than what people write, and always of one style, so a model of
 few layers can learn them, and needs no beam to find them. Most of the time of a translation goes into the decoder,
 which runs once for each token: a deep encoder with a decoder of one or two layers is as good and far faster (Kasai et
-al. 2021, "Deep Encoder, Shallow Decoder"; Kim et al. 2019, "From Research to Production and Back").
+al. 2021, "Deep Encoder, Shallow Decoder"; Kim et al. 2019, "From Research to Production and Back"). A student as wide
+as its teacher begins with some of its layers.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dragoman import config, export
 from dragoman.errors import DragomanError, writing
 from dragoman.evaluation.comparison import Compared, compare
-from dragoman.inference.loading import corpus_settings
+from dragoman.inference.loading import build_model, corpus_settings, model_settings
 from dragoman.inference.translator import Translator
+from dragoman.models.families import Seq2SeqModel, TransformerConfig
+from dragoman.models.transformer import Transformer
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_json
-from dragoman.runs.directory import CONFIG, check_run_dir
+from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
 from dragoman.tasks.general_text import sample
 from dragoman.text.lines import find, read_lines
+from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.pair import ReuseConfig, save_tokenizers
 from dragoman.tools.diversify import MADE_FROM, identity, pair_hash, translate_into, whole_lines
+from dragoman.tools.new_run import write_run
 
 TEXT = "taught"
 """The folder of a student's run that has the text it learns from."""
@@ -107,6 +113,8 @@ def distil(
         files = text.taught(run / TEXT, translator, engine)
         recipe = config.override({**_recipe(teacher, translator, run, size, files), "device": device}, list(changes))
         settings = config.parse(recipes.TranslationRecipe, recipe, "settings of the student")
+        if settings.init_from is None and _is_as_wide(translator.model, settings):
+            settings = replace(settings, init_from=str(_beginning(settings, teacher, translator, run / TEXT / "start")))
         result = recipes.run(settings)
     if result.outcome.reason == "interrupted":
         return Distilled(result)
@@ -191,6 +199,48 @@ class _Text:
             atomic_io.replace_text(path, "".join(f"{pair[place]}\n" for pair in (*pairs, *made)))
 
 
+def _is_as_wide(teacher: Seq2SeqModel, student: recipes.TranslationRecipe) -> bool:
+    """True if the student's layers are those of its teacher, only fewer, and its vocabulary the same."""
+    if not isinstance(teacher, Transformer) or not isinstance(student.model, TransformerConfig):
+        return False
+    if not isinstance(student.tokenizer, ReuseConfig):
+        return False
+    few = student.model.build(src_vocab_size=8, tgt_vocab_size=8, shared_vocab=True, pad_id=PAD_ID)
+    pairs = (few.encoder_layers, teacher.encoder_layers), (few.decoder_layers, teacher.decoder_layers)
+    return all(
+        len(own) <= len(theirs) and checkpoint.shapes(own[0]) == checkpoint.shapes(theirs[0]) for own, theirs in pairs
+    )
+
+
+def _beginning(student: recipes.TranslationRecipe, teacher: Path, translator: Translator, run: Path) -> Path:
+    """Write a run for the student to begin with: layers of its teacher, spread over all of them, and all else (Shleifer
+    and Rush 2020, "Pre-trained Summarization Distillation", section 3.2)."""
+    if run.exists():
+        return run
+    theirs = checkpoint.weights(translator.model)
+    model = build_model(student.model, translator.tokenizers)
+    chosen = {
+        stack: [place * len(getattr(translator.model, stack)) // len(own) for place in range(len(own))]
+        for stack in ("encoder_layers", "decoder_layers")
+        if (own := getattr(model, stack))
+    }
+    weights = {}
+    for name in checkpoint.weights(model):
+        stack, _, rest = name.partition(".")
+        if stack in chosen:
+            number, _, rest = rest.partition(".")
+            weights[name] = theirs[f"{stack}.{chosen[stack][int(number)]}.{rest}"]
+        else:
+            weights[name] = theirs[name]
+    with writing(run):
+        building = run.with_name(run.name + ".building")
+        atomic_io.remove(building)
+        write_run(building, replace(student, run_dir=str(run)), weights, "layers of", str(teacher), "layers_of")
+        save_tokenizers(translator.tokenizers, building / TOKENIZER)
+        building.rename(run)
+    return run
+
+
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -214,7 +264,11 @@ def _recipe(teacher: Path, translator: Translator, run: Path, size: str, files: 
         recipe["tokenizer"] = {"type": "reuse", "run": str(teacher)}
     trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.get("init_from")
     model = SIZES[size].model()
-    if not tokenizers.shared and recipe["tokenizer"]["type"] == "reuse":
+    own = model_settings(teacher)
+    if isinstance(own, TransformerConfig) and own.d_model == model["d_model"]:  # as wide: of the same layers
+        layers = {name: min(model[name], getattr(own, name)) for name in ("num_encoder_layers", "num_decoder_layers")}
+        model = {**config.to_dict(own), **layers, "dropout": DROPOUT}
+    elif not tokenizers.shared and recipe["tokenizer"]["type"] == "reuse":
         model["tie_embeddings"] = "output"
     return {
         **recipe,
