@@ -6,6 +6,7 @@ import pickle
 import random
 import re
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,23 @@ def test_what_was_imported_goes_out_again(name: str, to: str, both: Callable[[st
         assert [found[0].text for found in again.n_best(lines)] == [
             found[0].text for found in Translator.load(made.run, device="cpu").n_best(lines)
         ]
+
+
+@pytest.mark.parametrize("name", ["marian", "marian, several targets", "m2m100"])
+def test_a_package_for_argos_has_the_sources_model_and_no_languages(
+    name: str, both: Callable[[str], Both], tmp_path: Path
+) -> None:
+    made, told = both(name), list[str]()
+    if name != "marian":
+        with pytest.raises(DragomanError, match="is told languages, and a package has no place"):
+            export(made.run, "argos", tmp_path / "out")
+        return
+    export(made.run, "argos", tmp_path / "out", sentences=60, tell=told.append)
+    assert any("60 (100.0%)" in line for line in told), told
+    [package] = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(package) as archive:
+        [model] = [name for name in archive.namelist() if name.endswith("sentencepiece.model")]
+        assert archive.read(model) == (made.folder / "source.spm").read_bytes()
 
 
 # -- our own exports -----------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.runs import atomic_io
 from dragoman.text.languages import language_of, name_of
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from dragoman.version import __version__
@@ -53,7 +55,13 @@ def problems(translator: Translator) -> list[str]:
     """Why there can be no package of this translator, one line each with what to change; none: there can."""
     found = ctranslate2.problems(translator)
     tokenizers = translator.tokenizers
-    if not tokenizers.shared:
+    if tokenizers.languages is not None and tokenizers.languages.tags:
+        found.append("the model is told languages, and a package has no place to tell them: have it teach one of two")
+    elif isinstance(tokenizers.src, PiecesTokenizer) and isinstance(tokenizers.tgt, PiecesTokenizer):
+        # Pieces are joined there without a model, so that of the source is enough; it normalises by itself.
+        if translator.normalize is not NORMALIZERS["none"]:
+            found.append("corpus.normalize: a package leaves it to the imported SentencePiece model (none)")
+    elif not tokenizers.shared:
         found.append(
             "tokenizer {type: separate}: a package has one SentencePiece model for both languages: train with "
             "tokenizer {type: sentencepiece}"
@@ -118,10 +126,12 @@ def _code(language: str) -> str:
 
 
 def sentencepiece_model(translator: Translator) -> bytes:
-    """The tokenizer's model, which normalises by itself as `translator` does before it.
+    """The tokenizer's model, which normalises by itself as `translator` does before it; an imported one does already.
 
     Raises DragomanError when the library is too old to make it.
     """
+    if isinstance(translator.tokenizers.src, PiecesTokenizer):
+        return translator.tokenizers.src.model
     try:
         spm.SetMinLogLevel(2)  # no word of what it builds
         normalizer = spm.SentencePieceNormalizer(
