@@ -39,14 +39,10 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     student = Translator.load(tmp_path / "small", device="cpu")
     assert student.decoding.beam_size == 1
     assert len(student.model.decoder_layers) == 1
-    people = set(zip(lines(FIXTURE / "train.en"), lines(FIXTURE / "train.de"), strict=True))
-    sides = (lines(tmp_path / "small" / "taught" / f"train.{side}") for side in ("src", "tgt"))
-    taught = list(zip(*sides, strict=True))
-    made = [pair for pair in taught if pair not in people]
-    assert people <= set(taught)
-    assert made
+    sources, taught = (lines(tmp_path / "small" / "taught" / f"train.{side}") for side in ("src", "tgt"))
+    assert sources == list(dict.fromkeys(lines(FIXTURE / "train.en")))
     teacher = Translator.load(TEACHER, device="cpu")
-    assert teacher.translate([src for src, _ in made[:20]]) == [tgt for _, tgt in made[:20]]
+    assert teacher.translate(sources[:20]) == taught[:20]
 
     told: list[str] = []
     pytest.importorskip("ctranslate2")
@@ -55,7 +51,7 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     table = dict(line.split("\t") for line in lines(tmp_path / "ct2" / FILE))
     vocabulary = set(student.tokenizers.tgt.pieces(range(student.tokenizers.tgt.vocab_size)))
     assert all(set(targets.split(" ")) <= vocabulary for targets in table.values())
-    assert "▁rote" in table["▁red"].split(" ")[:3]
+    assert "▁rote" in table["▁red"].split(" ")[:8]
     with pytest.raises(DragomanError, match="--shortlist: CTranslate2 alone"):
         export(tmp_path / "small", "onnx", tmp_path / "onnx", shortlist=True)
 

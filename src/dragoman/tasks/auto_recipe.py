@@ -27,8 +27,9 @@ EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
 CHECKS, PATIENCE = 12, 4
 """Validations of the whole of it, and how many in a row may be no better."""
 
-MOST_TIMES = 50
-"""That the own text comes in an epoch of a mixture, so that this has so much other text; twelve are trained on."""
+MOST_TIMES = 4
+"""That the own text comes in an epoch of a mixture, which so has four times as much other text: with more of it nearly
+nothing is forgotten, and less is learnt in the same time (docs/log.md)."""
 
 PIECES_A_WORD = 2.0
 """Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""

@@ -9,7 +9,7 @@ as its teacher begins with some of its layers.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from dragoman.tasks.general_text import sample
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import ReuseConfig, save_tokenizers
-from dragoman.tools.diversify import MADE_FROM, identity, pair_hash, translate_into, whole_lines
+from dragoman.tools.diversify import MADE_FROM, identity, translate_into, whole_lines
 from dragoman.tools.new_run import write_run
 
 TEXT = "taught"
@@ -95,10 +95,9 @@ def distil(
 ) -> Distilled:
     """Train a student of the run `teacher` in the new run directory `run`; the same again goes on where it stood.
 
-    The student learns the pairs that the teacher was trained on, as far as they are still there, and what the teacher
-    makes of their sources and of the lines of the files `src`. `languages`: from and to, of a teacher that knows
-    several. `engine`: which the teacher translates with. `changes`: settings of the student's recipe, as on the command
-    line.
+    The student learns what the teacher makes of the sentences that it was trained on, as far as they are still there,
+    and of the lines of the files `src`. `languages`: from and to, of a teacher that knows several. `engine`: which the
+    teacher translates with. `changes`: settings of the student's recipe, as on the command line.
 
     Raises DragomanError where there is no text, and where `run` holds what another teacher or other text began.
     """
@@ -109,8 +108,7 @@ def distil(
     src_lang, tgt_lang = (given or own for given, own in zip(languages, translator.languages, strict=True))
     translator = translator.between(src_lang, tgt_lang)
     with locked(run):
-        text = _Text(teacher, (src_lang, tgt_lang), src)
-        files = text.taught(run / TEXT, translator, engine)
+        files = _taught(run / TEXT, teacher, translator, src, engine)
         recipe = config.override({**_recipe(teacher, translator, run, size, files), "device": device}, list(changes))
         settings = config.parse(recipes.TranslationRecipe, recipe, "settings of the student")
         if settings.init_from is None and _is_as_wide(translator.model, settings):
@@ -125,78 +123,55 @@ def distil(
     return Distilled(result, compare(name, translator, student, pairs), (teachers, students))
 
 
-@dataclass(frozen=True)
-class _Text:
-    """The text that a student learns from."""
+def _taught(folder: Path, teacher: Path, translator: Translator, more: Sequence[Path], engine: str) -> tuple[str, str]:
+    """The two files of `folder` that a student is trained on: sentences, and what the teacher makes of them.
 
-    teacher: Path
-    languages: tuple[str, str]
-    more: Sequence[Path]
-
-    def taught(self, folder: Path, translator: Translator, engine: str) -> tuple[str, str]:
-        """The two files of the student's training text in `folder`: pairs that people wrote, then the teacher's.
-
-        Raises DragomanError where there is no text.
-        """
-        files = folder / "train.src", folder / "train.tgt"
-        asked = {
-            "teacher": identity(self.teacher, translator),
-            "languages": list(self.languages),
-            "engine": engine,
-            "text": [[str(path), _digest(find(str(path)))] for path in self.more],
-        }
-        made_from = folder / MADE_FROM
-        if made_from.is_file() and read_json(made_from, dict) != asked:
-            raise DragomanError(
-                f"{folder}: holds what another teacher, other text or another search began; name another --run"
-            )
-        if all(path.is_file() for path in files):
-            return str(files[0]), str(files[1])
-        pairs, part = self._pairs(), folder / "translations.part"
-        total = sum(1 for _ in self._sources(pairs))
-        if not total:
-            raise DragomanError(
-                f"{self.teacher}: the text that it was trained on is not here: give text to translate with --src FILE"
-            )
-        if engine != "pytorch":
-            translator = export.engine(self.teacher, engine, translator)
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            atomic_io.replace_text(made_from, atomic_io.to_json(asked))
-            with Progress("the teacher translates", total, done=whole_lines(part)) as bar:
-                translate_into(part, self._sources(pairs), translator, bar)
-            self._put_together(pairs, part, files)
-            atomic_io.remove(part)
+    Raises DragomanError where there is no text.
+    """
+    files = folder / "train.src", folder / "train.tgt"
+    asked = {
+        "teacher": identity(teacher, translator),
+        "languages": list(translator.languages or ()),
+        "engine": engine,
+        "text": [[str(path), _digest(find(str(path)))] for path in more],
+    }
+    made_from, part = folder / MADE_FROM, folder / "translations.part"
+    if made_from.is_file() and read_json(made_from, dict) != asked:
+        raise DragomanError(
+            f"{folder}: holds what another teacher, other text or another search began; name another --run"
+        )
+    if all(path.is_file() for path in files):
         return str(files[0]), str(files[1])
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        """The pairs that the teacher was trained on between these languages, each once."""
-        try:
-            found = [
-                (" ".join(pair.src.split()), " ".join(pair.tgt.split()))
-                for pair in corpus_settings(self.teacher).train.unweighted().pairs()
-                if pair.languages in (None, self.languages)
-            ]
-        except DragomanError as error:
-            say(f"{self.teacher}: its training text is not read: {error}")
-            return []
-        return list(dict.fromkeys(pair for pair in found if all(pair)))
-
-    def _sources(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-        """The sentences that the teacher translates, each once."""
-        seen = set()
-        for text in (*(src for src, _ in pairs), *(line for path in self.more for line in read_lines(find(str(path))))):
-            if (line := " ".join(text.split())) and line not in seen:
-                seen.add(line)
-                yield line
-
-    def _put_together(self, pairs: list[tuple[str, str]], part: Path, files: tuple[Path, Path]) -> None:
-        seen = {pair_hash(*pair) for pair in pairs}
+    sentences = list(dict.fromkeys(filter(None, (" ".join(text.split()) for text in _text(teacher, translator, more)))))
+    if not sentences:
+        raise DragomanError(
+            f"{teacher}: the text that it was trained on is not here: give text to translate with --src FILE"
+        )
+    if engine != "pytorch":
+        translator = export.engine(teacher, engine, translator)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_io.replace_text(made_from, atomic_io.to_json(asked))
+        with Progress("the teacher translates", len(sentences), done=whole_lines(part)) as bar:
+            translate_into(part, sentences, translator, bar)
         with part.open(encoding="utf-8", newline="\n") as lines:
-            translated = zip(self._sources(pairs), (" ".join(line.split()) for line in lines), strict=True)
-            made = [pair for pair in translated if pair[1] and pair_hash(*pair) not in seen]
+            pairs = [pair for pair in zip(sentences, map(str.strip, lines), strict=True) if pair[1]]
         for place, path in enumerate(files):
-            atomic_io.replace_text(path, "".join(f"{pair[place]}\n" for pair in (*pairs, *made)))
+            atomic_io.replace_text(path, "".join(f"{pair[place]}\n" for pair in pairs))
+        atomic_io.remove(part)
+    return str(files[0]), str(files[1])
+
+
+def _text(teacher: Path, translator: Translator, more: Sequence[Path]) -> Iterator[str]:
+    """Sources of the pairs that the teacher was trained on, as far as they are still there, and lines of `more`."""
+    try:
+        for pair in corpus_settings(teacher).train.unweighted().pairs():
+            if pair.languages in (None, translator.languages):
+                yield pair.src
+    except DragomanError as error:
+        say(f"{teacher}: the text that it was trained on is not read: {error}")
+    for path in more:
+        yield from read_lines(find(str(path)))
 
 
 def _is_as_wide(teacher: Seq2SeqModel, student: recipes.TranslationRecipe) -> bool:

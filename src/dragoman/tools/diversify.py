@@ -136,13 +136,13 @@ def _put_together(
             stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
         ]
         for pair in source.pairs():
-            seen.add(pair_hash(pair.src, pair.tgt))
+            seen.add(_hash(pair.src, pair.tgt))
             _write(files, pair.src, pair.tgt)
         for (side, run), part in zip(runs, parts, strict=True):
             added = 0
             with part.open(encoding="utf-8", newline="\n") as translations:
                 for src, tgt in _pairs_of(source, side, translations):
-                    if src.strip() and tgt.strip() and (key := pair_hash(src, tgt)) not in seen:
+                    if src.strip() and tgt.strip() and (key := _hash(src, tgt)) not in seen:
                         seen.add(key)
                         added += 1
                         _write(files, src, tgt)
@@ -180,5 +180,5 @@ def _write(files: Sequence[Any], *texts: str) -> None:
         file.write(text + "\n")
 
 
-def pair_hash(src: str, tgt: str) -> int:
+def _hash(src: str, tgt: str) -> int:
     return hash64(f"{src}\n{tgt}")
