@@ -50,6 +50,9 @@ def run(command: str) -> None:
         if arguments[-1] == "runs/mine":  # an export of a model that has learnt nothing may be refused
             changes |= {"training.max_steps": 100, "training.validate_every": 50, **SMALL_MODEL}
         arguments += [f"{key}={value}" for key, value in changes.items()]
+    if arguments[0] == "distil":
+        changes = {**TINY, **SMALL_MODEL, "training.max_steps": 100, "training.validate_every": 50}
+        arguments += [f"{key}={value}" for key, value in changes.items() if key != "device"]
     if arguments[0] == "bench":
         arguments += ["--steps", "2"]
     with (
