@@ -17,7 +17,6 @@ from dragoman.errors import DragomanError  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.inference.translator import Translator  # noqa: E402
 from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
-from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without  # noqa: E402
 from dragoman.tools.import_model import import_model  # noqa: E402
 from dragoman.tools.vocabulary import Wanted, change_vocabulary  # noqa: E402
 
@@ -138,10 +137,3 @@ def test_what_cannot_be_changed_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert stop.value.code == 2
     assert "CODE=LIKE" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_damaged_model_is_told(tmp_path: Path) -> None:
-    for damaged in (b"\x0a\xff", b"\x0b", b"\xff" * 12):
-        with pytest.raises(DragomanError, match="damaged"):
-            without(damaged, {"x"})
-    assert with_symbols(b"", []) == b""

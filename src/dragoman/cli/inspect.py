@@ -20,9 +20,9 @@ inspect_app = typer.Typer(
     no_args_is_help=True,
     help="""Look inside: pictures and tables of what a model is made of and what it does.
 
-Some need nothing (`positions`, `masks`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `lengths`), some a
-run or a recipe (`parameters`, `trace`). A picture is written as what its name ends in: .png, .svg or .pdf. A command
-that draws several adds to the name given what each of them shows.
+Some need nothing (`positions`, `masks`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `decode`,
+`lengths`), some a run or a recipe (`parameters`, `trace`). A picture is written as what its name ends in: .png, .svg
+or .pdf. A command that draws several adds to the name given what each of them shows.
 """,
 )
 
@@ -226,6 +226,39 @@ def attention(
         return
     shown = {name: maps for name, maps in kinds.items() if layer is None or layer < len(maps.layers)}
     _write(output, "attention", **{name: attention_figure(maps, layer, head) for name, maps in shown.items()})
+
+
+@inspect_app.command()
+def decode(
+    run: Run,
+    sentence: Annotated[str, typer.Argument(help="A source sentence, in quotes.", show_default=False)],
+    beam_size: BeamSize = None,
+    top: Annotated[int, typer.Option(min=1, help="Next tokens to show of each hypothesis.")] = 10,
+    which: Which = "best",
+    device: Device = "auto",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of the tree as well.")] = None,
+) -> None:
+    """A translation as it is searched for, one token at a time: a table, and with -o a tree.
+
+    Each step shows what is *alive*, the next tokens that the model would say, and how all continuations were ranked:
+    the best of the beam go on, a `</s>` among them is *finished*, its score the log probability over the divisor of the
+    length penalty, and the others are dropped. It stops when nothing that goes on could still become better than what
+    is finished. Look at a dropped hypothesis and ask whether a wider beam would have kept it.
+
+    Example: dragoman inspect decode runs/demo "ich möchte ein bier" --beam-size 3 -o tree.svg
+    """
+    from dragoman.analysis.figure import check_suffix
+    from dragoman.analysis.search_tree import search_figure, search_table
+    from dragoman.inference.translator import Translator
+    from dragoman.inference.watched_search import watch_search
+
+    if output is not None:
+        check_suffix(output)
+    translator = Translator.load(run, which=which, device=device, **given(beam_size=beam_size))
+    watched = watch_search(translator, sentence, top=top)
+    typer.echo(search_table(watched))
+    if output is not None:
+        _write(output, "decode", search_figure(watched))
 
 
 @inspect_app.command()

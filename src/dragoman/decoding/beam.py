@@ -40,7 +40,7 @@ lose nothing more and be as long as is allowed, say 4 tokens: ln 0.32 / 4 = -0.2
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -89,6 +89,20 @@ class Finished:
     scores: Float[Tensor, "slots n_best"]
 
 
+@dataclass(frozen=True)
+class BeamStep:
+    """One step of a search, for those who watch it: what was alive, how its continuations were ranked, what is finished
+    by now, and which slots are done with it."""
+
+    length: int  # of the hypotheses with their new token
+    beams: Beams
+    logits: Float[Tensor, "rows vocab"]  # of the next token of each
+    ranked: Candidates
+    finished: Finished
+    done: Bool[Tensor, " slots"]
+    state: DecoderState
+
+
 def beam_search(
     state: DecoderState,
     config: DecodingConfig,
@@ -96,11 +110,13 @@ def beam_search(
     specials: Specials,
     spare: int = 0,
     rules: Sequence[Rule] = (),
+    watch: Callable[[BeamStep], None] | None = None,
 ) -> Search:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `spare` rows hold none.
 
     A sentence with a finished hypothesis returns finished ones only, be they fewer than n_best; one that has none when
-    it reaches its `max_lengths` returns its best unfinished prefixes, scored by the same penalty.
+    it reaches its `max_lengths` returns its best unfinished prefixes, scored by the same penalty. `watch` is shown each
+    step.
 
     Raises DragomanError when the model's logits are not numbers.
     """
@@ -122,9 +138,11 @@ def beam_search(
         )  # (slots, 2 * beam)
         finished = _add_finished(finished, beams, ranked, divisor[length], specials)
         chosen = going_on(ranked, specials.eos_id)
-        beams = _extend(beams, chosen)
+        before, beams = beams, _extend(beams, chosen)
 
         done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, divisor[max_lengths])
+        if watch is not None:
+            watch(BeamStep(length, before, logits, ranked, finished, done, state))
         closing = slots.close(done.tolist())
         first_rows = torch.arange(0, logits.size(0), beam, device=device)
         parents = first_rows[:, None] + chosen.places  # (slots, beam)

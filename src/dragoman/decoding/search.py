@@ -1,7 +1,7 @@
 """Step 8: encode once and search. The one door to the searches: `search` for one batch, `begin` and `search_together`
 for several."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
-from dragoman.decoding.beam import beam_search
+from dragoman.decoding.beam import BeamStep, beam_search
 from dragoman.decoding.constrained import Terms, constrained_search, rows_for
 from dragoman.decoding.continuous_batching import Search, search_together
 from dragoman.decoding.coverage import rank_by_coverage
@@ -77,8 +77,10 @@ def begin(
     rules: Sequence[Rule] = (),
     terms: Sequence[Terms] | None = None,
     glue: Bool[Tensor, " vocab"] | None = None,
+    watch: Callable[[BeamStep], None] | None = None,
 ) -> Search:
-    """The search that `search` makes, for `search_together`. It reads its source when its turn comes."""
+    """The search that `search` makes, for `search_together`. It reads its source when its turn comes. `watch` is shown
+    the steps of a beam."""
     batch = src.size(0)
     if batch == 0:
         return []
@@ -108,7 +110,7 @@ def begin(
     elif config.beam_size == 1:
         found = yield from greedy_search(*begun)
     else:
-        found = yield from beam_search(*begun)
+        found = yield from beam_search(*begun, watch)
     if config.coverage_penalty:
         found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, specials)
     return [of_sentence[: config.n_best] for of_sentence in found]

@@ -103,10 +103,7 @@ def distil(
     """
     if size not in SIZES:
         raise DragomanError(f"--size {size}: known are {', '.join(SIZES)}")
-    translator = Translator.load(check_run_dir(teacher), device=device)
-    assert translator.languages is not None
-    src_lang, tgt_lang = (given or own for given, own in zip(languages, translator.languages, strict=True))
-    translator = translator.between(src_lang, tgt_lang)
+    translator = Translator.load(check_run_dir(teacher), device=device, languages=languages)
     with locked(run):
         files = _taught(run / TEXT, teacher, translator, src, engine)
         recipe = config.override({**_recipe(teacher, translator, run, size, files), "device": device}, list(changes))

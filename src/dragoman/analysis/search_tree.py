@@ -1,0 +1,97 @@
+"""A beam search as a table and as a tree: which hypotheses went on, which ended, and why the others died."""
+
+from typing import Any
+
+from dragoman.analysis.figure import INK, MUTED, PALETTE, TRAIN, Figure, new_figure, styled
+from dragoman.inference.watched_search import END_TOO_LOW, FINISHED, GOES_ON, Candidate, WatchedSearch
+
+MOST_STEPS = 24
+"""Steps that a picture has room for."""
+
+
+def search_table(watched: WatchedSearch) -> str:
+    """Every step of a search with its arithmetic, as lines of text."""
+    lines = [
+        f"source    {' '.join(watched.src)}",
+        f"beam      {watched.beam_size}, at most {watched.longest} tokens",
+        "",
+    ]
+    for step in watched.steps:
+        lines.append(f"step {step.length}: what is alive, and the most probable next tokens of each")
+        for place, alive in enumerate(step.alive):
+            following = "  ".join(f"{one.piece} {100 * one.prob:.1f}%" for one in alive.next)
+            lines += [f"  {place + 1}  {' '.join(alive.pieces)}   ln p {alive.log_prob:.4f}", f"       {following}"]
+        lines.append("  candidates, best first")
+        for candidate in step.candidates:
+            lines.append(
+                f"     {candidate.parent + 1} + {candidate.piece:<14} ln p {candidate.log_prob:9.4f}   "
+                f"{fate(candidate, step.divisor)}"
+            )
+        best = "none yet" if step.best_finished is None else f"{step.best_finished:.4f}"
+        lines.append(
+            f"  best finished {best}; those that go on can reach {step.still_possible:.4f}; "
+            f"the decoder remembers {step.cache}"
+        )
+        lines.append("")
+    lines.append(f"stopped: {watched.stopped}")
+    for hypothesis, text in zip(watched.found, watched.texts, strict=True):
+        lines.append(f"found: {text}   score {hypothesis.score:.4f}, ln p {hypothesis.log_prob:.4f}")
+    return "\n".join(lines)
+
+
+def fate(candidate: Candidate, divisor: float) -> str:
+    """What became of a candidate, with the arithmetic of the length penalty where it ended."""
+    if candidate.fate == FINISHED:
+        return f"finished: {candidate.log_prob:.4f} / {divisor:.4g} = {candidate.score:.4f}"
+    if candidate.fate == GOES_ON and candidate.place is not None:
+        return f"goes on as {candidate.place + 1}"
+    if candidate.fate == END_TOO_LOW:
+        return "dropped: ends, but is not among the best of the beam"
+    return "dropped: others are more probable"
+
+
+@styled
+def search_figure(watched: WatchedSearch) -> Figure:
+    """The tree of a search, a column for each step: boxes go on, green ones ended, grey words were dropped."""
+    steps = watched.steps[:MOST_STEPS]
+    rows = max(len(step.candidates) for step in steps)
+    cut = f" (its first {MOST_STEPS} steps)" if len(watched.steps) > MOST_STEPS else ""
+    figure = new_figure(
+        1.6 + 1.35 * len(steps),
+        1.5 + 0.5 * rows,
+        f"Beam search of {' '.join(watched.src)!r}, beam {watched.beam_size}{cut}",
+    )
+    axes: Any = figure.subplots()
+    axes.set_axis_off()
+    axes.set_xlim(-0.5, len(steps) + 0.6)
+    axes.set_ylim(rows - 0.3, -1.0)
+    box = {"boxstyle": "round,pad=0.3", "linewidth": 0.8}
+    where = [(0.0, 0.0)]
+    axes.text(0, 0, "<s>", ha="center", va="center", fontsize=8, bbox={**box, "facecolor": "white", "edgecolor": INK})
+    for x, step in enumerate(steps, start=1):
+        axes.text(
+            x, -0.75, f"step {step.length}\n÷ {step.divisor:.3g}", ha="center", va="center", fontsize=7.5, color=MUTED
+        )
+        order = sorted(step.candidates, key=lambda one: (one.place is None, one.place or 0))
+        places: dict[int, tuple[float, float]] = {}
+        for y, one in enumerate(order):
+            start = where[one.parent]
+            lives, ended = one.fate == GOES_ON, one.fate == FINISHED
+            color = TRAIN if lives else PALETTE[2] if ended else MUTED
+            axes.annotate(
+                "", (x - 0.2, y), (start[0] + 0.2, start[1]),
+                arrowprops={"arrowstyle": "-", "color": color, "linewidth": 1.2 if lives or ended else 0.4},
+            )  # fmt: skip
+            told = f"{one.piece}\n{one.score:.3f}" if ended else f"{one.piece}\n{one.log_prob:.2f}"
+            frame = {**box, "facecolor": "white", "edgecolor": color} if lives or ended else None
+            axes.text(
+                x, y, told, ha="center", va="center", fontsize=7, color=color if frame is None else INK, bbox=frame
+            )
+            if lives and one.place is not None:
+                places[one.place] = (x, y)
+        where = [places[place] for place in sorted(places)]
+    axes.text(
+        0, rows - 0.45, "blue: goes on (ln p); green: finished (score = ln p ÷ divisor); grey: dropped", fontsize=7.5,
+        color=MUTED, va="center",
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,196 @@
+"""A beam search of one sentence, step by step: every hypothesis, its next tokens, and what became of each candidate."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+
+from dragoman.data.batch import collate_src
+from dragoman.decoding.base import Hypothesis
+from dragoman.decoding.beam import BeamStep, finishing, going_on
+from dragoman.decoding.continuous_batching import search_together
+from dragoman.decoding.rules import BeginWith
+from dragoman.decoding.search import SPECIALS, begin, default_max_lengths
+from dragoman.errors import DragomanError
+from dragoman.inference.attention_maps import labels
+from dragoman.inference.translator import WIDTH_MULTIPLE, Translator
+from dragoman.models.transformer import TransformerState
+
+GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
+"""What becomes of a candidate. The last one: a `</s>` that is not among the best `beam_size` is no reason to stop."""
+
+
+@dataclass(frozen=True)
+class Next:
+    """A token that may come next, with the probability that the model gives it."""
+
+    piece: str
+    prob: float
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A hypothesis that a step goes on from."""
+
+    pieces: list[str]
+    log_prob: float
+    next: list[Next]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A continuation that was ranked."""
+
+    parent: int
+    """The place of the hypothesis that it goes on from, among those alive."""
+    piece: str
+    log_prob: float
+    """Of all of its tokens, in nats."""
+    fate: str
+    place: int | None = None
+    """Its place among those alive in the next step."""
+    score: float | None = None
+    """Of a finished one: its log probability over the divisor of its length."""
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """A step: hypotheses of `length` tokens come out of it."""
+
+    length: int
+    divisor: float
+    """Of the length penalty, for hypotheses that end here."""
+    alive: list[Alive]
+    candidates: list[Candidate]
+    best_finished: float | None
+    """The best score so far."""
+    still_possible: float
+    """The best score that any hypothesis that goes on can still reach: it loses nothing more and grows as long as may
+    be."""
+    cache: str
+    """What the decoder remembers after it."""
+
+
+@dataclass(frozen=True)
+class WatchedSearch:
+    """A search from start to end, and why it stopped."""
+
+    src: list[str]
+    src_ids: list[int]
+    beam_size: int
+    steps: list[SearchStep]
+    found: list[Hypothesis]
+    pieces: list[list[str]]
+    """Of each of those found."""
+    texts: list[str]
+    longest: int
+    stopped: str
+
+
+@torch.inference_mode()
+def watch_search(translator: Translator, sentence: str, *, top: int = 10) -> WatchedSearch:
+    """Search the translation of a sentence as the translator's settings say, with a beam of 2 or more.
+
+    `top`: next tokens told of each hypothesis. Raises DragomanError for a blank sentence, one that is too long, and for
+    settings that search in another way.
+    """
+    decoding, tokenizers = translator.decoding, translator.tokenizers
+    ids = tokenizers.src.encode(translator.normalize(sentence))
+    if not ids:
+        raise DragomanError("there is nothing to search for: the sentence is blank")
+    if len(ids) > translator.max_src_tokens:
+        raise DragomanError(f"{len(ids)} tokens: more than the {translator.max_src_tokens} that are read at once")
+    if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none":
+        raise DragomanError("a plain beam search is shown: without sampling, coverage penalty and mbr")
+    decoding = replace(decoding, beam_size=max(2, decoding.beam_size))
+    src, src_mask = collate_src([ids], WIDTH_MULTIPLE, translator.max_src_tokens)
+    given = list(tokenizers.tgt.before)
+    limits = default_max_lengths(src_mask, decoding) + len(given)
+    if translator.model.max_target_length is not None:
+        limits = limits.clamp(max=translator.model.max_target_length)
+    watched: list[BeamStep] = []
+    search = begin(
+        translator.model,
+        src.to(translator.device),
+        src_mask.to(translator.device),
+        decoding,
+        max_lengths=limits.to(translator.device),
+        rules=[BeginWith({0: given}, len(given))] if given else [],
+        watch=watched.append,
+    )
+    [[found]] = search_together(translator.model, [search], translator.device)
+    longest = int(limits)
+    steps = [_step(translator, one, decoding.length_penalty.divisor, longest, top) for one in watched]
+    last = steps[-1]
+    if last.best_finished is not None and last.best_finished >= last.still_possible:
+        stopped = (
+            f"none of those that go on can still reach the {decoding.n_best} best: at most {last.still_possible:.4f}, "
+            f"were they {longest} tokens long and no less probable"
+        )
+    else:
+        stopped = f"the longest length is reached: {longest} tokens"
+    return WatchedSearch(
+        src=labels(tokenizers.src, ids),
+        src_ids=ids,
+        beam_size=decoding.beam_size,
+        steps=steps,
+        found=found,
+        pieces=[labels(tokenizers.tgt, one.ids) for one in found],
+        texts=[tokenizers.tgt.decode(one.ids) for one in found],
+        longest=longest,
+        stopped=stopped,
+    )
+
+
+def _step(
+    translator: Translator, step: BeamStep, divisor: Callable[[int], float], longest: int, top: int
+) -> SearchStep:
+    """The first slot of a step, in words."""
+    tgt, beam = translator.tokenizers.tgt, step.beams.log_probs.size(1)
+    ends, goes = finishing(step.ranked, SPECIALS.eos_id)[0].tolist(), going_on(step.ranked, SPECIALS.eos_id)
+    kept = list(zip(goes.places[0].tolist(), goes.ids[0].tolist(), strict=True))
+    by = divisor(step.length)
+    candidates = []
+    columns = (step.ranked.places[0].tolist(), step.ranked.ids[0].tolist(), step.ranked.log_probs[0].tolist())
+    for rank, (parent, token, log_prob) in enumerate(zip(*columns, strict=True)):
+        if not math.isfinite(log_prob):
+            continue
+        place = kept.index((parent, token)) if (parent, token) in kept else None
+        is_end = token == SPECIALS.eos_id
+        finished = is_end and rank < beam and ends[rank]
+        fate = FINISHED if finished else END_TOO_LOW if is_end else GOES_ON if place is not None else OUTRANKED
+        [piece] = labels(tgt, [token])
+        candidates.append(
+            Candidate(parent, piece, log_prob, fate, None if is_end else place, log_prob / by if finished else None)
+        )
+    alive = []
+    probs = step.logits.float().softmax(dim=-1)
+    for row, (prefix, log_prob) in enumerate(
+        zip(step.beams.prefixes[0].tolist(), step.beams.log_probs[0].tolist(), strict=True)
+    ):
+        if math.isfinite(log_prob):
+            best = probs[row].topk(min(top, probs.size(1)))
+            following = [
+                Next(piece, prob)
+                for piece, prob in zip(labels(tgt, best.indices.tolist()), best.values.tolist(), strict=True)
+            ]
+            alive.append(Alive(labels(tgt, prefix), log_prob, following))
+    score = float(step.finished.scores[0, -1])
+    return SearchStep(
+        length=step.length,
+        divisor=by,
+        alive=alive,
+        candidates=candidates,
+        best_finished=score if math.isfinite(score) else None,
+        still_possible=float(goes.log_probs[0].amax()) / divisor(longest),
+        cache=_cache(step),
+    )
+
+
+def _cache(step: BeamStep) -> str:
+    """The decoder's memory of the tokens so far, of one hypothesis."""
+    if isinstance(step.state, TransformerState):
+        layers, cached = len(step.state.past), step.state.past[0]
+        return f"keys and values of {cached.length} tokens in {layers} layers"
+    return "one state, however many tokens there were"

@@ -1,0 +1,115 @@
+"""A search that is watched finds what it always finds, and every number shown is one of a fresh forward pass."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.analysis.search_tree import search_figure, search_table
+from dragoman.cli.main import app
+from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.penalties import AveragePenalty
+from dragoman.errors import DragomanError
+from dragoman.inference.loading import build_model
+from dragoman.inference.translator import Translator
+from dragoman.inference.watched_search import FINISHED, GOES_ON, watch_search
+from dragoman.models.families import RecurrentConfig, TransformerConfig
+from dragoman.text.tokenizers.pair import train_tokenizers
+from dragoman.text.tokenizers.words import WordsConfig
+
+RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
+WORDS = ["the red dog sees a man", "a man hears the king", "der hund"]
+SMALL: dict[str, Any] = {"d_model": 16, "num_encoder_layers": 1, "num_decoder_layers": 2}
+MODELS = {
+    "transformer": TransformerConfig(**SMALL, num_heads=2, d_ff=24),
+    "lstm": RecurrentConfig(**SMALL, d_embedding=16, attention="dot"),
+}
+
+
+def translator(family: str, **decoding: Any) -> Translator:
+    torch.manual_seed(4)
+    tokenizers = train_tokenizers(WordsConfig(), lambda: iter(WORDS), lambda: iter(()))
+    model = build_model(MODELS[family], tokenizers).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return Translator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.0, max_length_extra=9, **decoding))
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("decoding", [{"beam_size": 3}, {"beam_size": 4, "length_penalty": AveragePenalty(alpha=0.6)}])
+def test_every_number_is_that_of_a_fresh_pass(family: str, decoding: dict[str, Any]) -> None:
+    one = translator(family, **decoding)
+    sentence = "the red dog hears a king"
+    watched = watch_search(one, sentence, top=5)
+    [best] = one.n_best([sentence])[0]
+    assert (watched.texts[0], watched.found[0].score) == (best.text, pytest.approx(best.score, abs=1e-6))
+    tgt = one.tokenizers.tgt
+    ids = torch.tensor([[*watched.src_ids, 3]])
+    with torch.inference_mode():
+        memory = one.model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+        for number, step in enumerate(watched.steps, start=1):
+            assert step.length == number
+            assert step.divisor == pytest.approx(one.decoding.length_penalty.divisor(number))
+            for alive in step.alive:
+                prefix = torch.tensor([[2, *(tgt.id_of(piece) for piece in alive.pieces[1:])]])
+                logits = one.model.decode(prefix, memory)[0]
+                log_probs = logits.log_softmax(dim=-1)
+                said = log_probs[:-1].gather(1, prefix[0, 1:, None]).sum()
+                assert alive.log_prob == pytest.approx(float(said), abs=1e-5)
+                expected = log_probs[-1].exp().topk(5)
+                assert [item.prob for item in alive.next] == pytest.approx(expected.values.tolist(), abs=1e-5)
+                assert [item.piece for item in alive.next] == tgt.pieces(expected.indices.tolist())
+            for item in step.candidates:
+                if item.fate == FINISHED:
+                    assert item.score == pytest.approx(item.log_prob / step.divisor)
+            going = [item for item in step.candidates if item.fate == GOES_ON]
+            assert sorted(item.place for item in going if item.place is not None) == list(range(len(going)))
+            if number < len(watched.steps):
+                following = watched.steps[number].alive
+                for item in going:
+                    assert item.place is not None
+                    grown = following[item.place]
+                    assert grown.pieces == [*step.alive[item.parent].pieces, item.piece]
+                    assert grown.log_prob == pytest.approx(item.log_prob)
+
+
+def test_it_stops_for_the_reason_that_is_told() -> None:
+    one = translator("transformer", beam_size=3)
+    watched = watch_search(one, "the dog")
+    last = watched.steps[-1]
+    if "longest length" in watched.stopped:
+        assert last.length == watched.longest
+    else:
+        assert last.best_finished is not None
+        assert last.best_finished >= last.still_possible
+    assert math.isclose(last.still_possible, max(
+        item.log_prob for item in last.candidates if item.fate == GOES_ON
+    ) / one.decoding.length_penalty.divisor(watched.longest), rel_tol=1e-6)  # fmt: skip
+
+
+def test_what_is_no_plain_beam_search_is_refused() -> None:
+    with pytest.raises(DragomanError, match="the sentence is blank"):
+        watch_search(translator("lstm"), " ")
+    with pytest.raises(DragomanError, match="a plain beam search"):
+        watch_search(translator("lstm", coverage_penalty=0.2), "the dog")
+
+
+def test_the_command_prints_the_arithmetic_and_draws_the_tree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = tmp_path / "tree.svg"
+    arguments = ["inspect", "decode", str(RUN), "the dog sees a man", "--beam-size", "2", "-o", str(picture)]
+    assert not app([*arguments, "--device", "cpu"], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "step 1: what is alive" in told
+    assert "finished: -" in told
+    assert " / " in told
+    assert "stopped: " in told
+    assert "found: " in told
+    assert "▁" in picture.read_text(encoding="utf-8")
+    watched = watch_search(Translator.load(RUN, device="cpu", beam_size=3), "the dog sees a man")
+    assert search_table(watched).count("step ") == len(watched.steps)
+    assert search_figure(watched).axes
