@@ -28,14 +28,14 @@ from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositi
 # --- sinusoidal ------------------------------------------------------------------------------------------------------
 
 
-def sinusoidal_layouts(length: int, d_model: int) -> dict[str, Float[Tensor, "length d_model"]]:
+def sinusoidal_layouts(length: int, d_model: int, base: float = 10_000.0) -> dict[str, Float[Tensor, "length d_model"]]:
     """The same waves put together in four ways; with one kind alone, twice as many frequencies fill the columns."""
-    sine, cosine = sinusoidal_table(length, 2 * d_model, layout="half_split").chunk(2, dim=1)
+    sine, cosine = sinusoidal_table(length, 2 * d_model, base=base, layout="half_split").chunk(2, dim=1)
     return {
         "sine only": sine,
         "cosine only": cosine,
-        "interleaved (the paper)": sinusoidal_table(length, d_model),
-        "half-split": sinusoidal_table(length, d_model, layout="half_split"),
+        "interleaved (the paper)": sinusoidal_table(length, d_model, base=base),
+        "half-split": sinusoidal_table(length, d_model, base=base, layout="half_split"),
     }
 
 
@@ -45,10 +45,10 @@ def similarity(table: Float[Tensor, "length d_model"], start: int) -> Float[Tens
 
 
 @styled
-def sinusoidal_figure(length: int, d_model: int) -> Figure:
+def sinusoidal_figure(length: int, d_model: int, base: float = 10_000.0) -> Figure:
     """Heat maps of the four layouts; below, a few dimensions as curves, and how alike two positions are."""
-    layouts = sinusoidal_layouts(length, d_model)
-    figure = new_figure(12, 7.6, f"Sinusoidal positions, d_model {d_model}")
+    layouts = sinusoidal_layouts(length, d_model, base)
+    figure = new_figure(12, 7.6, f"Sinusoidal positions, d_model {d_model}, base {base:,g}")
     upper, lower = figure.subfigures(2, 1, height_ratios=(1.1, 1), squeeze=False)[:, 0]
     maps = upper.subplots(1, 4, sharey=True)
     for axes, (name, table) in zip(maps, layouts.items(), strict=True):
@@ -57,16 +57,16 @@ def sinusoidal_figure(length: int, d_model: int) -> Figure:
     maps[0].set_ylabel("position")
     upper.colorbar(maps[0].images[0], ax=maps, label="value", aspect=30)
     waves, alike = lower.subplots(1, 2)
-    _draw_waves(waves, layouts["interleaved (the paper)"])
+    _draw_waves(waves, layouts["interleaved (the paper)"], base)
     _draw_similarity(alike, layouts)
     return figure
 
 
-def _draw_waves(axes: Axes, table: Tensor) -> None:
+def _draw_waves(axes: Axes, table: Tensor, base: float) -> None:
     length, d_model = table.shape
     pairs = sorted({d_model // 2 * part // 8 for part in (1, 2, 3)})
     for number, pair in enumerate(pairs):
-        wavelength = 2 * math.pi * 10_000 ** (2 * pair / d_model)
+        wavelength = 2 * math.pi * base ** (2 * pair / d_model)
         for offset, wave, dash in ((0, "sin", "-"), (1, "cos", "--")):
             name = f"{2 * pair + offset}, {wave}, wavelength {wavelength:,.0f}"
             axes.plot(range(length), table[:, 2 * pair + offset], color=PALETTE[number], linestyle=dash, label=name)

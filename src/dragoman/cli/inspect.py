@@ -28,6 +28,7 @@ or .pdf. A command that draws several adds to the name given what each of them s
 
 RunOrRecipe = Annotated[Path, typer.Argument(help="Run directory, or recipe (YAML).", show_default=False)]
 Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences, each in quotes.", show_default=False)]
+Printed = Annotated[bool, typer.Option("--print", help="The numbers, on stdout; a picture only with -o.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture. [default: the command's name .png]")]
 
 EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
@@ -45,6 +46,13 @@ def positions(
     length: Annotated[int, typer.Option(help="Positions.", min=8)] = 100,
     d_head: Annotated[int, typer.Option(help="Dimensions that rotary turns, in pairs; even.", min=2)] = 32,
     num_heads: Annotated[int, typer.Option(help="Heads of ALiBi.", min=1)] = 8,
+    base: Annotated[
+        float, typer.Option(help="Of the sinusoids: the slowest turn once in about 2 pi bases.")
+    ] = 10_000.0,
+    position: Annotated[
+        list[int] | None, typer.Option(help="To --print; repeat for several. [default: 0, 1, 2]")
+    ] = None,
+    printed: Printed = False,
     run: Annotated[Path | None, typer.Option(help="A run with learned positions.", show_default=False)] = None,
     which: Which = "best",
     output: Output = None,
@@ -71,9 +79,19 @@ def positions(
     for name, value in (("--d-model", d_model), ("--d-head", d_head)):
         if value % 2:
             raise DragomanError(f"{name} {value}: must be even, as a sine has its cosine")
+    if not 1 < base < math.inf:
+        raise DragomanError(f"--base {base:g}: a number above 1")
+    if printed:
+        from dragoman.analysis.printed import positions_text
+
+        if min(position or [0]) < 0:
+            raise DragomanError(f"--position {min(position or [0])}: positions are counted from 0")
+        typer.echo(positions_text(d_model, position or [0, 1, 2], base))
+        if output is None:
+            return
     tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in wanted and run else {}
     draw = {
-        "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model),
+        "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model, base),
         "rotary": lambda: schemes.rotary_figure(length, d_head),
         "alibi": lambda: schemes.alibi_figure(length, num_heads),
         "learned": lambda: schemes.learned_figure(tables, length),
@@ -87,6 +105,10 @@ def masks(
     run: Annotated[
         Path | None, typer.Option(help="Take the pieces of this run's target tokenizer. [default: words]")
     ] = None,
+    printed: Printed = False,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Print them in the other convention: 1 where a key is hidden.")
+    ] = False,
     output: Output = None,
 ) -> None:
     """Who may look at whom, in a batch of sentences: padding, causal, and both joined.
@@ -105,7 +127,48 @@ def masks(
 
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
-    _write(output, "masks", masks_figure(sentence_masks(lines, tokenizers.tgt)))
+    found = sentence_masks(lines, tokenizers.tgt)
+    if printed or hidden:
+        from dragoman.analysis.printed import masks_text
+
+        typer.echo(masks_text(found, hidden))
+        if output is None:
+            return
+    _write(output, "masks", masks_figure(found))
+
+
+@inspect_app.command()
+def batch(
+    sentences: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
+        ),
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Take the tokenizers of this run. [default: words]")] = None,
+) -> None:
+    """A batch as a model reads it: pieces, ids, source, target in and out, masks.
+
+    Each source ends with `</s>`. The decoder reads `tgt_in`, which begins with `<s>`, and must say `tgt_out`, which is
+    the same one step further and ends with `</s>`. Look at one column of both: what is read there, and what is to be
+    said. Shorter sentences are filled up with `<pad>`, where the mask is 0.
+
+    Example: dragoman inspect batch "ich möchte ein bier" "i want a beer" "guten tag" "hello"
+    """
+    from dragoman.analysis.examples import words_of
+    from dragoman.analysis.printed import batch_text
+    from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
+
+    texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
+    if len(texts) % 2:
+        raise DragomanError(f"{len(texts)} sentences: give each its translation")
+    sides = texts[::2], texts[1::2]
+    pair = (
+        load_tokenizers(run / "tokenizer")
+        if run
+        else TokenizerPair(words_of(sides[0]).src, words_of(sides[1]).src, shared=False)
+    )
+    typer.echo(batch_text(list(zip(*sides, strict=True)), pair))
 
 
 @inspect_app.command()
@@ -141,6 +204,10 @@ def schedules(
 def smoothing(
     epsilon: Annotated[list[float] | None, typer.Option(help="Repeat for several. [default: 0, 0.1, 0.3]")] = None,
     vocab_size: Annotated[int, typer.Option(help="Words of the vocabulary, right-hand picture.", min=2)] = 8000,
+    printed: Annotated[
+        int | None,
+        typer.Option("--print", min=3, help="Print the targets for a vocabulary of so many words, in both forms."),
+    ] = None,
     output: Output = None,
 ) -> None:
     """Label smoothing: what the loss asks for, and the price of being too sure.
@@ -158,11 +225,17 @@ def smoothing(
     for value in epsilons:
         if not 0 <= value < 1:
             raise DragomanError(f"--epsilon {value:g}: must be at least 0 and below 1")
+    if printed is not None:
+        from dragoman.analysis.printed import smoothing_text
+
+        typer.echo(smoothing_text(epsilons, printed, target=min(2, printed - 1)))
+        if output is None:
+            return
     _write(output, "smoothing", smoothing_figure(epsilons, loss_vocab_size=vocab_size))
 
 
 @inspect_app.command()
-def norms(sentences: Sentences = None, output: Output = None) -> None:
+def norms(sentences: Sentences = None, printed: Printed = False, output: Output = None) -> None:
     """LayerNorm and RMSNorm against BatchNorm, on a padded batch of sentences.
 
     The frame marks cells that are normalised together. LayerNorm takes one token's features, so what a token becomes
@@ -175,7 +248,14 @@ def norms(sentences: Sentences = None, output: Output = None) -> None:
     from dragoman.analysis.norms import normed_batch, norms_figure
 
     lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
-    _write(output, "norms", norms_figure(*normed_batch(lines)))
+    found = normed_batch(lines)
+    if printed:
+        from dragoman.analysis.printed import norms_text
+
+        typer.echo(norms_text(*found))
+        if output is None:
+            return
+    _write(output, "norms", norms_figure(*found))
 
 
 @inspect_app.command()
