@@ -15,6 +15,7 @@ from dragoman.data import encode, store
 from dragoman.data.store import FILES, META, IdCorpus, prepare
 from dragoman.errors import DragomanError
 from dragoman.text.corpus import FilesSource
+from dragoman.text.tokenizers.language_tags import LanguageTags
 from dragoman.text.tokenizers.pair import WhitespaceConfig, save_tokenizers, train_tokenizers
 
 WORDS = [f"w{number}" for number in range(50)]
@@ -65,6 +66,25 @@ def test_the_limit_itself_is_kept_on_either_side(tmp_path):
     corpus, report = run(write(tmp_path, [eight, "w1", nine, "w1"], ["w1", eight, "w1", nine]), tmp_path / "ids")
     assert corpus.lines.tolist() == [1, 2]
     assert report.dropped == {"longer than 8 tokens": 2}
+
+
+def test_longer_pairs_lose_their_ends_where_that_is_asked_for(tmp_path):
+    source = write(tmp_path, ["w1 w2 w3 w4", "w1"], ["w5", "w5 w6 w7"])
+    tokenizers = train_tokenizers(WhitespaceConfig(), lambda: iter(WORDS), lambda: iter(WORDS))
+    options = {"normalize": "none", "max_tokens": 2, "workers": 1}
+    cut, report = prepare(source, tokenizers, tmp_path / "ids", cut=True, **options)
+    texts = [[tokenizers.src.decode(side(row)) for side in (cut.src, cut.tgt)] for row in range(2)]
+    assert texts == [["w1 w2", "w5"], ["w1", "w5 w6"]]
+    assert report.dropped == {}
+    assert prepare(source, tokenizers, tmp_path / "ids", cut=True, **options)[1].reused
+    tags = LanguageTags(tags={"de": "w8", "en": "w9"}, src_before=["w7"], src_after=["{src}"])
+    framed = replace(tokenizers, languages=tags)
+    ids, _ = prepare(
+        source, framed, tmp_path / "framed", cut=True, languages=("de", "en"), **{**options, "max_tokens": 3}
+    )
+    assert framed.src.pieces(ids.src(0)) == ["w7", "w1", "w8"]
+    with pytest.raises(DragomanError, match="no sentence pair"):
+        prepare(write(tmp_path, ["w1 w2 w3"], ["w5"]), tokenizers, tmp_path / "ids", **options)
 
 
 def test_text_is_normalised_before_it_is_tokenized(tmp_path):

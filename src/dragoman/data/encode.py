@@ -50,13 +50,15 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoder:
-    """Normalises and tokenizes pairs, and drops those with a blank side or more than `max_tokens` on either side."""
+    """Normalises and tokenizes pairs, and drops those with a blank side or more than `max_tokens` on either side (or
+    cuts off what is too much: `cut`)."""
 
     tokenizers: TokenizerPair
     normalize: str
     max_tokens: int
     languages: tuple[str, str]
     """From and to, of pairs that do not say theirs."""
+    cut: bool = False
 
     def __call__(self, pairs: Iterable[Pair]) -> Chunk:
         normalize = NORMALIZERS[self.normalize]
@@ -71,16 +73,22 @@ class Encoder:
             src, tgt = _ids(tokenizers.src, normalize(src_text)), _ids(tokenizers.tgt, normalize(tgt_text))
             if not src or not tgt:
                 dropped["blank source" if tgt else "blank target" if src else "blank both"] += 1
-            elif max(len(src), len(tgt)) > self.max_tokens:
+            elif max(len(src), len(tgt)) > self.max_tokens and not self.cut:
                 dropped[f"longer than {self.max_tokens} tokens"] += 1
             else:
-                kept.append((line, src, tgt))
+                kept.append((line, self._no_more(src, tokenizers.src), self._no_more(tgt, tokenizers.tgt)))
         return Chunk(
             _pack([src for _, src, _ in kept], self.tokenizers.src.vocab_size),
             _pack([tgt for _, _, tgt in kept], self.tokenizers.tgt.vocab_size),
             np.array([line for line, _, _ in kept], dtype=np.int64),
             dropped,
         )
+
+    def _no_more(self, ids: list[int], tokenizer: Tokenizer) -> list[int]:
+        """The first `max_tokens` ids; what stands behind every text (the tag of a language) still does."""
+        if len(ids) <= self.max_tokens:
+            return ids
+        return [*ids[: self.max_tokens - len(tokenizer.after)], *tokenizer.after]
 
 
 def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -115,7 +123,7 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
         workers,
         mp_context=multiprocessing.get_context("spawn"),  # a forked copy of a process with threads may hang
         initializer=_start_worker,
-        initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages),
+        initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages, encoder.cut),
     )
     try:
         # Columns are sent several times as fast as thousands of pairs.
@@ -146,11 +154,11 @@ _worker: Encoder
 """The encoder of a worker process, made once at its start."""
 
 
-def _start_worker(tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, str]) -> None:
+def _start_worker(tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, str], cut: bool) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends this one in order
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = Encoder(load_tokenizers(tokenizer_dir), normalize, max_tokens, languages)
+    _worker = Encoder(load_tokenizers(tokenizer_dir), normalize, max_tokens, languages, cut)
 
 
 def _end_with_parent() -> None:

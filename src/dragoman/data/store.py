@@ -11,7 +11,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -106,12 +106,14 @@ def prepare(
     max_tokens: int,
     workers: int,
     languages: tuple[str, str] = ("src", "tgt"),
+    cut: bool = False,
     title: str = "preparing",
 ) -> tuple[IdCorpus, PrepareReport]:
     """Encode the pairs of a source into the folder `dir`, or find that it holds exactly these already.
 
-    A pair with a blank side, or with more than `max_tokens` on either side, is dropped as a pair and counted. A large
-    corpus is encoded by `workers` processes; its pairs stay in their order all the same.
+    A pair with a blank side, or with more than `max_tokens` on either side, is dropped as a pair and counted; with
+    `cut` a side that is too long loses its end instead. A large corpus is encoded by `workers` processes; its pairs
+    stay in their order all the same.
 
     Raises DragomanError for what the reader of `source` refuses, when no pair is left, and when `dir` holds something
     else. After an error or Ctrl-C while reading or encoding, `dir` is as it was.
@@ -125,10 +127,11 @@ def prepare(
             tokenizer_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")))
         save_tokenizers(tokenizers, tokenizer_dir)
         before = _states(source)
-        identity = _identity(source, tokenizer_dir, normalize, max_tokens, languages if tokenizers.languages else ())
+        more = [*(languages if tokenizers.languages else ()), *(["cut"] if cut else [])]
+        identity = _identity(source, tokenizer_dir, normalize, max_tokens, more)
         reused = _holds(path, identity)
         if not reused:
-            encoder = Encoder(tokenizers, normalize, max_tokens, languages)
+            encoder = Encoder(tokenizers, normalize, max_tokens, languages, cut)
             with contextlib.closing(encode(source.pairs(), encoder, tokenizer_dir, workers)) as chunks:
                 checked = _unchanged(_not_empty(chunks, source, title), source, before)
                 _write(checked, path.resolve(), vocab_sizes, identity, title)
@@ -136,13 +139,13 @@ def prepare(
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
 
-def _identity(source: Source, tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, ...]) -> str:
+def _identity(source: Source, tokenizer_dir: Path, normalize: str, max_tokens: int, more: Sequence[str]) -> str:
     """SHA-256 over everything that decides what the ids are."""
     files = sorted(path for path in tokenizer_dir.rglob("*") if path.is_file())
     tokenizer = [
         (str(path.relative_to(tokenizer_dir)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files
     ]
-    parts = [FORMAT, fingerprint(source), tokenizer, normalize, max_tokens, *languages]
+    parts = [FORMAT, fingerprint(source), tokenizer, normalize, max_tokens, *more]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -96,7 +96,7 @@ def source_of_file(path: str, src_lang: str, tgt_lang: str) -> "Source | None":
 
 @settings
 class CorpusConfig:
-    """Which pairs to train, validate and test on; `max_tokens` of either side, longer pairs are dropped."""
+    """Which pairs to train, validate and test on; `max_tokens` of either side at most."""
 
     src_lang: Annotated[str, Field(min_length=1)]  #: Language code of the source, such as `de`.
     tgt_lang: Annotated[str, Field(min_length=1)]  #: Language code of the target.
@@ -105,6 +105,8 @@ class CorpusConfig:
     test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
-    max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair; longer pairs are dropped. [tokens]
+    max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]
+    longer_pairs: Literal["drop", "cut"] = "drop"
+    """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""

@@ -154,6 +154,7 @@ class TranslationJob(Job):
             self.run_dir / "prepared" / split,
             normalize=self.recipe.corpus.normalize,
             max_tokens=self.recipe.corpus.max_tokens,
+            cut=self.recipe.corpus.longer_pairs == "cut",
             workers=self.recipe.workers or os.cpu_count() or 1,
             languages=(self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang),
             title=f"encoding {split}",

@@ -39,6 +39,8 @@ class Tokenizer(ABC):
 
     before: Sequence[int] = ()
     """The ids that every text of `encode` begins with, such as the tag of its language."""
+    after: Sequence[int] = ()
+    """And those that it ends with."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
