@@ -50,6 +50,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "half split": ("Pegasus", {"position": HALF_SPLIT, "activation": "gelu", "scale_embeddings": False}),
     "two-way": ("Pegasus", {"tie_embeddings": "output", "activation": "gelu_tanh"}),
     "untied": ("Pegasus", {"tie_embeddings": "none"}),
+    "another base": ("Blenderbot", {"position": {"type": "sinusoidal", "base": 500.0}}),
     "odd": ("Pegasus", {"d_model": 15, "num_heads": 3}),
     "post": ("Marian", {"norm_placement": "post", "num_decoder_layers": 3}),
     "post, half split": ("Marian", {"norm_placement": "post", "position": HALF_SPLIT, "activation": "gelu"}),

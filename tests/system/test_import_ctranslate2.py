@@ -43,6 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "position": {"type": "sinusoidal", "layout": "half_split"}, "activation": "silu", "output_bias": True,
     },
     "fairseq, no end": {"position": {"type": "sinusoidal", "layout": "fairseq", "offset": 2}, "src_end": False},
+    "another base": {"position": {"type": "sinusoidal", "base": 500.0, "offset": 1}},
     "learned, gelu, normed": {
         "position": {"type": "learned", "max_len": 50}, "activation": "gelu", "embedding_norm": True,
     },

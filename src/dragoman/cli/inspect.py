@@ -20,9 +20,9 @@ inspect_app = typer.Typer(
     no_args_is_help=True,
     help="""Look inside: pictures and tables of what a model is made of and what it does.
 
-Some need nothing (`positions`, `masks`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `decode`,
-`lengths`), some a run or a recipe (`parameters`, `trace`). A picture is written as what its name ends in: .png, .svg
-or .pdf. A command that draws several adds to the name given what each of them shows.
+Some need nothing (`positions`, `masks`, `batch`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `decode`,
+`lengths`), some a run or a recipe (`parameters`, `architecture`, `trace`). A picture is written as what its name ends
+in: .png, .svg or .pdf. A command that draws several adds to the name given what each of them shows.
 """,
 )
 
@@ -362,6 +362,28 @@ def parameters(
     typer.echo(parameter_table(counts))
     if output:
         _write(output, "parameters", parameters_figure(counts))
+
+
+@inspect_app.command()
+def architecture(
+    run_or_recipe: RunOrRecipe,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes to a recipe: key.subkey=value ...", show_default=False)
+    ] = None,
+    output: Output = None,
+) -> None:
+    """A model as the papers draw it, a box for each part, with the shapes that its weights really have.
+
+    Read it from the bottom: ids become vectors, layers (the frame comes so many times) change them, and a matrix gives
+    a score to each entry of the vocabulary. Look at what a setting changes: `model.norm_placement=post` moves the
+    norms, `model.position={type: rotary}` takes the positions into attention, `model.num_kv_heads=1` leaves one head
+    of keys.
+
+    Example: dragoman inspect architecture recipes/demo.yaml model.norm_placement=post -o demo.svg
+    """
+    from dragoman.analysis.architecture import architecture_figure
+
+    _write(output, "architecture", architecture_figure(_model(run_or_recipe, overrides or [])))
 
 
 @inspect_app.command()

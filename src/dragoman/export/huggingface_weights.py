@@ -11,7 +11,7 @@ from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.positions import AttentionPositions, SinusoidalPositions
+from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm, ResidualConnection
 
 NORM_EPS = 1e-5
@@ -63,7 +63,12 @@ def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
     residual = cast(EncoderLayer, model.encoder_layers[0]).self_attention_residual
     embedding = model.src_embedding
     normed, positions = not isinstance(embedding.norm, nn.Identity), embedding.positions
-    theirs = isinstance(positions, SinusoidalPositions) and positions.layout != "fairseq" and not positions.offset
+    theirs = (
+        isinstance(positions, SinusoidalPositions)
+        and positions.layout != "fairseq"
+        and not positions.offset
+        and positions.base == BASE
+    )
     return PLACEMENTS.get(type(residual)), normed, theirs
 
 

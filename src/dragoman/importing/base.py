@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.errors import DragomanError
 from dragoman.export.origin import Origin
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import LAYOUTS, sinusoidal_table
+from dragoman.nn.positions import BASE, LAYOUTS, sinusoidal_table
 from dragoman.text.tokenizers.base import TokenizerPair
 
 NEVER = -100.0
@@ -43,16 +43,18 @@ def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
     return DragomanError(f"{folder}: cannot be imported exactly: {'; '.join(shown)}")
 
 
-def scheme(table: Tensor) -> dict[str, Any] | None:
-    """The settings whose vectors a table of positions holds, to the last bit; None: there are none, it was learnt."""
+def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:
+    """The settings whose vectors a table of positions holds, to the last bit; None: there are none, it was learnt.
+
+    `base`: the sinusoids' that are looked for."""
     if not table.any():
         return {"type": "none"}
     length, d_model = table.shape
     for layout, offset in itertools.product(LAYOUTS, (0, 1, 2)):
         if layout == "fairseq" and (d_model < 4 or d_model % 2):
             continue
-        if torch.equal(table, sinusoidal_table(length, d_model, layout=layout, offset=offset)):
-            return {"type": "sinusoidal", "layout": layout, "offset": offset}
+        if torch.equal(table, sinusoidal_table(length, d_model, base=base, layout=layout, offset=offset)):
+            return {"type": "sinusoidal", "layout": layout, "offset": offset, "base": base}
     return None
 
 

@@ -24,7 +24,7 @@ from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbeddi
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
-from dragoman.nn.positions import LearnedPositions
+from dragoman.nn.positions import BASE, LearnedPositions
 from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
@@ -151,7 +151,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
         raise refusal(folder, reasons)
     sides = _sides(folder, variables, spm, _start(variables, described))
     tokenizers = sides.tokenizers
-    settings, reasons = _settings(variables, described, sides)
+    settings, reasons = _settings(variables, described, sides, BASE if origin is None else origin.position_base)
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
         _fill(model, variables, sides)
@@ -200,7 +200,9 @@ def _start(variables: Variables, described: dict[str, Any]) -> str:
 # -- settings ------------------------------------------------------------------------------------------------------
 
 
-def _settings(variables: Variables, described: dict[str, Any], sides: Sides) -> tuple[TransformerConfig, list[str]]:
+def _settings(
+    variables: Variables, described: dict[str, Any], sides: Sides, base: float
+) -> tuple[TransformerConfig, list[str]]:
     """The settings, and reasons why they are not the whole truth."""
     reasons: list[str] = []
     shared, own_start = sides.tokenizers.shared, sides.start == SPECIALS[BOS_ID]
@@ -226,7 +228,7 @@ def _settings(variables: Variables, described: dict[str, Any], sides: Sides) -> 
     output, tgt_embedding = variables["decoder/projection/weight"], variables["decoder/embeddings/weight"]
     tied = torch.equal(output, tgt_embedding)
     all_tied = tied and shared and embedding.shape == output.shape and torch.equal(embedding, output)
-    position, problem = _position(variables)
+    position, problem = _position(variables, base)
     reasons += problem
     settings = {
         "d_model": d_model,
@@ -261,7 +263,7 @@ def _layers(variables: Variables, side: str) -> int:
     return len(numbers)
 
 
-def _position(variables: Variables) -> tuple[dict[str, Any], list[str]]:
+def _position(variables: Variables, base: float) -> tuple[dict[str, Any], list[str]]:
     """The settings of the positions, and why they are not the whole truth."""
     rotary = [name for name in variables.tensors if name.endswith("/rotary_dim")]
     if rotary:
@@ -275,7 +277,7 @@ def _position(variables: Variables) -> tuple[dict[str, Any], list[str]]:
     if not any(name in variables for name in names):
         return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []  # those that CTranslate2 computes
     src, tgt = (variables[name] for name in names)
-    if (fixed := scheme(src)) is not None and fixed == scheme(tgt):
+    if (fixed := scheme(src, base)) is not None and fixed == scheme(tgt, base):
         return fixed, []
     if src.shape != tgt.shape:
         return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]

@@ -31,7 +31,7 @@ from dragoman.export.origin import TOKENIZER, Origin, read_origin
 from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import LearnedPositions, sinusoidal_table
+from dragoman.nn.positions import BASE, LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, TokenizerPair, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
@@ -84,7 +84,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
         if origin is None
         else _own_sides(folder, tensors, origin, languages)
     )
-    settings, reasons = _settings(described, tensors, sides)
+    settings, reasons = _settings(described, tensors, sides, BASE if origin is None else origin.position_base)
     if reasons:
         raise refusal(folder, reasons)
     model = cast(Transformer, build_model(settings, sides.tokenizers).eval())
@@ -404,7 +404,7 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
 # -- settings and weights ------------------------------------------------------------------------------------------
 
 
-def _settings(described: Any, tensors: Tensors, sides: Sides) -> tuple[TransformerConfig, list[str]]:
+def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tuple[TransformerConfig, list[str]]:
     """The settings, and reasons why they are not the whole truth."""
     family = FAMILIES[described.model_type]
     reasons = [
@@ -414,7 +414,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides) -> tuple[Transform
     ]
     if described.activation_function not in ACTIVATIONS:
         reasons.append(f"activation_function: {described.activation_function} is not known here")
-    position, problem = _position(family, tensors)
+    position, problem = _position(family, tensors, base)
     reasons += problem
     if sides.interleaved and family.position is not None:
         position = {"type": "sinusoidal", "layout": "interleaved"}
@@ -446,7 +446,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides) -> tuple[Transform
     return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
 
 
-def _position(family: Family, tensors: Tensors) -> tuple[dict[str, Any], list[str]]:
+def _position(family: Family, tensors: Tensors, base: float) -> tuple[dict[str, Any], list[str]]:
     names = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
     src, tgt = (tensors.get(name) for name in names)
     if src is None or tgt is None:
@@ -458,7 +458,7 @@ def _position(family: Family, tensors: Tensors) -> tuple[dict[str, Any], list[st
             if not _is_sinusoid(table, family.position)
         ]
     src, tgt = src[family.table_offset :], tgt[family.table_offset :]
-    if (found := scheme(src)) is not None and torch.equal(src, tgt):
+    if (found := scheme(src, base)) is not None and torch.equal(src, tgt):
         return found, []
     if src.shape != tgt.shape:
         return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]

@@ -55,9 +55,10 @@ class SinusoidalConfig(PositionScheme):
     """Sine and cosine in turn (the paper), or all sines first (`half_split`: tensor2tensor, Marian), or that with other
     wavelengths (`fairseq`: M2M100, NLLB, OpenNMT-tf)."""
     offset: int = Field(default=0, ge=0, le=2**16)  #: Number of the first position: 0 in the paper, 2 in M2M100.
+    base: float = Field(default=10_000.0, gt=1)  #: The slowest wave takes about 2 pi times so many positions.
 
     def build(self, d_model: int) -> nn.Module:
-        return SinusoidalPositions(d_model, layout=self.layout, offset=self.offset)
+        return SinusoidalPositions(d_model, base=self.base, layout=self.layout, offset=self.offset)
 
 
 @settings
