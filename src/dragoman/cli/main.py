@@ -19,6 +19,7 @@ from dragoman.cli.bench import bench
 from dragoman.cli.distil import distil
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
+from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.import_model import import_
 from dragoman.cli.inspect import inspect_app
@@ -504,7 +505,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate),
-    "Measure and look inside": (evaluate, report, inspect_app, settings_command),
+    "Measure and look inside": (evaluate, report, explain, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""
