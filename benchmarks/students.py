@@ -78,7 +78,7 @@ def main() -> None:
             runtime = ctranslate2.Translator(
                 str(Path(folder) / name), inter_threads=1, intra_threads=1, compute_type="int8"
             )
-            for beam in dict.fromkeys((translator.decoding.beam_size, 1)):
+            for beam in dict.fromkeys((translator.decoding.beam_size, 2, 1)):
                 for shortlist in (True, False) if name == "student" else (False,):
                     contenders.append(Contender(name, translator, runtime, beam, shortlist))
         for _ in range(options.rounds):

@@ -37,7 +37,7 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     assert found.compared.bleu_after > 30
     assert found.parameters[0] == 6656
     student = Translator.load(tmp_path / "small", device="cpu")
-    assert student.decoding.beam_size == 1
+    assert student.decoding.beam_size == 2
     assert len(student.model.decoder_layers) == 1
     sources, taught = (lines(tmp_path / "small" / "taught" / f"train.{side}") for side in ("src", "tgt"))
     assert sources == list(dict.fromkeys(lines(FIXTURE / "train.en")))

@@ -2,7 +2,7 @@
 
 Sequence-level knowledge distillation (Kim and Rush 2016, section 3.2): the teacher translates the source text, and the
 student is trained on its translations. They are simpler than what people write, and always of one style, so a model of
-few layers can learn them, and needs no beam to find them. Most of the time of a translation goes into the decoder,
+few layers can learn them, and a narrow beam finds them. Most of the time of a translation goes into the decoder,
 which runs once for each token: a deep encoder with a decoder of one or two layers is as good and far faster (Kasai et
 al. 2021, "Deep Encoder, Shallow Decoder"; Kim et al. 2019, "From Research to Production and Back"). A student as wide
 as its teacher begins with some of its layers.
@@ -64,6 +64,9 @@ class Size:
             "dropout": DROPOUT,
         }
 
+
+BEAM_SIZE = 2
+"""Of a student's search: wider ones win a tenth of a point and cost as much again (docs/log.md)."""
 
 DROPOUT = 0.1
 """Of a student: a teacher's translations are hard to learn by heart."""
@@ -245,7 +248,7 @@ def _recipe(teacher: Path, translator: Translator, run: Path, size: str, files: 
     return {
         **recipe,
         "model": model,
-        "decoding": {"beam_size": 1},
+        "decoding": {"beam_size": BEAM_SIZE},
         **({"training": {**theirs["training"], "freeze": []}} if trained and "training" in theirs else {}),
         **({"evaluation": theirs["evaluation"]} if "evaluation" in theirs else {}),
     }
