@@ -34,8 +34,8 @@ def distil(
     """Train a small, fast model to translate as a large one does.
 
     The teacher translates the text that it was trained on, and what is given with --src; a student with a deep encoder
-    and a decoder of one or two layers learns from that, and searches with a beam of 2. Any run can teach, imported ones too. The
-    same command on a student that is there already goes on where it stood.
+    and a decoder of one or two layers learns from that, and searches with a beam of 2. Any run can teach, imported ones
+    too. The same command on a student that is there already goes on where it stood.
 
     Examples:
 
