@@ -1,5 +1,6 @@
 """The documents and the help say what is so."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -33,3 +34,12 @@ def test_the_readme_lists_every_page() -> None:
     pages = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")]
     assert [page for page in pages if f"]({page})" not in text] == []
     assert len(text.splitlines()) <= 150
+
+
+def test_the_names_of_the_glossary_are_in_the_code() -> None:
+    table = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").split("## Other names")[1]
+    named = re.findall(r"^\| `(\S+\.py): (\w+)`", table, re.MULTILINE)
+    assert len(named) >= 20
+    for path, name in named:
+        source = (ROOT / "src/dragoman" / path).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(def|class) {name}\b", source, re.MULTILINE), (path, name)
