@@ -142,7 +142,7 @@ def test_nothing_left_and_a_failing_reader_leave_no_trace(tmp_path):
     blank = write(tmp_path, ["", "w1"], ["w1", " "])
     with pytest.raises(
         DragomanError,
-        match=r"preparing: no sentence pair of .*src.txt and .*tgt.txt is left \(1 bl.*, 1 blank target\)",
+        match=r"encoding ids: no sentence pair of .*src.txt and .*tgt.txt is left \(1 bl.*, 1 blank target\)",
     ):
         run(blank, tmp_path / "ids")
     unequal = write(tmp_path, ["w1", "w2"], ["w1"])

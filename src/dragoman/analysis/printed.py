@@ -1,4 +1,4 @@
-"""What the pictures of `inspect` show, as numbers on the screen: batches, masks, positions, norms, smoothed targets."""
+"""Numbers on the screen for what the pictures of `inspect` show: batches, masks, positions, norms, smoothed targets."""
 
 import math
 import unicodedata

@@ -40,7 +40,7 @@ def search_table(watched: WatchedSearch) -> str:
 
 
 def fate(candidate: Candidate, divisor: float) -> str:
-    """What became of a candidate, with the arithmetic of the length penalty where it ended."""
+    """The end of a candidate, with the arithmetic of the length penalty where it ended."""
     if candidate.fate == FINISHED:
         return f"finished: {candidate.log_prob:.4f} / {divisor:.4g} = {candidate.score:.4f}"
     if candidate.fate == GOES_ON and candidate.place is not None:

@@ -16,8 +16,8 @@ def explain(
     beam_size: BeamSize = None,
     which: Which = "best",
 ) -> None:
-    """How a run translates a sentence, on one page that needs no network: pieces, shapes, masks, positions, every head
-    of every layer, the probabilities of each next token, and the tree of the beam.
+    """Explain how a run translates a sentence, on one page that needs no network: pieces, shapes, masks, positions,
+    every head of every layer, the probabilities of each next token, and the tree of the beam.
 
     Example: dragoman explain runs/demo "ich möchte ein bier" -o beer.html
     """

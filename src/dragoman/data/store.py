@@ -107,7 +107,6 @@ def prepare(
     workers: int,
     languages: tuple[str, str] = ("src", "tgt"),
     cut: bool = False,
-    title: str = "preparing",
 ) -> tuple[IdCorpus, PrepareReport]:
     """Encode the pairs of a source into the folder `dir`, or find that it holds exactly these already.
 
@@ -120,6 +119,7 @@ def prepare(
     """
     started = time.monotonic()
     path = Path(dir)
+    title = f"encoding {path.name}"
     _refuse_foreign(path)
     vocab_sizes = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
     with contextlib.ExitStack() as stack:

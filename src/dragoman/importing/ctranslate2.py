@@ -49,7 +49,7 @@ FRAMES: dict[str, dict[str, list[str]] | None] = {
     "([a-z]{3}_[A-Z][a-z]{3})": {"src_before": [SRC], "tgt_before": [TGT]},
     "([a-z]{2}_[A-Z]{2})": None,
 }
-"""How languages are spelt in the vocabularies of OPUS-MT, M2M100, NLLB and mBART, and where they stand in a text."""
+"""Spellings of languages in the vocabularies of OPUS-MT, M2M100, NLLB and mBART, and where they stand in a text."""
 IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
 """Names of variables that say nothing about the probabilities."""
 

@@ -18,7 +18,7 @@ from dragoman.inference.translator import WIDTH_MULTIPLE, Translator
 from dragoman.models.transformer import TransformerState
 
 GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
-"""What becomes of a candidate. The last one: a `</s>` that is not among the best `beam_size` is no reason to stop."""
+"""Fates of a candidate. The last one: a `</s>` that is not among the best `beam_size` is no reason to stop."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SearchStep:
     """The best score that any hypothesis that goes on can still reach: it loses nothing more and grows as long as may
     be."""
     cache: str
-    """What the decoder remembers after it."""
+    """The decoder's memory after it."""
 
 
 @dataclass(frozen=True)

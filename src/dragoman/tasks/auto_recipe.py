@@ -22,7 +22,7 @@ SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 
 IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
 """AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
 
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 12, 150, 8_000
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 30, 150, 8_000
 """Of a fine-tuning; it ends sooner where validation has not become better PATIENCE times."""
 CHECKS, PATIENCE = 12, 4
 """Validations of the whole of it, and how many in a row may be no better."""

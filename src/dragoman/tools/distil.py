@@ -80,7 +80,7 @@ class Distilled:
 
     result: recipes.Result
     compared: Compared | None = None
-    """How it compares with its teacher (which is what was `before`); None: its training was stopped."""
+    """A comparison with its teacher (which is what was `before`); None: its training was stopped."""
     parameters: tuple[int, int] = (0, 0)
     """The teacher's and the student's."""
 

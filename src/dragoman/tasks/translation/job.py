@@ -157,7 +157,6 @@ class TranslationJob(Job):
             cut=self.recipe.corpus.longer_pairs == "cut",
             workers=self.recipe.workers or os.cpu_count() or 1,
             languages=(self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang),
-            title=f"encoding {split}",
         )
 
     def start(self) -> tuple[nn.Module, Task]:
