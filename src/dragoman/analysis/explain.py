@@ -5,6 +5,7 @@ float32 as they were computed.
 """
 
 import base64
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dragoman.analysis import fonts
 from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.trace import trace
 from dragoman.data.batch import collate
@@ -83,13 +85,15 @@ def explain(translator: Translator, model: Seq2SeqModel, sentence: str, run: str
 
 
 def write_page(data: dict[str, Any], path: Path) -> None:
-    """Write the page, atomically."""
+    """Write the page, atomically. Characters that not every machine can draw come with it, if this one can."""
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False}
     template = files("dragoman.analysis").joinpath("explain.html.j2").read_text(encoding="utf-8")
-    atomic_io.replace_text(path, environment.from_string(template).render(data=data))
+    font = fonts.embedded(json.dumps(data, ensure_ascii=False))
+    drawn = base64.b64encode(font).decode("ascii") if font else ""
+    atomic_io.replace_text(path, environment.from_string(template).render(data=data, font=drawn))
 
 
 def array(values: np.ndarray | Tensor) -> dict[str, Any]:

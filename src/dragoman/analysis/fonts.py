@@ -7,6 +7,7 @@ text, so that there the browser finds the glyph even when this machine has none.
 
 import functools
 import importlib.util
+import io
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,28 @@ def use_fallbacks(figure: Any) -> str:
         if not missing.isdisjoint(shown):
             text.set_fontfamily([FAMILY, *families, "sans-serif"])
     return "".join(sorted(missing.difference(*map(_characters, families))))
+
+
+def embedded(text: str) -> bytes | None:
+    """A font with the characters of a text that DejaVu Sans lacks, for a page that is to be read anywhere; None where
+    there are none of them, or no installed family of `FALLBACKS` has any."""
+    from fontTools import subset
+    from matplotlib import font_manager
+
+    missing = {character for character in text if character.isprintable()} - _characters(FAMILY)
+    for family in installed() if missing else ():
+        if missing.isdisjoint(_characters(family)):
+            continue
+        path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
+        options = subset.Options(font_number=0, layout_features=[], notdef_outline=True, hinting=False)
+        font = subset.load_font(path, options)
+        cutter = subset.Subsetter(options)
+        cutter.populate(text="".join(missing))
+        cutter.subset(font)
+        made = io.BytesIO()
+        font.save(made)
+        return made.getvalue()
+    return None
 
 
 def installed() -> tuple[str, ...]:
