@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.cli import main as cli
 from dragoman.errors import DragomanError
+from dragoman.export import ctranslate2 as target
 from dragoman.export import export
 from dragoman.export.shortlist import FILE, frequent, shortlist
 from dragoman.inference.translator import Translator
@@ -44,10 +45,13 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     teacher = Translator.load(TEACHER, device="cpu")
     assert teacher.translate(sources[:20]) == taught[:20]
 
-    told: list[str] = []
     pytest.importorskip("ctranslate2")
-    export(tmp_path / "small", "ctranslate2", tmp_path / "ct2", quantize="int8", shortlist=True, tell=told.append)
-    assert any(line.startswith("BLEU") for line in told)
+    # Of so small a model and 16 sentences, what int8 and another search cost is chance: the proof is for real ones.
+    export(tmp_path / "small", "ctranslate2", tmp_path / "ct2", quantize="int8", shortlist=True, verify=False)
+    listed = target.load(tmp_path / "ct2", student)
+    assert type(listed.engine).__name__ == "FastEngine"
+    pairs = zip(student.translate(sources), listed.translate(sources), strict=True)
+    assert sum(ours == theirs for ours, theirs in pairs) > 0.6 * len(sources)
     table = dict(line.split("\t") for line in lines(tmp_path / "ct2" / FILE))
     vocabulary = set(student.tokenizers.tgt.pieces(range(student.tokenizers.tgt.vocab_size)))
     assert all(set(targets.split(" ")) <= vocabulary for targets in table.values())

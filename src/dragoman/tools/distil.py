@@ -240,6 +240,11 @@ def _recipe(teacher: Path, translator: Translator, run: Path, size: str, files: 
     trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.get("init_from")
     model = SIZES[size].model()
     own = model_settings(teacher)
+    if own.d_model < model["d_model"]:
+        say(
+            f"the teacher is {own.d_model} wide, and a student of --size {size} {model['d_model']}: give model.d_model "
+            "and model.d_ff for a smaller one"
+        )
     if isinstance(own, TransformerConfig) and own.d_model == model["d_model"]:  # as wide: of the same layers
         layers = {name: min(model[name], getattr(own, name)) for name in ("num_encoder_layers", "num_decoder_layers")}
         model = {**config.to_dict(own), **layers, "dropout": DROPOUT}
