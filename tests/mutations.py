@@ -80,6 +80,10 @@ TESTS: dict[str, list[str]] = {
     "importing/ctranslate2.py": [],
     "importing/huggingface.py": [],
     "text/tokenizers/language_tags.py": [],
+    "text/tokenizers/sentencepiece_model.py": ["unit/test_sentencepiece_model.py"],
+    "export/shortlist.py": [],
+    "inference/watched_search.py": ["unit/test_watched_search.py"],
+    "tools/vocabulary.py": [],
 }
 SYSTEM: dict[str, list[str]] = {
     "export/verify.py": ["system/test_export_verify.py"],
@@ -88,6 +92,8 @@ SYSTEM: dict[str, list[str]] = {
     "importing/ctranslate2.py": ["system/test_import_ctranslate2.py"],
     "importing/huggingface.py": ["system/test_import_huggingface.py"],
     "text/tokenizers/language_tags.py": ["system/test_import_huggingface.py"],
+    "export/shortlist.py": ["system/test_distil.py"],
+    "tools/vocabulary.py": ["system/test_vocabulary.py"],
     "runs/atomic_io.py": ["system/test_crash_points.py"],
     "runs/checkpoint.py": ["system/test_crash_points.py", "system/test_killed.py"],
 }
@@ -299,6 +305,22 @@ MUTATIONS = [
             'return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []',
             'return {"type": "sinusoidal", "layout": "fairseq", "offset": 0}, []',
         ),
+        ("importing/ctranslate2.py", "scaled = scale != 1.0  # there", "scaled = True  # there"),
+        ("importing/ctranslate2.py", "specials[BOS_ID] = place[start] if start else -1", "specials[BOS_ID] = 0"),
+        ("importing/ctranslate2.py", 'described.get("add_source_eos", False)) or not own_start', "0)"),
+        (
+            "tools/vocabulary.py",
+            "return made, [*([index] for index in kept), *like]",
+            "return made, [[index] for index in range(len(kept) + len(like))]",
+        ),
+        ("tools/vocabulary.py", 'stay |= _merged_from(ids, model["merges"], stay)', "pass"),
+        (
+            "text/tokenizers/sentencepiece_model.py",
+            "_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5",
+            "_NORMAL, _USER_DEFINED, _UNUSED = 1, 1, 5",
+        ),
+        ("export/shortlist.py", "probability = counts / np.bincount(src, weights=counts)[src]", "probability = counts"),
+        ("inference/watched_search.py", "log_prob / by if finished else None", "log_prob if finished else None"),
         (
             "export/huggingface_weights.py",
             "theirs = theirs.index_select(dimension, order.argsort())",

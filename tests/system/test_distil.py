@@ -128,6 +128,10 @@ def test_model_1_finds_what_translates_what_and_not_what_only_stands_beside_it()
     found = shortlist(corpus, 30, count=1)
     assert found == {10: [20], 11: [21], 12: [22]}
     assert frequent(corpus, 30, count=1) == [21]
+    # 10 is frequent and says 22 at times; 21 stands beside it more often and is 11's.
+    pairs = [([10], [20])] * 6 + [([10], [22])] + [([10, 11], [20, 21])] * 4
+    often: Any = _Corpus(pairs)
+    assert shortlist(often, 30, count=2)[10] == [20, 22]
 
 
 def test_a_teacher_of_several_languages_or_a_large_vocabulary_gets_a_student_with_its_own(
