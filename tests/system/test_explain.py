@@ -2,15 +2,14 @@
 
 import base64
 import json
-import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.system.chromium import CHROMIUM
 
 from dragoman.analysis.explain import explain, write_page
 from dragoman.cli import main as cli
@@ -35,9 +34,6 @@ MODELS = {
     "lstm with attention": RecurrentConfig(**SMALL, d_embedding=16, attention="additive"),
     "lstm": RecurrentConfig(**SMALL, d_embedding=16, attention="none"),
 }
-CHROMIUM = os.environ.get("DRAGOMAN_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 def translator_of(family: str, text: str) -> Translator:

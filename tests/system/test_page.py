@@ -1,17 +1,13 @@
 """The page in a real browser (Chromium, by Playwright): what people do with it, with a mouse and without."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.system.chromium import CHROMIUM
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
-CHROMIUM = os.environ.get("DRAGOMAN_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None
-)
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Chromium (apt-get install chromium)")
 
