@@ -107,3 +107,16 @@ def test_small_batches_have_one_thread(
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_attention_by_cudnn_is_off_on_a_gpu_where_it_would_plan_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        assert device.pick_device("cpu").type == "cpu"
+        assert torch.backends.cuda.cudnn_sdp_enabled()
+        assert device.pick_device("auto").type == "cuda"
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
