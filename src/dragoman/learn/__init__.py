@@ -1,0 +1,1 @@
+"""What `dragoman learn` is made of: chapters that run, exercises that grade themselves, bugs to hunt."""

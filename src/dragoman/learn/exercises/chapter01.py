@@ -1,0 +1,93 @@
+"""Chapter 1: one sentence."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.learn.exercise import Exercise, Wrong
+from dragoman.learn.one_sentence import train_one_sentence
+
+
+def shift(tgt: list[int], bos: int, eos: int) -> tuple[list[int], list[int]]:
+    """Make what the decoder reads and what it must say of the ids of a target sentence: (tgt_in, tgt_out).
+
+    Both are equally long. At each position the decoder has read <s> and the tokens before, and must say the next one;
+    after the last token it must say </s>.
+    """
+    return [bos, *tgt], [*tgt, eos]
+
+
+def settings() -> dict[str, Any]:
+    """Choose settings with which 44 million parameters learn one sentence pair in 20 steps of Adam.
+
+    The keys are norm_placement ("pre" or "post"), lr (the highest rate), warmup_steps (from 0 on) and dropout. The
+    check builds d_model 512 with 6 + 6 layers, trains 20 steps, and asks for a loss below 0.1 at the last.
+    """
+    return {"norm_placement": "pre", "lr": 3e-4, "warmup_steps": 4, "dropout": 0.0}
+
+
+def grade_settings(answer: Callable[[], dict[str, Any]]) -> None:
+    """Train by them; say what is the likely cause where that fails."""
+    found = answer()
+    wanted = {"norm_placement", "lr", "warmup_steps", "dropout"}
+    if not isinstance(found, dict) or set(found) != wanted:
+        raise Wrong(f"settings: a dict with the keys {', '.join(sorted(wanted))} is asked for")
+    if found["norm_placement"] not in ("pre", "post"):
+        raise Wrong(f"settings: norm_placement is pre or post, not {found['norm_placement']!r}")
+    losses = train_one_sentence(seed=random.randrange(1000), **found)
+    if losses[-1] < 0.1:
+        return
+    ending = f"the losses end with {losses[-2]:.2f}, {losses[-1]:.2f}"
+    if found["lr"] < 8e-6:
+        raise Wrong(f"settings: {ending}: the rate is too low for 20 steps")
+    if found["warmup_steps"] > 20:
+        raise Wrong(f"settings: {ending}: the warm-up is longer than the training, which never reaches its rate")
+    if found["dropout"] > 0.3:
+        raise Wrong(f"settings: {ending}: so much dropout hides what is to be learnt by heart")
+    if found["norm_placement"] == "post":
+        raise Wrong(f"settings: {ending}: post-norm at this depth needs a lower rate and a warm-up, or pre-norm")
+    raise Wrong(f"settings: {ending}: the rate is too high for this model; without a warm-up it throws weights far off")
+
+
+def draw(rng: random.Random) -> tuple[Any, ...]:
+    return [rng.randrange(4, 50) for _ in range(rng.randrange(2, 8))], 2, 3
+
+
+RIGHT = "[bos, *tgt], [*tgt, eos]"
+EXERCISES = [
+    Exercise(
+        1,
+        shift,
+        draw,
+        [
+            (RIGHT, "[*tgt, eos], [bos, *tgt]", "input and output are exchanged: the decoder reads what it must say"),
+            (RIGHT, "[bos, *tgt], [bos, *tgt]", "there is no shift: the decoder is asked to say what it has just read"),
+            (RIGHT, "[*tgt, eos], [*tgt, eos]", "there is no shift: the decoder reads the very token it must say"),
+            (RIGHT, "[*tgt], [*tgt, eos]", "the input has no <s>: nothing stands before the first token"),
+            (RIGHT, "[bos, *tgt], [*tgt]", "the output has no </s>: a search would never learn to stop"),
+            (RIGHT, "[bos, *tgt, eos], [*tgt, eos]", "the input ends with </s>, after which nothing is to be said"),
+            (RIGHT, "[bos, *tgt, eos], [bos, *tgt, eos]", "both have <s> and </s>: nothing is shifted"),
+            (RIGHT, "[eos, *tgt], [*tgt, bos]", "<s> and </s> are exchanged"),
+            (RIGHT, "[bos, *tgt], [*tgt[1:], eos, eos]", "the output is shifted by two: the first token is never said"),
+            (RIGHT, "[bos, *tgt[:-1]], [*tgt]", "the last token is never read, so </s> is never asked for"),
+        ],
+    ),
+    Exercise(
+        1,
+        settings,
+        lambda rng: (),
+        [
+            ('"pre", "lr": 3e-4, "warmup_steps": 4', '"post", "lr": 1e-3, "warmup_steps": 0', "post-norm at this depth"),
+            ('"pre", "lr": 3e-4, "warmup_steps": 4', '"post", "lr": 3e-3, "warmup_steps": 4', "post-norm at this depth"),
+            ('"pre", "lr": 3e-4', '"pre", "lr": 1e-1', "the rate is too high"),
+            ('"lr": 3e-4, "warmup_steps": 4', '"lr": 3e-2, "warmup_steps": 0', "the rate is too high"),
+            ('"lr": 3e-4', '"lr": 1e-6', "the rate is too low"),
+            ('"lr": 3e-4', '"lr": 3e-6', "the rate is too low"),
+            ('"warmup_steps": 4', '"warmup_steps": 4000', "longer than the training"),
+            ('"dropout": 0.0', '"dropout": 0.9', "so much dropout"),
+            ('"norm_placement": "pre"', '"norm_placement": "middle"', "norm_placement is pre or post"),
+            ('"norm_placement": "pre", ', "", "the keys"),
+        ],
+        grade_settings,
+    ),
+]

@@ -1,0 +1,125 @@
+"""Chapter 13: measuring a translation."""
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+from dragoman.learn.exercise import Exercise
+
+
+def modified_precision(hypothesis: str, reference: str, n: int) -> tuple[int, int]:
+    """Count the n-grams of a translation that the reference has: (matches, all n-grams of the translation).
+
+    Words are split at blanks. An n-gram matches no more often than it stands in the reference.
+    """
+
+    def ngrams(text: str) -> Counter[tuple[str, ...]]:
+        words = text.split()
+        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    found, wanted = ngrams(hypothesis), ngrams(reference)
+    return sum(min(count, wanted[gram]) for gram, count in found.items()), sum(found.values())
+
+
+def bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Compute the BLEU of a corpus, from 0 to 100, from n-grams of 1 to 4 words, without smoothing.
+
+    100 * exp(mean of the four log precisions) * brevity penalty; a precision is all matches of the corpus by all its
+    n-grams. The penalty is exp(1 - r/c) where the corpus has fewer words, c, than the references, r; else 1.
+    """
+    logs = []
+    for n in (1, 2, 3, 4):
+        counts = [modified_precision(h, r, n) for h, r in zip(hypotheses, references, strict=True)]
+        logs.append(math.log(sum(match for match, _ in counts) / sum(total for _, total in counts)))
+    c, r = (sum(len(text.split()) for text in texts) for texts in (hypotheses, references))
+    penalty = math.exp(1 - r / c) if c < r else 1.0
+    return 100 * math.exp(sum(logs) / 4) * penalty
+
+
+def read_signature(signature: str) -> dict[str, str]:
+    """Read sacreBLEU's signature, "nrefs:1|case:mixed|tok:13a|smooth:exp|version:2.6.0": {"nrefs": "1", ...}."""
+    return dict(part.split(":", 1) for part in signature.split("|"))
+
+
+WORDS = "the a dog man runs sits in on grass red".split()
+
+
+def draw_pair(rng: random.Random) -> tuple[Any, ...]:
+    reference = rng.choices(WORDS, k=9)
+    hypothesis = [word if rng.random() < 0.7 else rng.choice(WORDS) for word in reference] + ["the", "the", "the"]
+    return " ".join(hypothesis), " ".join(reference), rng.choice([1, 2])
+
+
+def draw_corpus(rng: random.Random) -> tuple[Any, ...]:
+    references = [rng.choices(WORDS, k=rng.randrange(8, 15)) for _ in range(6)]
+    hypotheses = [[w if rng.random() < 0.85 else rng.choice(WORDS) for w in one] for one in references]
+    if rng.random() < 0.5:
+        hypotheses = [one[:-2] for one in hypotheses]
+    else:
+        hypotheses = [[*one, "in"] for one in hypotheses]
+    hypotheses[0] = references[0] = "the dog runs in the grass today".split()
+    return [" ".join(one) for one in hypotheses], [" ".join(one) for one in references]
+
+
+def draw_signature(rng: random.Random) -> tuple[Any, ...]:
+    return (f"nrefs:{rng.randrange(1, 9)}|case:{rng.choice(['mixed', 'lc'])}|eff:no|tok:a:{rng.randrange(9)}|version:2.6.0",)
+
+
+EXERCISES = [
+    Exercise(
+        13,
+        modified_precision,
+        draw_pair,
+        [
+            ("min(count, wanted[gram])", "count * (gram in wanted)", "matches are not clipped: \"the the the\" would all match"),
+            ("min(count, wanted[gram])", "min(count, wanted[gram], 1)", "each n-gram matches once only"),
+            ("min(count, wanted[gram])", "wanted[gram]", "an n-gram matches no more often than the translation has it"),
+            ("min(count, wanted[gram])", "max(count, wanted[gram])", "the smaller of the two counts is a match"),
+            ("sum(found.values())", "sum(wanted.values())", "divided by the reference's n-grams, that is recall"),
+            ("sum(found.values())", "len(found)", "n-grams that stand twice are counted once"),
+            ("len(words) - n + 1", "len(words) - n", "the last n-gram is missing"),
+            ("len(words) - n + 1", "len(words)", "shorter pieces at the end are counted as n-grams"),
+            ("words[i : i + n]", "words[i : i + 1]", "these are single words, not n-grams"),
+            ("text.split()", "list(text)", "these are letters; words are asked for"),
+        ],
+    ),
+    Exercise(
+        13,
+        bleu,
+        draw_corpus,
+        [
+            (" * penalty", "", "there is no brevity penalty: short translations win"),
+            ("(1, 2, 3, 4)", "(1, 1, 1, 1)", "only single words are counted"),
+            ("(1, 2, 3, 4)", "(1, 2, 3, 3)", "n-grams of four words are missing"),
+            ("100 * math.exp(sum(logs) / 4)", "100 * sum(map(math.exp, logs)) / 4", "the mean is of the logarithms: a geometric mean"),
+            ("100 * math.exp(sum(logs) / 4)", "math.exp(sum(logs) / 4)", "BLEU goes from 0 to 100"),
+            ("sum(logs) / 4", "sum(logs)", "the mean of the four is taken, not their sum"),
+            ("1 - r / c", "1 - c / r", "the penalty is exp(1 - r/c), with the reference's length above"),
+            ("if c < r else 1.0", "", "a translation that is longer than its reference has no reward"),
+            ("math.exp(1 - r / c) if c < r else 1.0", "min(1.0, c / r)", "the penalty is an exponential, not the ratio"),
+            (
+                "math.log(sum(match for match, _ in counts) / sum(total for _, total in counts))",
+                "math.log(sum(match / total for match, total in counts) / len(counts))",
+                "matches are added up over the corpus before they are divided; this is a mean of sentences",
+            ),
+        ],
+    ),
+    Exercise(
+        13,
+        read_signature,
+        draw_signature,
+        [
+            ('split(":", 1)', 'split(":")[:2]', "a value may have a colon of its own: split once"),
+            ('split(":", 1)', 'rsplit(":", 1)', "split at the first colon, not at the last"),
+            ('signature.split("|")', 'signature.split("|")[1:]', "the first field is missing"),
+            ('signature.split("|")', 'signature.split("|")[:-1]', "the last field is missing"),
+            ('signature.split("|")', 'signature.upper().split("|")', "names are changed to capitals"),
+            ('dict(part.split(":", 1) for part in signature.split("|"))', 'signature.split("|")', "a dict of names and values"),
+            ('signature.split("|")', 'signature.lower().replace("mixed", "lc").split("|")', "mixed case is not lower case: such scores differ by points"),
+            ('dict(part.split(":", 1) for part in signature.split("|"))', "{}", "the dict is empty"),
+            ('part.split(":", 1)', 'part.split(":", 1)[::-1]', "names and values are exchanged"),
+            ('signature.split("|")', 'signature.replace("version", "v").split("|")', "the field is called version"),
+        ],
+    ),
+]
