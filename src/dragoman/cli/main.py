@@ -23,6 +23,7 @@ from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.import_model import import_
 from dragoman.cli.inspect import inspect_app
+from dragoman.cli.learn import learn_app
 from dragoman.cli.options import (
     BeamSize,
     Device,
@@ -501,7 +502,7 @@ def data_demo(
 
 
 GROUPS: dict[str, tuple[Any, ...]] = {
-    "Begin": (demo,),
+    "Begin": (demo, learn_app),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate),

@@ -1,4 +1,4 @@
-"""The notes' smallest training: "ich mochte ein bier", in vocabularies of five and seven words, by a model of any size."""
+"""The notes' smallest training: "ich mochte ein bier", by a model of any size."""
 
 from typing import Any
 
@@ -29,14 +29,18 @@ def build(seed: int, **settings: Any) -> Transformer:
     return config.build(src_vocab_size=8, tgt_vocab_size=8, shared_vocab=False, pad_id=0)
 
 
-def train_one_sentence(seed: int = 1, steps: int = 20, lr: float = 1e-3, warmup_steps: int = 0, **model: Any) -> list[float]:
+def train_one_sentence(
+    seed: int = 1, steps: int = 20, lr: float = 1e-3, warmup_steps: int = 0, **model: Any
+) -> list[float]:
     """The loss of each step, in nats per token, of Adam on the one pair."""
     built, batch = build(seed, **model).train(), one_sentence()
     optimizer = torch.optim.Adam(built.parameters(), lr=lr)
     losses = []
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = lr * warm_up(step, warmup_steps)
-        loss = token_loss(built(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask) / batch.num_tokens
+        loss = (
+            token_loss(built(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask) / batch.num_tokens
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

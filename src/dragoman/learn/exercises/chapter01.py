@@ -77,8 +77,16 @@ EXERCISES = [
         settings,
         lambda rng: (),
         [
-            ('"pre", "lr": 3e-4, "warmup_steps": 4', '"post", "lr": 1e-3, "warmup_steps": 0', "post-norm at this depth"),
-            ('"pre", "lr": 3e-4, "warmup_steps": 4', '"post", "lr": 3e-3, "warmup_steps": 4', "post-norm at this depth"),
+            (
+                '"pre", "lr": 3e-4, "warmup_steps": 4',
+                '"post", "lr": 1e-3, "warmup_steps": 0',
+                "post-norm at this depth",
+            ),
+            (
+                '"pre", "lr": 3e-4, "warmup_steps": 4',
+                '"post", "lr": 3e-3, "warmup_steps": 4',
+                "post-norm at this depth",
+            ),
             ('"pre", "lr": 3e-4', '"pre", "lr": 1e-1', "the rate is too high"),
             ('"lr": 3e-4, "warmup_steps": 4', '"lr": 3e-2, "warmup_steps": 0', "the rate is too high"),
             ('"lr": 3e-4', '"lr": 1e-6', "the rate is too low"),

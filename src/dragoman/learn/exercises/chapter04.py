@@ -35,7 +35,14 @@ def last_states(hidden: Tensor, lengths: Tensor) -> Tensor:
 
 def draw_step(rng: random.Random) -> tuple[Any, ...]:
     torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(3, 5), torch.randn(3, 4), torch.randn(3, 4), torch.randn(16, 5), torch.randn(16, 4), torch.randn(16)
+    return (
+        torch.randn(3, 5),
+        torch.randn(3, 4),
+        torch.randn(3, 4),
+        torch.randn(16, 5),
+        torch.randn(16, 4),
+        torch.randn(16),
+    )
 
 
 def draw_states(rng: random.Random) -> tuple[Any, ...]:
@@ -79,10 +86,18 @@ EXERCISES = [
             (JOINED, "torch.cat([forward, backward], dim=1)", "the directions became sentences: join their features"),
             (JOINED, "forward + backward", "the directions are added: joined, each keeps what it read"),
             (JOINED, "forward", "the backward direction is left out, and the width is half of what is asked for"),
-            (JOINED, "torch.cat([forward, forward], dim=-1)", "the backward direction is not used: half of what was read"),
+            (
+                JOINED,
+                "torch.cat([forward, forward], dim=-1)",
+                "the backward direction is not used: half of what was read",
+            ),
             (JOINED, "torch.cat([backward, backward], dim=-1)", "the forward direction is not used"),
             (JOINED, "torch.stack([forward, backward], dim=-1).flatten(2)", "the directions' numbers stand in turn"),
-            (JOINED, "torch.zeros(*forward.shape[:2], 2 * forward.size(2))", "the state is lost: the decoder knows nothing of the source"),
+            (
+                JOINED,
+                "torch.zeros(*forward.shape[:2], 2 * forward.size(2))",
+                "the state is lost: the decoder knows nothing of the source",
+            ),
             (JOINED, "torch.cat([forward, backward], dim=-1).flip(0)", "the layers are in reversed order"),
         ],
     ),
@@ -99,7 +114,11 @@ EXERCISES = [
             (TAKEN, "hidden.sum(dim=1)", "that is a sum over all positions"),
             (TAKEN, "hidden.amax(dim=1)", "that is the maximum over all positions"),
             (TAKEN, "hidden[0, lengths - 1]", "all states are taken from the first sentence"),
-            (TAKEN, "hidden[torch.arange(len(hidden)), lengths.min() - 1]", "the shortest sentence's end is taken for all"),
+            (
+                TAKEN,
+                "hidden[torch.arange(len(hidden)), lengths.min() - 1]",
+                "the shortest sentence's end is taken for all",
+            ),
             (TAKEN, "hidden[:, lengths - 1]", "each sentence gets the places of all: number the rows too"),
         ],
     ),

@@ -68,13 +68,25 @@ EXERCISES = [
         [
             (" / query.size(-1) ** 0.5", "", "the scores are not divided by sqrt(d)"),
             (" / query.size(-1) ** 0.5", " / query.size(-1)", "the scores are divided by d, not by its square root"),
-            (" / query.size(-1) ** 0.5", " * query.size(-1) ** 0.5", "the scores are multiplied by sqrt(d), not divided"),
-            (" / query.size(-1) ** 0.5", " / key.size(1) ** 0.5", "sqrt of the number of keys; d is the width of a head"),
+            (
+                " / query.size(-1) ** 0.5",
+                " * query.size(-1) ** 0.5",
+                "the scores are multiplied by sqrt(d), not divided",
+            ),
+            (
+                " / query.size(-1) ** 0.5",
+                " / key.size(1) ** 0.5",
+                "sqrt of the number of keys; d is the width of a head",
+            ),
             ("~mask", "mask", "the mask is inverted"),
             ("-torch.inf", "0.0", "hidden scores become 0, and e^0 is 1: they get weight"),
             ("softmax(dim=-1)", "softmax(dim=1)", "the softmax goes over queries: a column sums to 1, not a row"),
             (".masked_fill(~mask, -torch.inf)", "", "the mask is not used"),
-            ("query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)", "rows and columns are exchanged: a row is a query"),
+            (
+                "query @ key.transpose(-2, -1)",
+                "key @ query.transpose(-2, -1)",
+                "rows and columns are exchanged: a row is a query",
+            ),
             ("weights @ value, weights", "weights.transpose(-2, -1) @ value, weights", "the context is W V, not W^T V"),
         ],
     ),

@@ -1,6 +1,5 @@
 """Chapter 8: positions."""
 
-import math
 import random
 from typing import Any
 
@@ -45,16 +44,52 @@ EXERCISES = [
         sinusoid,
         draw_position,
         [
-            (STACK, "torch.cat([angles.sin(), angles.cos()])", "all sines stand before all cosines: they come in pairs"),
-            (STACK, "torch.stack([angles.cos(), angles.sin()], dim=-1).flatten()", "a pair is the sine, then the cosine"),
+            (
+                STACK,
+                "torch.cat([angles.sin(), angles.cos()])",
+                "all sines stand before all cosines: they come in pairs",
+            ),
+            (
+                STACK,
+                "torch.stack([angles.cos(), angles.sin()], dim=-1).flatten()",
+                "a pair is the sine, then the cosine",
+            ),
             (STACK, "torch.stack([angles.sin(), angles.sin()], dim=-1).flatten()", "a pair has two sines: no cosines"),
-            (ANGLES, "position * base ** (-torch.arange(d_model // 2) / d_model)", "the exponent is i/d, not 2i/d: waves are too fast"),
-            (ANGLES, "position * base ** (torch.arange(0, d_model, 2) / d_model)", "the sign: rates fall with i; these grow"),
-            (ANGLES, "position * (base / 10) ** (-torch.arange(0, d_model, 2) / d_model)", "the base is a tenth of the one given"),
-            (ANGLES, "(position - 1) * base ** (-torch.arange(0, d_model, 2) / d_model)", "positions count from 0, not from 1"),
-            (ANGLES, "(position + 1) * base ** (-torch.arange(0, d_model, 2) / d_model)", "the vector is that of the next position"),
-            (ANGLES, "2 * math.pi * position * base ** (-torch.arange(0, d_model, 2) / d_model)", "there is no 2 pi in the formula"),
-            (ANGLES, "position / (base * (torch.arange(0, d_model, 2) / d_model + 1e-9))", "the base is raised to 2i/d, not multiplied by it"),
+            (
+                ANGLES,
+                "position * base ** (-torch.arange(d_model // 2) / d_model)",
+                "the exponent is i/d, not 2i/d: waves are too fast",
+            ),
+            (
+                ANGLES,
+                "position * base ** (torch.arange(0, d_model, 2) / d_model)",
+                "the sign: rates fall with i; these grow",
+            ),
+            (
+                ANGLES,
+                "position * (base / 10) ** (-torch.arange(0, d_model, 2) / d_model)",
+                "the base is a tenth of the one given",
+            ),
+            (
+                ANGLES,
+                "(position - 1) * base ** (-torch.arange(0, d_model, 2) / d_model)",
+                "positions count from 0, not from 1",
+            ),
+            (
+                ANGLES,
+                "(position + 1) * base ** (-torch.arange(0, d_model, 2) / d_model)",
+                "the vector is that of the next position",
+            ),
+            (
+                ANGLES,
+                "2 * math.pi * position * base ** (-torch.arange(0, d_model, 2) / d_model)",
+                "there is no 2 pi in the formula",
+            ),
+            (
+                ANGLES,
+                "position / (base * (torch.arange(0, d_model, 2) / d_model + 1e-9))",
+                "the base is raised to 2i/d, not multiplied by it",
+            ),
         ],
     ),
     Exercise(
@@ -78,7 +113,11 @@ EXERCISES = [
                 "sine and cosine are exchanged in the answer",
             ),
             ("dim=-1).flatten()", "dim=0).flatten()", "sines and cosines come in pairs, not one block after the other"),
-            ("torch.arange(0, d_model, 2) / d_model", "torch.arange(d_model // 2) / d_model", "the rates' exponent is 2i/d, not i/d"),
+            (
+                "torch.arange(0, d_model, 2) / d_model",
+                "torch.arange(d_model // 2) / d_model",
+                "the rates' exponent is 2i/d, not i/d",
+            ),
             ("distance * base", "distance * (base / 10)", "the base is a tenth of the one given"),
         ],
     ),

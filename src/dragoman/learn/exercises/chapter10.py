@@ -76,7 +76,14 @@ def transformer(weights: dict[str, Tensor], src: Tensor, tgt_in: Tensor, num_hea
 
 def draw(rng: random.Random) -> tuple[Any, ...]:
     torch.manual_seed(rng.randrange(2**31))
-    sizes = {"d_model": 16, "num_heads": 4, "d_ff": 24, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0}
+    sizes = {
+        "d_model": 16,
+        "num_heads": 4,
+        "d_ff": 24,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "dropout": 0.0,
+    }
     model = parse(TransformerConfig, sizes).build(src_vocab_size=19, tgt_vocab_size=19, shared_vocab=True, pad_id=0)
     with torch.no_grad():
         for parameter in model.parameters():  # norms and biases too: a fresh model has ones and zeros there
@@ -95,12 +102,24 @@ EXERCISES = [
             (" + sinusoidal_table(ids.size(1), d_model)", "", "there are no positions: the encoder sees a set"),
             (".tril()", "", "the future is visible in the decoder"),
             ("(src != 0)[:, None, None, :]", "(src == src)[:, None, None, :]", "padding of the source is visible"),
-            ('layer = f"encoder_layers.{number}"', 'layer = "encoder_layers.0"', "the first encoder layer is used twice: shared layers"),
-            ('layer = f"decoder_layers.{number}"', 'layer = "decoder_layers.0"', "the first decoder layer is used twice: shared layers"),
+            (
+                'layer = f"encoder_layers.{number}"',
+                'layer = "encoder_layers.0"',
+                "the first encoder layer is used twice: shared layers",
+            ),
+            (
+                'layer = f"decoder_layers.{number}"',
+                'layer = "decoder_layers.0"',
+                "the first decoder layer is used twice: shared layers",
+            ),
             ('memory = norm(memory, "encoder_norm")', "memory = memory", "the encoder's final norm is missing"),
             ('norm(x, "decoder_norm") @', "x @", "the decoder's final norm is missing"),
             (".relu()", "", "the feed-forward network has no ReLU"),
-            ("y, memory, real, num_heads)", "y, y, causal, num_heads)", "cross-attention looks at the decoder itself, not at the memory"),
+            (
+                "y, memory, real, num_heads)",
+                "y, y, causal, num_heads)",
+                "cross-attention looks at the decoder itself, not at the memory",
+            ),
         ],
     ),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.learn.exercise import Exercise
 
+
 def greedy(next_log_probs: Callable[[list[int]], list[float]], bos: int, eos: int, max_len: int) -> list[int]:
     """Search for a translation: the most probable token, again and again, until it is `eos` or `max_len` tokens are written.
 
@@ -23,7 +24,9 @@ def greedy(next_log_probs: Callable[[list[int]], list[float]], bos: int, eos: in
     return tokens[1:]
 
 
-def beam_search(next_log_probs: Callable[[list[int]], list[float]], bos: int, eos: int, max_len: int, beam: int) -> list[tuple[list[int], float]]:
+def beam_search(
+    next_log_probs: Callable[[list[int]], list[float]], bos: int, eos: int, max_len: int, beam: int
+) -> list[tuple[list[int], float]]:
     """Search with a beam: the finished translations and their scores, the best first.
 
     In each step every living prefix is continued by every token. Of all continuations the `beam` most probable are
@@ -76,11 +79,23 @@ EXERCISES = [
             ("len(tokens) <= max_len", "len(tokens) < max_len", "one token fewer than max_len is written"),
             ("len(tokens) <= max_len", "len(tokens) <= max_len + 1", "one token more than max_len is written"),
             ("return tokens[1:]", "return tokens", "<s> is in the answer"),
-            ("tokens.append(best)\n    return", "tokens.append(best)\n    tokens.append(eos)\n    return", "</s> is in the answer"),
+            (
+                "tokens.append(best)\n    return",
+                "tokens.append(best)\n    tokens.append(eos)\n    return",
+                "</s> is in the answer",
+            ),
             ("max(range", "min(range", "the least probable token is taken"),
-            ("next_log_probs(tokens)", "next_log_probs([bos])", "each step sees <s> alone: what is written is not read"),
+            (
+                "next_log_probs(tokens)",
+                "next_log_probs([bos])",
+                "each step sees <s> alone: what is written is not read",
+            ),
             ("next_log_probs(tokens)", "next_log_probs([bos, *tokens[-1:]])", "each step sees the last token only"),
-            ("log_probs = next_log_probs(tokens)", "log_probs = next_log_probs(tokens)\n        log_probs[eos] = -math.inf", "</s> is never chosen"),
+            (
+                "log_probs = next_log_probs(tokens)",
+                "log_probs = next_log_probs(tokens)\n        log_probs[eos] = -math.inf",
+                "</s> is never chosen",
+            ),
             ("return tokens[1:]", "return tokens[:0:-1]", "the answer is in reversed order"),
         ],
     ),
@@ -96,9 +111,21 @@ EXERCISES = [
             ("total + log_prob)", "log_prob)", "log probabilities of earlier tokens are not added up"),
             ("tokens[1:-1], total", "tokens[1:], total", "</s> is in the answers"),
             ("if tokens[-1] != eos]", "]", "finished translations live on and are continued after </s>"),
-            ("return sorted(finished, key=lambda item: -item[1])", "return finished", "the answers are not sorted by their score"),
-            ("sorted(continued, key=lambda item: -item[1])", "sorted(continued, key=lambda item: item[1])", "the least probable continuations are kept"),
-            ("total + log_prob)", "total + math.exp(log_prob))", "probabilities are added: log probabilities are to be"),
+            (
+                "return sorted(finished, key=lambda item: -item[1])",
+                "return finished",
+                "the answers are not sorted by their score",
+            ),
+            (
+                "sorted(continued, key=lambda item: -item[1])",
+                "sorted(continued, key=lambda item: item[1])",
+                "the least probable continuations are kept",
+            ),
+            (
+                "total + log_prob)",
+                "total + math.exp(log_prob))",
+                "probabilities are added: log probabilities are to be",
+            ),
         ],
     ),
 ]

@@ -42,7 +42,7 @@ def read_signature(signature: str) -> dict[str, str]:
     return dict(part.split(":", 1) for part in signature.split("|"))
 
 
-WORDS = "the a dog man runs sits in on grass red".split()
+WORDS = ["the", "a", "dog", "man", "runs", "sits", "in", "on", "grass", "red"]
 
 
 def draw_pair(rng: random.Random) -> tuple[Any, ...]:
@@ -54,16 +54,16 @@ def draw_pair(rng: random.Random) -> tuple[Any, ...]:
 def draw_corpus(rng: random.Random) -> tuple[Any, ...]:
     references = [rng.choices(WORDS, k=rng.randrange(8, 15)) for _ in range(6)]
     hypotheses = [[w if rng.random() < 0.85 else rng.choice(WORDS) for w in one] for one in references]
-    if rng.random() < 0.5:
-        hypotheses = [one[:-2] for one in hypotheses]
-    else:
-        hypotheses = [[*one, "in"] for one in hypotheses]
-    hypotheses[0] = references[0] = "the dog runs in the grass today".split()
+    shorter = rng.random() < 0.5
+    hypotheses = [one[:-2] if shorter else [*one, "in"] for one in hypotheses]
+    hypotheses[0] = references[0] = ["the", "dog", "runs", "in", "the", "grass", "today"]
     return [" ".join(one) for one in hypotheses], [" ".join(one) for one in references]
 
 
 def draw_signature(rng: random.Random) -> tuple[Any, ...]:
-    return (f"nrefs:{rng.randrange(1, 9)}|case:{rng.choice(['mixed', 'lc'])}|eff:no|tok:a:{rng.randrange(9)}|version:2.6.0",)
+    return (
+        f"nrefs:{rng.randrange(1, 9)}|case:{rng.choice(['mixed', 'lc'])}|eff:no|tok:a:{rng.randrange(9)}|version:2.6.0",
+    )
 
 
 EXERCISES = [
@@ -72,7 +72,11 @@ EXERCISES = [
         modified_precision,
         draw_pair,
         [
-            ("min(count, wanted[gram])", "count * (gram in wanted)", "matches are not clipped: \"the the the\" would all match"),
+            (
+                "min(count, wanted[gram])",
+                "count * (gram in wanted)",
+                'matches are not clipped: "the the the" would all match',
+            ),
             ("min(count, wanted[gram])", "min(count, wanted[gram], 1)", "each n-gram matches once only"),
             ("min(count, wanted[gram])", "wanted[gram]", "an n-gram matches no more often than the translation has it"),
             ("min(count, wanted[gram])", "max(count, wanted[gram])", "the smaller of the two counts is a match"),
@@ -92,12 +96,20 @@ EXERCISES = [
             (" * penalty", "", "there is no brevity penalty: short translations win"),
             ("(1, 2, 3, 4)", "(1, 1, 1, 1)", "only single words are counted"),
             ("(1, 2, 3, 4)", "(1, 2, 3, 3)", "n-grams of four words are missing"),
-            ("100 * math.exp(sum(logs) / 4)", "100 * sum(map(math.exp, logs)) / 4", "the mean is of the logarithms: a geometric mean"),
+            (
+                "100 * math.exp(sum(logs) / 4)",
+                "100 * sum(map(math.exp, logs)) / 4",
+                "the mean is of the logarithms: a geometric mean",
+            ),
             ("100 * math.exp(sum(logs) / 4)", "math.exp(sum(logs) / 4)", "BLEU goes from 0 to 100"),
             ("sum(logs) / 4", "sum(logs)", "the mean of the four is taken, not their sum"),
             ("1 - r / c", "1 - c / r", "the penalty is exp(1 - r/c), with the reference's length above"),
             ("if c < r else 1.0", "", "a translation that is longer than its reference has no reward"),
-            ("math.exp(1 - r / c) if c < r else 1.0", "min(1.0, c / r)", "the penalty is an exponential, not the ratio"),
+            (
+                "math.exp(1 - r / c) if c < r else 1.0",
+                "min(1.0, c / r)",
+                "the penalty is an exponential, not the ratio",
+            ),
             (
                 "math.log(sum(match for match, _ in counts) / sum(total for _, total in counts))",
                 "math.log(sum(match / total for match, total in counts) / len(counts))",
@@ -115,8 +127,16 @@ EXERCISES = [
             ('signature.split("|")', 'signature.split("|")[1:]', "the first field is missing"),
             ('signature.split("|")', 'signature.split("|")[:-1]', "the last field is missing"),
             ('signature.split("|")', 'signature.upper().split("|")', "names are changed to capitals"),
-            ('dict(part.split(":", 1) for part in signature.split("|"))', 'signature.split("|")', "a dict of names and values"),
-            ('signature.split("|")', 'signature.lower().replace("mixed", "lc").split("|")', "mixed case is not lower case: such scores differ by points"),
+            (
+                'dict(part.split(":", 1) for part in signature.split("|"))',
+                'signature.split("|")',
+                "a dict of names and values",
+            ),
+            (
+                'signature.split("|")',
+                'signature.lower().replace("mixed", "lc").split("|")',
+                "mixed case is not lower case: such scores differ by points",
+            ),
             ('dict(part.split(":", 1) for part in signature.split("|"))', "{}", "the dict is empty"),
             ('part.split(":", 1)', 'part.split(":", 1)[::-1]', "names and values are exchanged"),
             ('signature.split("|")', 'signature.replace("version", "v").split("|")', "the field is called version"),

@@ -63,7 +63,11 @@ EXERCISES = [
             (MEAN, "hidden[:, -1]", "that is the last column, padding for most texts"),
             (MEAN, "hidden.masked_fill(~real[..., None], -1e9).amax(dim=1)", "that is the maximum"),
             (MEAN, "(hidden * real[..., None]).sum(dim=1) / real.sum()", "divided by all real tokens of the batch"),
-            (MEAN, "(hidden * real[..., None]).sum(dim=2) / real.sum(dim=1, keepdim=True)", "the sum goes over features, not positions"),
+            (
+                MEAN,
+                "(hidden * real[..., None]).sum(dim=2) / real.sum(dim=1, keepdim=True)",
+                "the sum goes over features, not positions",
+            ),
         ],
     ),
     Exercise(
@@ -89,15 +93,47 @@ EXERCISES = [
         draw_chosen,
         [
             (HIDDEN, "ids, ids.masked_fill(~chosen, -100)", "nothing is hidden: the model reads what it must guess"),
-            (HIDDEN, "ids.masked_fill(chosen, mask_id), ids", "every token is a label: the loss is mostly about copying"),
-            (HIDDEN, "ids.masked_fill(~chosen, mask_id), ids.masked_fill(~chosen, -100)", "all but the chosen tokens are hidden"),
-            (HIDDEN, "ids.masked_fill(chosen, mask_id), ids.masked_fill(chosen, -100)", "labels are at the tokens that are shown"),
-            (HIDDEN, "ids.masked_fill(chosen, 0), ids.masked_fill(~chosen, -100)", "hidden tokens are mask_id, not padding"),
-            (HIDDEN, "ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, 0)", "labels are -100 where nothing is asked, not 0"),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, mask_id), ids",
+                "every token is a label: the loss is mostly about copying",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(~chosen, mask_id), ids.masked_fill(~chosen, -100)",
+                "all but the chosen tokens are hidden",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, mask_id), ids.masked_fill(chosen, -100)",
+                "labels are at the tokens that are shown",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, 0), ids.masked_fill(~chosen, -100)",
+                "hidden tokens are mask_id, not padding",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, 0)",
+                "labels are -100 where nothing is asked, not 0",
+            ),
             (HIDDEN, "ids.masked_fill(chosen, mask_id), ids.masked_fill(chosen, mask_id)", "the labels are hidden too"),
-            (HIDDEN, "ids.masked_fill(chosen, -100), ids.masked_fill(~chosen, -100)", "-100 is for labels; a model has no such id to read"),
-            (HIDDEN, "ids.masked_fill(~chosen, -100), ids.masked_fill(chosen, mask_id)", "inputs and labels are exchanged"),
-            (HIDDEN, "ids.masked_fill(chosen, mask_id)[:, :-1], ids.masked_fill(~chosen, -100)[:, 1:]", "there is no shift here: a token is guessed in its own place"),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, -100), ids.masked_fill(~chosen, -100)",
+                "-100 is for labels; a model has no such id to read",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(~chosen, -100), ids.masked_fill(chosen, mask_id)",
+                "inputs and labels are exchanged",
+            ),
+            (
+                HIDDEN,
+                "ids.masked_fill(chosen, mask_id)[:, :-1], ids.masked_fill(~chosen, -100)[:, 1:]",
+                "there is no shift here: a token is guessed in its own place",
+            ),
         ],
     ),
 ]

@@ -1,0 +1,189 @@
+"""`dragoman learn`: chapters, exercises, bugs."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+
+
+class LearnGroup(TyperGroup):
+    """`learn 3` is `learn open 3`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].isdigit():
+            args = ["open", *args]
+        return super().parse_args(ctx, args)
+
+
+learn_app = typer.Typer(
+    name="learn",
+    cls=LearnGroup,
+    invoke_without_command=True,
+    help="Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.\n\n"
+    "Example: dragoman learn 3",
+)
+Number = Annotated[int, typer.Argument(help="The chapter's number.", show_default=False)]
+
+
+@learn_app.callback()
+def learn(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        list_chapters()
+
+
+@learn_app.command("list")
+def list_chapters() -> None:
+    """List the chapters, and what you have done of them in this folder."""
+    from dragoman.learn.answers import progress
+    from dragoman.learn.bugs import BUGS
+    from dragoman.learn.chapter import chapters
+    from dragoman.learn.exercises import exercises_of
+
+    done = progress()
+    for chapter in chapters():
+        names = [f"{chapter.number}-{one.name}" for one in exercises_of(chapter.number)]
+        right = sum(name in done["exercises"] for name in names)
+        typer.echo(f"{chapter.number:>3}  {chapter.title:<44} exercises {right} of {len(names)}")
+    typer.echo(f"     bugs {len(done['bugs'])} of {len(BUGS)}")
+    say("dragoman learn 1 opens a chapter, learn check 1 grades its exercises, learn bug 1 plants a bug")
+
+
+@learn_app.command("open")
+def open_chapter(
+    number: Number,
+    run: Annotated[bool, typer.Option("--run", help="Run it here, a cell at a time.")] = False,
+) -> None:
+    """Write a chapter's notebook and its exercises into this folder; without Jupyter run it here, a cell at a time.
+
+    Example: dragoman learn 3
+    """
+    from dragoman.learn.answers import write_answers
+    from dragoman.learn.chapter import notebook
+    from dragoman.runs.atomic_io import replace_text
+
+    chapter = _chapter(number)
+    answers = write_answers(number)
+    has_jupyter = any(importlib.util.find_spec(name) for name in ("notebook", "jupyterlab", "ipykernel"))
+    path = Path(f"{chapter.name}.ipynb")
+    if not path.exists():
+        replace_text(path, notebook(chapter))
+    typer.echo(path)
+    typer.echo(answers)
+    if run or (not has_jupyter and sys.stdin.isatty()):
+        _run(chapter)
+    elif has_jupyter:
+        say(f"open it with: jupyter lab {path}")
+    else:
+        say(f"to open it: pip install jupyterlab, then jupyter lab {path}; or here: dragoman learn {number} --run")
+    say(f"the exercises are in {answers}; then: dragoman learn check {number}")
+
+
+@learn_app.command()
+def check(number: Number) -> None:
+    """Grade your answers to a chapter's exercises, on inputs that nobody has seen.
+
+    Example: dragoman learn check 3
+    """
+    from dragoman.learn.answers import graded, read_answers, record
+    from dragoman.learn.exercises import exercises_of
+
+    _chapter(number)
+    answers, left = read_answers(number), 0
+    for exercise in exercises_of(number):
+        verdict = graded(exercise, answers)
+        typer.echo(f"{exercise.name}: {verdict}")
+        if verdict == "right":
+            record("exercises", f"{number}-{exercise.name}")
+        else:
+            left += 1
+    if left:
+        raise typer.Exit(1)
+
+
+@learn_app.command()
+def bug(
+    number: Annotated[int | None, typer.Argument(help="The bug's number.", show_default=False)] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each.")] = False,
+    check_it: Annotated[bool, typer.Option("--check", help="Judge the function that you have mended.")] = False,
+    name: Annotated[str, typer.Option("--name", help="Say which bug it is: a, b, c or d.", show_default=False)] = "",
+    page: Annotated[bool, typer.Option("--markdown", hidden=True)] = False,
+) -> None:
+    """Plant a bug in Dragoman's own code (for this command alone), show what it does, and let you mend it.
+
+    Example: dragoman learn bug 7
+    """
+    from dragoman.learn import lesson
+    from dragoman.learn.answers import progress, record
+    from dragoman.learn.bugs import BUGS
+
+    if page:
+        typer.echo(lesson.symptoms_page(), nl=False)
+        return
+    if list_all or number is None:
+        done = progress()["bugs"]
+        for place, one in enumerate(BUGS, start=1):
+            typer.echo(f"{place:>3} {'mended' if str(place) in done else '      '}  {one.symptom}")
+        return
+    planted, names = lesson.bug_of(number), lesson.names_to_choose_from(number)
+    if name:
+        if name not in lesson.LETTERS:
+            raise DragomanError(f"--name is one of {', '.join(lesson.LETTERS)}")
+        right = names[lesson.LETTERS.index(name)] == planted.name
+        typer.echo(f"{name}: {'yes' if right else 'no'}, {names[lesson.LETTERS.index(name)]}")
+        raise typer.Exit(0 if right else 1)
+    if check_it:
+        lesson.judge(number)
+        record("bugs", str(number))
+        typer.echo(f"mended: {planted.name}. {planted.why}")
+        typer.echo(f"the self-test that catches it: {planted.selftest} (src/dragoman/learn/selftests.py)")
+        return
+    _show_bug(number)
+
+
+def _show_bug(number: int) -> None:
+    from dragoman.analysis.figure import save
+    from dragoman.learn import lesson
+
+    bug = lesson.bug_of(number)
+    typer.echo(f"What you see: {bug.symptom}")
+    say("measuring, some ten seconds")
+    sound, wrong = lesson.figures(bug)
+    typer.echo(f"Measured, {bug.measured}: {sound:.4g} in a sound model, {wrong:.4g} with the bug.")
+    typer.echo(save(lesson.lesson_figure(bug), f"bug{number:02}.png"))
+    typer.echo(lesson.write_bug(number))
+    choices = zip(lesson.LETTERS, lesson.names_to_choose_from(number), strict=True)
+    typer.echo("Which is it? " + "; ".join(f"{letter}: {name}" for letter, name in choices))
+    say(f"name it: dragoman learn bug {number} --name a; mend it in {lesson.bug_path(number)}, then: --check")
+
+
+def _chapter(number: int) -> Any:
+    from dragoman.learn.chapter import chapters
+
+    found = {chapter.number: chapter for chapter in chapters()}
+    if number not in found:
+        raise DragomanError(f"there are chapters 1 to {max(found)}, and no chapter {number}")
+    return found[number]
+
+
+def _run(chapter: Any) -> None:
+    """In the terminal, a cell at a time."""
+    from dragoman.learn.chapter import Cell, run
+
+    def before(cell: Cell) -> None:
+        typer.echo(f"\n{cell.text}\n")
+        if cell.is_code and sys.stdin.isatty():
+            say("(Enter runs this)")
+            sys.stdin.readline()
+
+    for _, output in run(chapter, before):
+        typer.echo(output.text, nl=False)
+        for number, svg in enumerate(output.figures, start=1):
+            path = Path(f"{chapter.name}-figure{number}.svg")
+            path.write_text(svg, encoding="utf-8")
+            typer.echo(f"(the figure is in {path})")

@@ -1,0 +1,151 @@
+"""The book as pages: every chapter is run, and becomes an HTML page and a notebook with its outputs.
+
+    python -m dragoman.learn.book FOLDER [CHAPTER ...]
+
+Pages need no network: formulas are MathML, figures and styles are inside. Lines `> code: nn/attention.py: name` become
+the source of that function or class, folded.
+"""
+
+import argparse
+import ast
+import base64
+import html
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dragoman
+from dragoman.learn.chapter import Cell, Chapter, Output, chapters, notebook, run
+from dragoman.progress import say
+
+SOURCE = Path(dragoman.__file__).parent
+CODE = re.compile(r"^> code: (\S+\.py): ([\w.]+)$", re.MULTILINE)
+"""A link to the line that implements a formula: path under src/dragoman, name in that file."""
+
+
+def source_of_symbol(path: str, symbol: str) -> tuple[int, str]:
+    """(first line, source) of a function, class or method. Raises KeyError where there is none of that name."""
+    text = (SOURCE / path).read_text(encoding="utf-8")
+    found: Any = ast.parse(text)
+    for name in symbol.split("."):
+        parts = [node for node in found.body if getattr(node, "name", None) == name]
+        if not parts:
+            raise KeyError(f"{path} has no {symbol}")
+        found = parts[0]
+    lines = text.splitlines()
+    start = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])
+    return start, "\n".join(lines[start - 1 : found.end_lineno])
+
+
+def highlighted(source: str) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    marked: str = highlight(source, PythonLexer(), HtmlFormatter())
+    return marked
+
+
+def styles() -> str:
+    """Colours of code, on a light screen and on a dark one."""
+    from pygments.formatters import HtmlFormatter
+
+    light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "github-dark"))
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
+
+
+def markdown(text: str) -> str:
+    """A cell of text as HTML: formulas as MathML, named sources folded."""
+    from latex2mathml.converter import convert
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+    def formula(content: str, options: dict[str, Any]) -> str:
+        return convert(content, display="block" if options["display_mode"] else "inline")
+
+    renderer = MarkdownIt("commonmark").enable("table")
+    renderer.use(dollarmath_plugin, renderer=formula)
+    parts = CODE.split(text)
+    pieces = [renderer.render(parts[0])]
+    for path, symbol, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        line, source = source_of_symbol(path, symbol)
+        pieces.append(
+            f"<details><summary><code>{html.escape(symbol)}</code> in <code>{path}</code>, line {line}</summary>"
+            f"{highlighted(source)}</details>"
+        )
+        pieces.append(renderer.render(rest))
+    return "".join(pieces)
+
+
+def cell_html(cell: Cell, output: Output) -> str:
+    """A cell and what it gave."""
+    if not cell.is_code:
+        return f'<section class="text">{markdown(cell.text)}</section>'
+    parts = [highlighted(cell.text)]
+    if output.text:
+        parts.append(f'<pre class="output">{html.escape(output.text)}</pre>')
+    for svg in output.figures:
+        data = base64.b64encode(svg.encode()).decode()
+        parts.append(f'<img class="figure" alt="figure" src="data:image/svg+xml;base64,{data}">')
+    return f'<section class="code">{"".join(parts)}</section>'
+
+
+def page(chapter: Chapter | None, body: str, every: list[Chapter]) -> str:
+    """A whole page; without a chapter it is the table of contents."""
+    import jinja2
+
+    loader = jinja2.PackageLoader("dragoman.learn", ".")
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template("book.html.j2")
+    return template.render(chapter=chapter, body=body, chapters=every, styles=styles())
+
+
+def build_chapter(number: int, folder: Path) -> None:
+    """Run one chapter and write its page and its notebook."""
+    every = chapters()
+    chapter = next(one for one in every if one.number == number)
+    done = list(run(chapter))
+    body = "".join(cell_html(cell, output) for cell, output in done)
+    (folder / f"{chapter.name}.html").write_text(page(chapter, body, every), encoding="utf-8")
+    (folder / f"{chapter.name}.ipynb").write_text(notebook(chapter, [output for _, output in done]), encoding="utf-8")
+
+
+def build(folder: Path, numbers: list[int]) -> int:
+    """Build chapters, each in a process of its own, as many at a time as there are cores; how many of them failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    every = chapters()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def one(number: int) -> bool:
+        start = time.monotonic()
+        command = [sys.executable, "-m", "dragoman.learn.book", str(folder), "--one", str(number)]
+        code = subprocess.run(command, env=environment, check=False).returncode
+        say(f"chapter {number}: {'failed' if code else 'built'} in {time.monotonic() - start:.0f} s")
+        return code != 0
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        failed = sum(pool.map(one, numbers))
+    items = "".join(f'<li><a href="{c.name}.html">{html.escape(c.title)}</a></li>' for c in every)
+    (folder / "index.html").write_text(page(None, f"<ol>{items}</ol>", every), encoding="utf-8")
+    say(f"{folder / 'index.html'}: {len(numbers) - failed} chapters, {failed} failed")
+    return failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("numbers", type=int, nargs="*")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        build_chapter(options.one, options.folder)
+        return
+    sys.exit(1 if build(options.folder, options.numbers or [one.number for one in chapters()]) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Chapters: files in jupytext's percent format, taken apart into cells, run, and written as notebooks.
+
+A cell begins with `# %%`, text with `# %% [markdown]`. `show` puts a figure on the screen of whoever reads: into a
+notebook, a page, or a file beside a terminal.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CHAPTERS = Path(__file__).parent / "chapters"
+"""A link to docs/book."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    is_code: bool
+
+
+@dataclass
+class Output:
+    """What a cell printed, the value of its last line, its figures as SVG."""
+
+    text: str = ""
+    figures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    number: int
+    path: Path
+    cells: list[Cell]
+
+    @property
+    def title(self) -> str:
+        """Its heading, without `#` and number."""
+        return re.sub(r"^#\s*\d+\.\s*", "", self.cells[0].text.splitlines()[0])
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def chapters() -> list[Chapter]:
+    """All chapters, in their order."""
+    return [read_chapter(path) for path in sorted(CHAPTERS.glob("[0-9][0-9]_*.py"))]
+
+
+def read_chapter(path: Path) -> Chapter:
+    """A chapter's cells; the comment signs of its text are gone."""
+    cells = []
+    for part in re.split(r"^# %%", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head, _, body = part.partition("\n")
+        is_code = "[markdown]" not in head
+        text = body if is_code else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
+        cells.append(Cell(text.strip("\n"), is_code))
+    return Chapter(int(path.stem[:2]), path, cells)
+
+
+_figures: list[str] | None = None
+"""Where `show` puts figures while `run` runs a cell."""
+
+
+def show(figure: "Figure", name: str = "figure") -> None:
+    """Show a figure: in a notebook below the cell, on a page in its place, else in a file whose name is printed."""
+    from dragoman.analysis.figure import save, to_svg
+
+    if _figures is not None:
+        _figures.append(to_svg(figure))
+        return
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and ipython.get_ipython() is not None:
+        display = import_module("IPython.display")
+        display.display(display.SVG(to_svg(figure)))
+        return
+    print(f"(the figure is in {save(figure, f'{name}.png')})")
+
+
+def run(chapter: Chapter, before: Callable[[Cell], None] = lambda cell: None) -> Iterator[tuple[Cell, Output]]:
+    """Run a chapter's cells one after the other in one namespace, as a notebook does; text has an empty output.
+
+    `before` is called with each cell before it runs. What a cell raises is raised.
+    """
+    global _figures
+    space: dict[str, Any] = {"__name__": "__main__"}
+    for number, cell in enumerate(chapter.cells):
+        before(cell)
+        if not cell.is_code:
+            yield cell, Output()
+            continue
+        output, printed = Output(), io.StringIO()
+        _figures = output.figures
+        try:
+            with contextlib.redirect_stdout(printed):
+                _execute(cell.text, f"{chapter.name}, cell {number}", space)
+        finally:
+            _figures = None
+        output.text = printed.getvalue()
+        yield cell, output
+
+
+def _execute(source: str, name: str, space: dict[str, Any]) -> None:
+    """Run a cell, and print the value of its last line if that is an expression."""
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    tree = ast.parse(source, name)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), space)
+    if last is not None:
+        exec(compile(ast.Interactive([last]), name, "single"), space)
+
+
+def notebook(chapter: Chapter, outputs: list[Output] | None = None) -> str:
+    """A chapter as a Jupyter notebook (nbformat 4.5), with the outputs of `run` where they are given."""
+    cells = []
+    for number, cell in enumerate(chapter.cells):
+        common: dict[str, Any] = {"id": f"cell{number}", "metadata": {}, "source": cell.text.splitlines(keepends=True)}
+        if not cell.is_code:
+            cells.append({"cell_type": "markdown", **common})
+            continue
+        found = [] if outputs is None else _notebook_outputs(outputs[number])
+        cells.append({"cell_type": "code", "execution_count": None, "outputs": found, **common})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def _notebook_outputs(output: Output) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if output.text:
+        found.append({"output_type": "stream", "name": "stdout", "text": output.text.splitlines(keepends=True)})
+    for svg in output.figures:
+        data = {"image/svg+xml": svg.splitlines(keepends=True)}
+        found.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return found

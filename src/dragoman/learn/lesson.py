@@ -1,0 +1,132 @@
+"""A bug as a lesson: its symptom measured and drawn, its function as a file to mend, the mended function judged."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import DragomanError
+from dragoman.learn import laboratory
+from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, mended, planted
+from dragoman.learn.changed_source import replaced, source_of
+from dragoman.learn.selftests import SELF_TESTS
+from dragoman.runs.atomic_io import replace_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LETTERS = "abcd"
+
+
+def bug_of(number: int) -> Bug:
+    """A bug by its number, from 1. Raises DragomanError where there is none."""
+    if not 1 <= number <= len(BUGS):
+        raise DragomanError(f"there are bugs 1 to {len(BUGS)}, and no bug {number}: dragoman learn bug --list")
+    return BUGS[number - 1]
+
+
+def bug_path(number: int) -> Path:
+    return Path(f"bug{number:02}.py")
+
+
+def names_to_choose_from(number: int) -> list[str]:
+    """The bug's name among three others of its kind, in an order that is always the same."""
+    bug, rng = bug_of(number), random.Random(number)
+    others = [one.name for one in BUGS if one.name != bug.name]
+    chosen = [bug.name, *rng.sample(others, len(LETTERS) - 1)]
+    rng.shuffle(chosen)
+    return chosen
+
+
+def write_bug(number: int) -> Path:
+    """The function with the bug, as a file to mend; written unless it is there."""
+    bug, path = bug_of(number), bug_path(number)
+    if not path.exists():
+        source = replaced(source_of(function_of(bug.function)[2]), bug.old, bug.new)
+        place = bug.function.replace(":", ", ")
+        head = f'"""{place}, with bug {number} in it. Mend it, then: dragoman learn bug {number} --check"""\n'
+        replace_text(path, f"{head}\n# Names of its module are known here.\n\n{source}")
+    return path
+
+
+@contextmanager
+def with_bug(bug: Bug) -> Iterator[None]:
+    """Dragoman with the bug in it."""
+    with planted(bug.function, bugged(bug)):
+        yield
+
+
+def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
+    """What is measured of the bug, (without, with) it. A figure that cannot be computed with it is infinite."""
+    sound = bug.figure(seed)
+    with with_bug(bug):
+        return sound, bug.figure(seed)
+
+
+def lesson_figure(bug: Bug, seed: int = 1) -> "Figure":
+    """The losses of the toy training, without the bug and with it."""
+    from dragoman.analysis.figure import TRAIN, VALID, new_figure
+
+    figure = new_figure(7, 3.6, f"Bug: {bug.measured}")
+    axes = figure.subplots()
+    for label, color, context in (("sound", TRAIN, nullcontext()), ("with the bug", VALID, with_bug(bug))):
+        with context:
+            losses = laboratory.train(seed, **bug.toy).losses
+        axes.plot(range(1, len(losses) + 1), losses, color=color, label=label)
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss [nats per token]")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return figure
+
+
+def judge(number: int) -> None:
+    """Raise DragomanError with what is wrong with a learner's function; return where it is mended."""
+    bug, path = bug_of(number), bug_path(number)
+    if not path.exists():
+        raise DragomanError(f"{path} is not in this folder: `dragoman learn bug {number}` writes it")
+    text = path.read_text(encoding="utf-8")
+    name = bug.function.rpartition(":")[2].rpartition(".")[2]
+    start = text.find(f"def {name}(")
+    if start < 0:
+        raise DragomanError(f"{path}: there is no function {name} in it any more")
+    start = min((at for at in (text.find("\n@"), start) if at >= 0), default=start)
+    try:
+        function = mended(bug, text[start:].lstrip("\n"))
+    except SyntaxError as error:
+        raise DragomanError(f"{path}: this is no Python: {error}") from error
+    run_selftest(bug, function)
+
+
+def run_selftest(bug: Bug, function: Callable[..., Any]) -> None:
+    """Run the self-test that catches a bug, with `function` in its place. Raises DragomanError where it fails."""
+    test = SELF_TESTS[bug.selftest]
+    with planted(bug.function, function):
+        try:
+            test()
+            return
+        except AssertionError as error:
+            why = str(error)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+    raise DragomanError(f"{test.__name__.replace('_', ' ')}: {why}")
+
+
+def symptoms_page() -> str:
+    """docs/not-learning.md."""
+    lines = [
+        "# Why does my Transformer not learn?",
+        "",
+        "Symptoms first. Each row is a bug of the laboratory: `dragoman learn bug N` plants it in Dragoman's own code, trains",
+        "a toy task with it and shows what it does. The self-test beside it is a function of",
+        "`src/dragoman/learn/selftests.py` that fails with the bug. Each takes about a second, and most ask for a property",
+        "that any Transformer should have: try them on yours.",
+        "",
+        "| N | what you see | what it may be | the self-test that catches it |",
+        "|---|---|---|---|",
+    ]
+    for number, bug in enumerate(BUGS, start=1):
+        cells = (str(number), bug.symptom, f"*{bug.name[0].upper()}{bug.name[1:]}.* {bug.why}", f"`{bug.selftest}`")
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('<', '&lt;') for cell in cells)} |")
+    return "\n".join([*lines, ""])
