@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-system test-all test-clients mutations check format bench clean
+.PHONY: help install demo test test-system test-all test-clients mutations check format book bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ check: install  ## formatter, linter, types, import contracts
 format: install  ## let the formatter and the linter mend what they can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+book: install  ## run every chapter of the book and write build/book/index.html, and notebooks
+	@$(BIN)/python -m dragoman.learn.book build/book
 
 bench: install  ## what the benchmarks are and how to run them
 	@cat benchmarks/README.md

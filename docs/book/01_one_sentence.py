@@ -75,6 +75,7 @@ for label, losses in (
     ("44 million, mended", mended_losses),
 ):
     axes.plot(range(1, 21), losses, label=label)
+axes.set_xticks(range(0, 21, 5))
 axes.set_xlabel("step")
 axes.set_ylabel("loss [nats per token]")
 axes.set_ylim(bottom=0)

@@ -23,8 +23,8 @@ for pair in pairs[:3]:
 # > code: text/tokenizers/words.py: WordsTokenizer
 
 # %%
-from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
+from dragoman.text.tokenizers.words import WordsConfig
 
 sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
 words = train_tokenizers(WordsConfig(vocab_size=2000), lambda: iter(sources + targets), lambda: iter(()))

@@ -79,7 +79,9 @@ show(figure, "loss-by-padding")
 # %%
 sure = 20.0 * F.one_hot(torch.tensor([4]), V).float()
 print(f"once  {float(F.cross_entropy(sure, torch.tensor([4]))):.4f}")
-print(f"twice {float(F.cross_entropy(sure.softmax(-1), torch.tensor([4]))):.4f}; ln(e + V - 1) - 1 = {math.log(math.e + V - 1) - 1:.4f}")
+print(
+    f"twice {float(F.cross_entropy(sure.softmax(-1), torch.tensor([4]))):.4f}; ln(e + V - 1) - 1 = {math.log(math.e + V - 1) - 1:.4f}"
+)
 
 # %% [markdown]
 # ## Perplexity (困惑度)

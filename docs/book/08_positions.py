@@ -50,7 +50,12 @@ print("largest difference to PE(pos + 5):", float((moved[:-k] - table[k:]).abs()
 
 # %%
 alike = table @ table.T / (d / 2)
-print([round(float(alike[p, p + 3]), 4) for p in (0, 10, 40)], "at distance 3;", [round(float(alike[p, p + 20]), 4) for p in (0, 10, 30)], "at 20")
+print(
+    [round(float(alike[p, p + 3]), 4) for p in (0, 10, 40)],
+    "at distance 3;",
+    [round(float(alike[p, p + 20]), 4) for p in (0, 10, 30)],
+    "at 20",
+)
 
 # %% [markdown]
 # ## Rotary positions (旋转位置)

@@ -50,7 +50,9 @@ print(trace_table(trace(small.eval(), tokenizers, pairs)))
 # %%
 from dragoman.analysis.parameters import parameter_counts, parameter_table
 
-base = parse(TransformerConfig, {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6})
+base = parse(
+    TransformerConfig, {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6}
+)
 built = base.build(src_vocab_size=37000, tgt_vocab_size=37000, shared_vocab=True, pad_id=0)
 print(parameter_table(parameter_counts(built, depth=2)))
 
@@ -59,7 +61,10 @@ print(parameter_table(parameter_counts(built, depth=2)))
 
 # %%
 d, d_ff = 512, 2048
-print(f"{4 * d * d + 4 * d + 2 * d * d_ff + d + d_ff + 4 * d:,}", f"{sum(p.numel() for p in built.encoder_layers[0].parameters()):,}")
+print(
+    f"{4 * d * d + 4 * d + 2 * d * d_ff + d + d_ff + 4 * d:,}",
+    f"{sum(p.numel() for p in built.encoder_layers[0].parameters()):,}",
+)
 
 # %% [markdown]
 # ## The copy task (复制任务)

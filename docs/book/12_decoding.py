@@ -27,9 +27,30 @@ recipe = parse(
             "train": {"type": "demo", "pair": "zh-en", "split": "train"},
             "valid": {"type": "demo", "pair": "zh-en", "split": "valid", "size": 60},
         },
-        "tokenizer": {"type": "separate", "src": {"type": "characters"}, "tgt": {"type": "sentencepiece", "vocab_size": 1000}},
-        "model": {"type": "transformer", "d_model": 64, "num_heads": 4, "d_ff": 128, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0, "tie_embeddings": "output"},
-        "training": {"max_steps": 500, "batch_tokens": 768, "validate_every": 500, "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 80}, "label_smoothing": 0.05, "samples": 0, "precision": "float32"},
+        "tokenizer": {
+            "type": "separate",
+            "src": {"type": "characters"},
+            "tgt": {"type": "sentencepiece", "vocab_size": 1000},
+        },
+        "model": {
+            "type": "transformer",
+            "d_model": 64,
+            "num_heads": 4,
+            "d_ff": 128,
+            "num_encoder_layers": 2,
+            "num_decoder_layers": 2,
+            "dropout": 0.0,
+            "tie_embeddings": "output",
+        },
+        "training": {
+            "max_steps": 500,
+            "batch_tokens": 768,
+            "validate_every": 500,
+            "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 80},
+            "label_smoothing": 0.05,
+            "samples": 0,
+            "precision": "float32",
+        },
     },
 )
 with contextlib.redirect_stderr(io.StringIO()):
@@ -60,7 +81,14 @@ with torch.no_grad():
         logits, state = model.decode_step(token, state)
         probabilities, ids = logits.softmax(-1).topk(4)
         cache = state.past[0].key.shape
-        print(step, "cache", tuple(cache), "  ".join(f"{piece} {p:.1%}" for piece, p in zip(pieces(ids[0].tolist()), probabilities[0].tolist(), strict=True)))
+        print(
+            step,
+            "cache",
+            tuple(cache),
+            "  ".join(
+                f"{piece} {p:.1%}" for piece, p in zip(pieces(ids[0].tolist()), probabilities[0].tolist(), strict=True)
+            ),
+        )
         token = ids[:, 0]
         if token.item() == 3:  # </s>
             break

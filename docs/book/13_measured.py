@@ -29,8 +29,25 @@ recipe = parse(
             "test": {"test": {"type": "demo", "pair": "de-en", "split": "test", "size": 200}},
         },
         "tokenizer": {"type": "sentencepiece", "vocab_size": 1200},
-        "model": {"type": "transformer", "d_model": 64, "num_heads": 4, "d_ff": 160, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0, "tie_embeddings": "output"},
-        "training": {"max_steps": 500, "batch_tokens": 768, "validate_every": 125, "schedule": {"type": "linear", "lr": 6e-3, "warmup_steps": 80}, "label_smoothing": 0.05, "samples": 0, "precision": "float32"},
+        "model": {
+            "type": "transformer",
+            "d_model": 64,
+            "num_heads": 4,
+            "d_ff": 160,
+            "num_encoder_layers": 2,
+            "num_decoder_layers": 2,
+            "dropout": 0.0,
+            "tie_embeddings": "output",
+        },
+        "training": {
+            "max_steps": 500,
+            "batch_tokens": 768,
+            "validate_every": 125,
+            "schedule": {"type": "linear", "lr": 6e-3, "warmup_steps": 80},
+            "label_smoothing": 0.05,
+            "samples": 0,
+            "precision": "float32",
+        },
         "decoding": {"beam_size": 2},
     },
 )
@@ -72,7 +89,12 @@ from dragoman.text.sources.demo import DemoSource
 pairs = list(DemoSource(pair="de-en", split="test", size=200).pairs())
 found = dragoman.load(run, beam_size=2, device="cpu").translate([pair.src for pair in pairs])
 references = [[pair.tgt for pair in pairs]]
-for name, options in (("as usual", {}), ("lower case", {"lowercase": True}), ("no tokenization", {"tokenize": "none"}), ("characters", {"tokenize": "char"})):
+for name, options in (
+    ("as usual", {}),
+    ("lower case", {"lowercase": True}),
+    ("no tokenization", {"tokenize": "none"}),
+    ("characters", {"tokenize": "char"}),
+):
     print(f"{name:<16} {sacrebleu.corpus_bleu(found, references, **options).score:.2f}")
 
 # %% [markdown]

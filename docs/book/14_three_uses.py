@@ -17,7 +17,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from dragoman.config import parse
-from dragoman.learn.chapter import show
 from dragoman.tasks import recipes
 from dragoman.tasks.language_modelling.job import LanguageModellingRecipe
 
@@ -36,10 +35,27 @@ recipe = parse(
         "task": "language_modelling",
         "run_dir": str(folder / "lm"),
         "device": "cpu",
-        "corpus": {"train": {**text, "split": "train", "size": 3000}, "valid": {**text, "split": "valid", "size": 100}, "block_len": 48},
+        "corpus": {
+            "train": {**text, "split": "train", "size": 3000},
+            "valid": {**text, "split": "valid", "size": 100},
+            "block_len": 48,
+        },
         "tokenizer": {"type": "characters"},
-        "model": {"type": "language_model", "d_model": 64, "num_heads": 2, "d_ff": 128, "num_layers": 2, "dropout": 0.0},
-        "training": {"max_steps": 600, "batch_tokens": 1536, "validate_every": 600, "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 30}, "precision": "float32"},
+        "model": {
+            "type": "language_model",
+            "d_model": 64,
+            "num_heads": 2,
+            "d_ff": 128,
+            "num_layers": 2,
+            "dropout": 0.0,
+        },
+        "training": {
+            "max_steps": 600,
+            "batch_tokens": 1536,
+            "validate_every": 600,
+            "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 30},
+            "precision": "float32",
+        },
     },
 )
 _ = trained(recipe)
@@ -68,10 +84,28 @@ recipe = parse(
         "task": "classification",
         "run_dir": str(folder / "language-id"),
         "device": "cpu",
-        "corpus": {"train": {**languages, "split": "train", "size": 800}, "valid": {**languages, "split": "valid", "size": 150}, "max_tokens": 48},
+        "corpus": {
+            "train": {**languages, "split": "train", "size": 800},
+            "valid": {**languages, "split": "valid", "size": 150},
+            "max_tokens": 48,
+        },
         "tokenizer": {"type": "characters"},
-        "model": {"type": "text_classifier", "d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 1, "pooling": "mean", "dropout": 0.1},
-        "training": {"max_steps": 120, "batch_tokens": 1536, "validate_every": 120, "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 20}, "precision": "float32"},
+        "model": {
+            "type": "text_classifier",
+            "d_model": 32,
+            "num_heads": 2,
+            "d_ff": 64,
+            "num_layers": 1,
+            "pooling": "mean",
+            "dropout": 0.1,
+        },
+        "training": {
+            "max_steps": 120,
+            "batch_tokens": 1536,
+            "validate_every": 120,
+            "schedule": {"type": "linear", "lr": 5e-3, "warmup_steps": 20},
+            "precision": "float32",
+        },
     },
 )
 _ = trained(recipe)
@@ -92,7 +126,9 @@ import torch
 
 from dragoman.models.vit import ViTConfig
 
-vit = parse(ViTConfig, {"image_size": 28, "patch_size": 4, "d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2}).build(num_labels=10)
+vit = parse(
+    ViTConfig, {"image_size": 28, "patch_size": 4, "d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2}
+).build(num_labels=10)
 print("28 x 28 pixels, patches of 4 x 4: logits", tuple(vit(torch.randn(3, 1, 28, 28)).shape))
 
 # %% [markdown]

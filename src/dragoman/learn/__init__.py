@@ -1,1 +1,1 @@
-"""What `dragoman learn` is made of: chapters that run, exercises that grade themselves, bugs to hunt."""
+"""The parts of `dragoman learn`: chapters that run, exercises that grade themselves, bugs to hunt."""

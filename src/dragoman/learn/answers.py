@@ -41,7 +41,7 @@ def read_answers(chapter: int) -> dict[str, Any]:
 
 
 def graded(exercise: Exercise, answers: dict[str, Any]) -> str:
-    """What to say of an answer: "right", "not written yet", or what is wrong."""
+    """The verdict on an answer: "right", "not written yet", or what is wrong."""
     answer: Callable[..., Any] | None = answers.get(exercise.name)
     if not callable(answer):
         return f"there is no function {exercise.name} in the file any more"
@@ -55,7 +55,7 @@ def graded(exercise: Exercise, answers: dict[str, Any]) -> str:
 
 
 def progress() -> dict[str, list[str]]:
-    """What is done: {"exercises": ["3-sequence_mask", ...], "bugs": ["7", ...]}."""
+    """All that is done: {"exercises": ["3-sequence_mask", ...], "bugs": ["7", ...]}."""
     try:
         found = json.loads(PROGRESS.read_text(encoding="utf-8"))
         return {kind: [str(one) for one in found[kind]] for kind in ("exercises", "bugs")}

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dragoman
+from dragoman.analysis import fonts
 from dragoman.learn.chapter import Cell, Chapter, Output, chapters, notebook, run
 from dragoman.progress import say
 
@@ -101,7 +102,10 @@ def page(chapter: Chapter | None, body: str, every: list[Chapter]) -> str:
 
     loader = jinja2.PackageLoader("dragoman.learn", ".")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("book.html.j2")
-    return template.render(chapter=chapter, body=body, chapters=every, styles=styles())
+    names = "".join(one.title for one in every)
+    font = fonts.embedded(f"{body}{names}")  # Chinese, where the extra `cjk` is installed
+    embedded = "" if font is None else base64.b64encode(font).decode()
+    return template.render(chapter=chapter, body=body, chapters=every, styles=styles(), font=embedded)
 
 
 def build_chapter(number: int, folder: Path) -> None:

@@ -22,12 +22,12 @@ class Bug:
     old: str
     new: str
     symptom: str
-    """What a learner sees, and not why."""
+    """The thing that a learner sees, and not why."""
     why: str
-    """What it is and what it does, told when it is mended."""
+    """The mistake and its effect, told when it is mended."""
     selftest: str
     measured: str
-    """What `figure` measures, in words."""
+    """The figure in words."""
     figure: Callable[[int], float]
     sound: str
     """"above" or "below": on which side of `limit` the figure is without the bug."""

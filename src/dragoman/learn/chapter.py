@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass
 class Output:
-    """What a cell printed, the value of its last line, its figures as SVG."""
+    """Text and figures (SVG) of a cell."""
 
     text: str = ""
     figures: list[str] = field(default_factory=list)

@@ -48,7 +48,7 @@ class Exercise:
         return self.solution.__name__
 
     def stub(self) -> str:
-        """What a learner gets: the signature and the task, and nothing after it."""
+        """The learner's part: the signature and the task, and nothing after it."""
         tree = ast.parse(source_of(self.solution))
         function = tree.body[0]
         assert isinstance(function, ast.FunctionDef)

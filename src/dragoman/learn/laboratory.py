@@ -68,7 +68,7 @@ class ToyTask:
 
 @dataclass
 class Trained:
-    """What came of a training: the loss of each step (up to the one that was no number), and the model."""
+    """The result of a training: the loss of each step (up to the one that was no number), and the model."""
 
     model: Seq2SeqModel
     losses: list[float] = field(default_factory=list)

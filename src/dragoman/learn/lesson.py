@@ -58,7 +58,7 @@ def with_bug(bug: Bug) -> Iterator[None]:
 
 
 def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
-    """What is measured of the bug, (without, with) it. A figure that cannot be computed with it is infinite."""
+    """The bug's figure, (without, with) it. A figure that cannot be computed with it is infinite."""
     sound = bug.figure(seed)
     with with_bug(bug):
         return sound, bug.figure(seed)
@@ -118,10 +118,10 @@ def symptoms_page() -> str:
     lines = [
         "# Why does my Transformer not learn?",
         "",
-        "Symptoms first. Each row is a bug of the laboratory: `dragoman learn bug N` plants it in Dragoman's own code, trains",
-        "a toy task with it and shows what it does. The self-test beside it is a function of",
-        "`src/dragoman/learn/selftests.py` that fails with the bug. Each takes about a second, and most ask for a property",
-        "that any Transformer should have: try them on yours.",
+        "Symptoms first. Each row is a bug of the laboratory: `dragoman learn bug N` plants it in Dragoman's own",
+        "code, trains a toy task with it and shows what it does. The self-test beside it is a function of",
+        "`src/dragoman/learn/selftests.py` that fails with the bug. Each takes about a second, and most ask for a",
+        "property that any Transformer should have: try them on yours.",
         "",
         "| N | what you see | what it may be | the self-test that catches it |",
         "|---|---|---|---|",

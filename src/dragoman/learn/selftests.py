@@ -241,7 +241,7 @@ def layers_have_weights_of_their_own() -> None:
 
 @torch.no_grad()
 def a_stack_ends_in_numbers_of_size_one() -> None:
-    """What comes out of the encoder and goes into the output matrix is normalised, in pre- and post-norm."""
+    """The vectors that leave the encoder are normalised, in pre- and post-norm."""
     for placement in ("pre", "post"):
         model = laboratory.build(1, norm_placement=placement, num_encoder_layers=6, d_model=64).eval()
         batch = collate([(SRC, TGT)])

@@ -50,7 +50,7 @@ def knows_nothing(seed: int) -> float:
 
 @torch.no_grad()
 def batch_dependence(seed: int, **model: Any) -> float:
-    """By how much a sentence's logits change when longer ones are in its batch; infinite where they are no numbers."""
+    """Change of a sentence's logits when longer ones are in its batch; infinite where they are no numbers."""
     built = laboratory.build(seed, **model).eval()
     batches = collate([(SRC[:2], TGT[:3])]), collate([(SRC[:2], TGT[:3]), (SRC * 2, TGT)])
     alone, among = (built(b.src, b.src_mask, b.tgt_in)[0, :4] for b in batches)
@@ -60,7 +60,7 @@ def batch_dependence(seed: int, **model: Any) -> float:
 
 @torch.no_grad()
 def spread_of_weights(seed: int) -> float:
-    """How much the attention of one decoder state differs from that of the next."""
+    """Difference between the attention of one decoder state and that of the next."""
     model = laboratory.build(seed, type="recurrent").eval()
     batch = collate([(SRC, TGT)])
     weights = next(iter(model.attention_maps(batch.src, batch.src_mask, batch.tgt_in).values()))[0, 0]
@@ -77,7 +77,7 @@ def sharpest_weight(seed: int) -> float:
 
 
 def alike_positions(seed: int) -> float:
-    """How alike the two most similar of 200 positions are that are not neighbours."""
+    """Likeness of the two most similar of 200 positions that are no neighbours."""
     table = positions.sinusoidal_table(200, 32)
     alike = (table @ table.T / 16).masked_fill(torch.ones(200, 200).triu(-3).tril(3).bool(), -1)
     return float(alike.max())
@@ -124,7 +124,7 @@ def agreement(seed: int) -> float:
 
 
 def mean_length(seed: int) -> float:
-    """How long translations are, as a multiple of the right ones'."""
+    """Length of translations, as a multiple of the right ones'."""
     trained = laboratory.train(seed)
     data = laboratory.pairs("reverse", "test", 60)
     found = laboratory.translate(trained.model, [src for src, _ in data])
@@ -133,7 +133,7 @@ def mean_length(seed: int) -> float:
 
 @torch.no_grad()
 def looks_ahead(seed: int) -> float:
-    """By how much the encoder's first vector changes with the source's last token."""
+    """Change of the encoder's first vector with the source's last token."""
     model = laboratory.build(seed).eval()
     one, two = collate([(SRC, TGT)]), collate([([*SRC[:-1], 11], TGT)])
     vectors = [model.encode(batch.src, batch.src_mask).hidden[0, 0] for batch in (one, two)]
@@ -155,7 +155,7 @@ def rise_of_batches(seed: int) -> float:
 
 
 def rescoring(seed: int) -> float:
-    """How far the log probabilities of a beam's best translations are from those that the model gives them at once."""
+    """Distance of the log probabilities of a beam's best translations from those that the model gives them at once."""
     trained = laboratory.train(seed, steps=100)
     data = laboratory.pairs("reverse", "test", 40)
     batch = collate(data)

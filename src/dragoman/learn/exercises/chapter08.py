@@ -82,7 +82,7 @@ EXERCISES = [
             ),
             (
                 ANGLES,
-                "2 * math.pi * position * base ** (-torch.arange(0, d_model, 2) / d_model)",
+                "6.2831853 * position * base ** (-torch.arange(0, d_model, 2) / d_model)",
                 "there is no 2 pi in the formula",
             ),
             (

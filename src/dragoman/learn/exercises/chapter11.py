@@ -53,7 +53,7 @@ EXERCISES = [
         draw_step,
         [
             ("min(", "max(", "the smaller of the two is taken: with max the first steps are the largest"),
-            ("step * warmup**-1.5", "step * warmup**-1.0", "the exponent of the warm-up is -1.5"),
+            ("step * warmup**-1.5", "step * warmup**-1.6", "the exponent of the warm-up is -1.5"),
             (RATE, "min(step**-0.5, step * warmup**-1.5)", "d_model^-0.5 is missing"),
             ("d_model**-0.5", "d_model**0.5", "d_model's exponent is -0.5: wide models take small steps"),
             (RATE, "d_model**-0.5 * step**-0.5", "there is no warm-up"),

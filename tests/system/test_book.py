@@ -1,0 +1,68 @@
+"""Every chapter runs in a process of its own; the laboratory's bugs show, and hard exercises fail as they should."""
+
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.learn import lesson
+from dragoman.learn.bugs import BUGS, Bug, bugged, planted
+from dragoman.learn.chapter import chapters
+from dragoman.learn.exercise import Exercise, Wrong
+from dragoman.learn.exercises import CHAPTERS, exercises_of
+
+ROOT = Path(__file__).parents[2]
+GRADED_BY_TRAINING = [one for number in CHAPTERS for one in exercises_of(number) if one.grade is not None]
+
+
+@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+def test_a_chapter_becomes_a_page_and_a_notebook(chapter: object, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dragoman.learn.book", str(tmp_path), str(chapter.number)]  # type: ignore[attr-defined]
+    environment = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_DATA"}
+    start = time.monotonic()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - start < 300
+    page = (tmp_path / f"{chapter.name}.html").read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    assert "Traceback" not in page
+    assert "<math" in page or "$" not in chapter.path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    assert (tmp_path / f"{chapter.name}.ipynb").exists()  # type: ignore[attr-defined]
+    assert (tmp_path / "index.html").exists()
+
+
+@pytest.mark.parametrize("exercise", GRADED_BY_TRAINING, ids=lambda exercise: exercise.name)
+def test_settings_are_graded_by_training(exercise: Exercise) -> None:
+    exercise.check(exercise.solution)
+    wrong = exercise.wrong_answers()
+    assert len(wrong) >= 10
+    for answer, message in wrong:
+        with pytest.raises(Wrong, match=message):
+            exercise.check(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_shows_with_three_seeds(bug: Bug) -> None:
+    start = time.monotonic()
+    for seed in (1, 2, 3):
+        sound = bug.figure(seed)
+        with planted(bug.function, bugged(bug)):
+            wrong = bug.figure(seed)
+        assert bug.is_sound(sound)
+        assert not bug.is_sound(wrong)
+        assert math.isfinite(sound)
+    assert time.monotonic() - start < 360  # two minutes for each
+
+
+def test_a_lesson_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-m", "dragoman", "learn", "bug", "9"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "in a sound model, 0 with the bug" in done.stdout
+    assert lesson.bug_path(9).exists()
+    assert Path("bug09.png").stat().st_size > 5000

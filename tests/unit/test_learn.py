@@ -1,0 +1,150 @@
+"""The book's links lead somewhere, `dragoman learn` does what it says, and every bug is caught by its self-test."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
+from dragoman.learn import lesson
+from dragoman.learn.book import CODE, markdown, page, source_of_symbol
+from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, planted
+from dragoman.learn.chapter import chapters, notebook
+from dragoman.learn.exercises import exercises_of
+from dragoman.learn.selftests import SELF_TESTS
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = range(1, len(BUGS) + 1)
+
+
+def learn(*arguments: str) -> tuple[int, str]:
+    found = CliRunner().invoke(app, ["learn", *arguments], standalone_mode=False)
+    code = found.return_value if isinstance(found.return_value, int) else found.exit_code
+    return code, found.stdout + (str(found.exception) if found.exception else "")
+
+
+def test_there_are_fourteen_chapters_and_thirty_bugs() -> None:
+    assert [chapter.number for chapter in chapters()] == list(range(1, 15))
+    assert len(BUGS) >= 30
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+
+
+@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+def test_a_chapter_names_code_exercises_and_bugs_that_are_there(chapter: object) -> None:
+    text = chapter.path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    for path, symbol in CODE.findall(re.sub(r"^# ?", "", text, flags=re.MULTILINE)):
+        source_of_symbol(path, symbol)
+    for exercise in exercises_of(chapter.number):  # type: ignore[attr-defined]
+        assert f"`{exercise.name}`" in text
+    named = [int(number) for number in re.findall(r"\b[Bb]ug `?(\d+)", text)]
+    assert set(named) <= set(NUMBERS)
+    assert "http" not in text
+    assert "(" in chapter.title  # type: ignore[attr-defined]  # its name in Chinese
+
+
+def test_a_page_has_its_formulas_and_nothing_from_outside() -> None:
+    text = markdown("the score $\\frac{a}{b}$\n\n> code: nn/masks.py: causal_mask\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    assert "<mfrac>" in text
+    assert "line" in text
+    assert "tril" in text
+    assert "<td>1</td>" in text
+    whole = page(None, text, chapters())
+    assert not re.search(r'(src|href)="(https?:)?//', whole)
+    with pytest.raises(KeyError, match="has no nothing"):
+        source_of_symbol("nn/masks.py", "nothing")
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_is_caught_by_its_self_test(bug: Bug) -> None:
+    test, function, sound = SELF_TESTS[bug.selftest], bugged(bug), function_of(bug.function)[2]
+    test()
+    with planted(bug.function, function), pytest.raises(AssertionError):
+        test()
+    assert function_of(bug.function)[2] is sound
+    test()
+
+
+def test_the_page_of_symptoms_is_what_the_bugs_say() -> None:
+    assert (ROOT / "docs/not-learning.md").read_text(encoding="utf-8") == lesson.symptoms_page()
+
+
+def test_a_learner_opens_answers_and_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = learn("3")
+    assert code == 0
+    assert said.split() == ["03_batches_and_masks.ipynb", "answers03.py"]
+    assert json.loads(Path("03_batches_and_masks.ipynb").read_text(encoding="utf-8"))["nbformat"] == 4
+    code, said = learn("check", "3")
+    assert code == 1
+    assert said.count("not written yet") == 4
+    answers = Path("answers03.py")
+    text = answers.read_text(encoding="utf-8")
+    first, _, rest = text.partition("    raise NotImplementedError\n")
+    answers.write_text(f"{first}    return torch.arange(width) < lengths[:, None]\n{rest}", encoding="utf-8")
+    code, said = learn("check", "3")
+    assert "sequence_mask: right\n" in said
+    answers.write_text(f"{first}    return torch.arange(width) <= lengths[:, None]\n{rest}", encoding="utf-8")
+    assert "positions count from 0" in learn("check", "3")[1]
+    code, said = learn()
+    assert code == 0
+    assert "exercises 1 of 4" in said
+    assert learn("3")[0] == 0  # nothing is overwritten
+    assert "<=" in answers.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("99",), "there are chapters 1 to 14, and no chapter 99"),
+        (("check", "3"), "answers03.py is not in this folder"),
+        (("bug", "999"), "no bug 999"),
+        (("bug", "8", "--check"), "bug08.py is not in this folder"),
+        (("bug", "8", "--name", "z"), "--name is one of a, b, c, d"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in learn(*arguments)[1]
+
+
+def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("answers03.py").write_text("def sequence_mask(:\n", encoding="utf-8")
+    assert "answers03.py, line 1: SyntaxError" in learn("check", "3")[1]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_bug_is_mended_by_the_line_that_was_changed(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bug = lesson.bug_of(number)
+    path = lesson.write_bug(number)
+    assert bug.new in path.read_text(encoding="utf-8") or not bug.new
+    code, said = learn("bug", str(number), "--check")
+    assert code != 0 or bug.selftest.replace("_", " ") in said
+    from dragoman.learn.changed_source import source_of
+
+    path.write_text(f'"""mended"""\n\n{source_of(function_of(bug.function)[2])}', encoding="utf-8")
+    code, said = learn("bug", str(number), "--check")
+    assert said.startswith(f"mended: {bug.name}.")
+    assert str(number) in json.loads(Path("dragoman-learn.json").read_text(encoding="utf-8"))["bugs"]
+    names = lesson.names_to_choose_from(number)
+    letter = lesson.LETTERS[names.index(bug.name)]
+    assert learn("bug", str(number), "--name", letter)[1].startswith(f"{letter}: yes")
+
+
+def test_the_list_of_bugs_says_what_is_seen_and_not_what_it_is() -> None:
+    _, said = learn("bug", "--list")
+    assert all(bug.symptom in said for bug in BUGS)
+    assert BUGS[7].name not in said
+
+
+def test_a_notebook_is_one_that_jupyter_reads() -> None:
+    whole = json.loads(notebook(chapters()[0]))
+    assert {cell["cell_type"] for cell in whole["cells"]} == {"markdown", "code"}
+    assert len({cell["id"] for cell in whole["cells"]}) == len(whole["cells"])
