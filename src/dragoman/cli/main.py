@@ -21,6 +21,7 @@ from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
+from dragoman.cli.fill import fill
 from dragoman.cli.import_model import import_
 from dragoman.cli.inspect import inspect_app
 from dragoman.cli.learn import learn_app
@@ -505,7 +506,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo, learn_app),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, import_, vocabulary, distil, adapt, bench, average),
-    "Use": (translate, score, predict, generate),
+    "Use": (translate, score, predict, generate, fill),
     "Measure and look inside": (evaluate, report, explain, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),
 }

@@ -38,15 +38,25 @@ class PooledEncoder(nn.Module):
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)
             real = None if real is None else torch.cat([real.new_ones(len(real), 1), real], dim=1)
-        padding_mask = None if real is None else masks.padding_mask(real)
-        for layer in self.layers:
-            x = cast(EncoderLayer, layer)(x, padding_mask, maps)
-        x = self.norm(x)
+        x = self.hidden(x, real, maps)
         if self.class_token is not None:
             return x[:, 0]
         if self.pooling == "max":
             return (x if real is None else x.masked_fill(~real[..., None], -1e4)).amax(dim=1)
         return mean_over_real(x, real)
+
+    def hidden(
+        self,
+        x: Float[Tensor, "batch len d_model"],
+        real: Bool[Tensor, "batch len"] | None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "batch len d_model"]:
+        """The vectors of all positions after the last layer, before they are pooled."""
+        padding_mask = None if real is None else masks.padding_mask(real)
+        for layer in self.layers:
+            x = cast(EncoderLayer, layer)(x, padding_mask, maps)
+        hidden: Tensor = self.norm(x)
+        return hidden
 
     def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
         """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""

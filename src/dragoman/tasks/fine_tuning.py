@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
+from dragoman.config import read_yaml
 from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 
+Held = TypeVar("Held")
 Rows = tuple[Sequence[str], Sequence[str]]
 """The names of a matrix's rows (pieces of a vocabulary, labels): in the new model, and in the old one."""
 
@@ -16,6 +19,9 @@ Rows = tuple[Sequence[str], Sequence[str]]
 def check_fits(model: nn.Module, run: str) -> None:
     """Raises DragomanError where `begin_with` will refuse the model whatever the vocabularies, which decide rows."""
     held, wanted = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
+    if is_encoder_alone(run, wanted):
+        held = encoder_of(held, wanted)
+        wanted = {name: shape for name, shape in wanted.items() if is_of_encoder(name)}
     for name in wanted.keys() & held.keys():
         if wanted[name][1:] == held[name][1:]:
             held[name] = wanted[name]
@@ -40,6 +46,10 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
     theirs, own = checkpoint.load_inference_weights(path), checkpoint.weights(model)
     taken: dict[str, Tensor] = {}
     lines = [f"begins with the weights of {path}"]
+    if is_encoder_alone(run, own):
+        theirs = encoder_of(theirs, own)
+        taken = {name: tensor for name, tensor in own.items() if not is_of_encoder(name)}
+        lines = [f"begins with the encoder of {path}; all else is new"]
     for name, tensor in own.items():
         named = _named_rows(name, rows)
         if named is None or name not in theirs or list(named[0]) == list(named[1]):
@@ -61,6 +71,34 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
     except DragomanError as error:
         raise _another_model(error) from error
     return lines
+
+
+ENCODER = {"embedding.": "src_embedding.", "encoder.layers.": "encoder_layers.", "encoder.norm.": "encoder_norm."}
+"""The parts of an encoder by itself, which a classifier calls alike, and their names in a translator."""
+
+
+def is_encoder_alone(run: str, own: Mapping[str, Any]) -> bool:
+    """True where `run` is a masked language model and the model with the names `own` is something else."""
+    task = read_yaml(check_run_dir(run) / "config.yaml").get("task")
+    return (
+        task == "masked_language_modelling" and not {"embedding.tokens.embedding.weight", "output.bias"} <= own.keys()
+    )
+
+
+def encoder_of(theirs: Mapping[str, Held], own: Mapping[str, Any]) -> dict[str, Held]:
+    """The encoder of a masked language model, under the names that it has in a model with the names `own`."""
+    in_translator = any(name.startswith("encoder_layers.") for name in own)
+    found = {}
+    for name, value in theirs.items():
+        part = next((part for part in ENCODER if name.startswith(part)), None)
+        if part is not None:
+            found[f"{ENCODER[part] if in_translator else part}{name.removeprefix(part)}"] = value
+    return found
+
+
+def is_of_encoder(name: str) -> bool:
+    """True for a parameter that an encoder by itself has too, under one of its names."""
+    return name.startswith((*ENCODER, *ENCODER.values()))
 
 
 def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:

@@ -17,6 +17,7 @@ from dragoman.tasks.base import Job, RecipeSettings, Result, Scores
 from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRecipe
 from dragoman.tasks.classification.job import ClassificationJob, ClassificationRecipe
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
+from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
 
 JOBS: dict[str, type[Job]] = {
@@ -24,6 +25,7 @@ JOBS: dict[str, type[Job]] = {
     "classification": ClassificationJob,
     "image_classification": ImageClassificationJob,
     "language_modelling": LanguageModellingJob,
+    "masked_language_modelling": MaskedLanguageModellingJob,
 }
 """Each `task:` of a recipe and what carries it out."""
 

@@ -137,7 +137,8 @@ class ClassifierJob(Job):
         )
 
     def named_rows(self, run: str) -> dict[str, Rows]:
-        return {"head": (self.labels, read_labels(other_directory(run, "")))}
+        path = other_directory(run, "")
+        return {"head": (self.labels, read_labels(path))} if (path / LABELS).exists() else {}
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits

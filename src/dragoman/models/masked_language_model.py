@@ -1,0 +1,61 @@
+"""The masked language model: an encoder that guesses hidden tokens (Devlin et al. 2019, BERT, task 1)."""
+
+from typing import Literal, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from dragoman.config import Field, settings
+from dragoman.models.blocks import BlockConfig, PositionedEmbedding, init_linear
+from dragoman.models.encoder_classifier import PooledEncoder
+from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
+
+
+@settings
+class MaskedLanguageModelConfig(BlockConfig):
+    """Sizes and variants of the masked language model."""
+
+    type: Literal["masked_language_model"] = "masked_language_model"
+    num_layers: int = Field(default=4, ge=1, le=1000)  #: Encoder layers.
+    tie_embeddings: bool = True  #: Use the embedding as the output matrix too.
+    scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
+
+    def build(self, *, vocab_size: int, pad_id: int) -> "MaskedLanguageModel":
+        """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
+        self.check_sizes()
+        tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
+        return MaskedLanguageModel(
+            self.positioned(tokens),
+            PooledEncoder(self, self.num_layers, "mean"),
+            OutputProjection(vocab_size, self.d_model, tokens if self.tie_embeddings else None, bias=True),
+        )
+
+
+@final
+class MaskedLanguageModel(nn.Module):
+    """Token ids, some hidden, to logits of each position's own token. `MaskedLanguageModelConfig.build` makes one.
+
+    Its parts have the names of a text classifier's, so that one begins with its weights (`tasks/fine_tuning.py`).
+    """
+
+    def __init__(self, embedding: PositionedEmbedding, encoder: PooledEncoder, output: OutputProjection) -> None:
+        super().__init__()
+        self.embedding, self.encoder, self.output = embedding, encoder, output
+        init_linear(self)
+
+    def forward(
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"], maps: list[Tensor] | None = None
+    ) -> Float[Tensor, "batch len vocab"]:
+        # Zeros at pads: even with weight 0, a NaN there would spoil a sum.
+        x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
+        return self.output(self.encoder.hidden(x, padding_mask, maps))
+
+    def attention_maps(
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
+    ) -> dict[str, Tensor]:
+        """The attention weights of every layer, `encoder.0.self`: (batch, num_heads, queries, keys)."""
+        maps: list[Tensor] = []
+        with torch.no_grad():
+            self(ids, padding_mask, maps)
+        return self.encoder.attention_maps(maps)

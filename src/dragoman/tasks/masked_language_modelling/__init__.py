@@ -1,0 +1,1 @@
+"""Masked language modelling: an encoder learns from plain text by guessing hidden tokens."""

@@ -1,0 +1,177 @@
+"""Recipes for masked language modelling: from lines of text to an encoder that other runs begin with."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.batching import BatchPlan
+from dragoman.data.hidden_tokens import HidingConfig
+from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.inference.gap_filler import GapFiller
+from dragoman.models.masked_language_model import MaskedLanguageModelConfig
+from dragoman.progress import say
+from dragoman.runs.log import RunLog
+from dragoman.tasks.base import (
+    Job,
+    RecipeSettings,
+    check_positions,
+    count_parameters,
+    expected_vocabulary,
+    kept_tokenizers,
+    refuse_search,
+)
+from dragoman.tasks.fine_tuning import Rows, other_directory
+from dragoman.tasks.language_modelling.job import LanguageModelTraining
+from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
+from dragoman.text.documents import PlainSource, TextSource
+from dragoman.text.sources.base import fingerprint
+from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.pair import (
+    SentencePieceConfig,
+    SingleConfig,
+    TokenizerPair,
+    check_tokenizers,
+    load_tokenizers,
+    pieces_of,
+    train_tokenizers,
+)
+from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.step import pick_losses
+from dragoman.training.task import Task
+
+
+@settings
+class MaskedLanguageModellingRecipe(RecipeSettings):
+    """Everything that makes a run of a masked language model."""
+
+    task: Literal["masked_language_modelling"]
+    corpus: LinesCorpusConfig
+    tokenizer: SingleConfig = Field(default_factory=SentencePieceConfig)  #: The tokenizer.
+    hiding: HidingConfig = Field(default_factory=HidingConfig)
+    model: MaskedLanguageModelConfig = Field(default_factory=MaskedLanguageModelConfig)
+    training: LanguageModelTraining = Field(default_factory=LanguageModelTraining)
+
+    def __post_init__(self) -> None:
+        if getattr(self.tokenizer, "sampling", 0):
+            raise ValueError("tokenizer.sampling draws segmentations of sentence pairs; here there are none")
+        if self.training.r_drop:
+            raise ValueError("training.r_drop is not there for hidden tokens")
+
+
+class MaskedLanguageModellingJob(Job):
+    """Carries out a `MaskedLanguageModellingRecipe`."""
+
+    settings: ClassVar[Any] = MaskedLanguageModellingRecipe
+    next_command: ClassVar[str] = 'guess hidden words with: dragoman fill {run} "a man <mask> a guitar"'
+    inference: ClassVar[Any] = GapFiller
+    recipe: MaskedLanguageModellingRecipe
+
+    def build_untrained(self) -> nn.Module:
+        check_tokenizers(self.recipe.tokenizer)
+        check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
+        model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
+        mask = torch.tensor([[True, True, True], [True, False, False]])
+        model(torch.tensor([[4, 5, 3], [3, 0, 0]]), mask).sum().backward()
+        return model
+
+    def prepare(self) -> list[str]:
+        corpus = self.recipe.corpus
+        self.lines = {
+            name: lines_of(source, corpus) for name, source in (("train", corpus.train), ("valid", corpus.valid))
+        }
+        self.tests = {name: lines_of(source, corpus) for name, source in corpus.test.items()}
+        self.claim()
+        made_from = [fingerprint(corpus.train), corpus.normalize, corpus.lowercase]
+        made_from.append(config.to_dict(self.recipe)["tokenizer"])
+        self.tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
+        return [f"{name}: {len(lines):,} lines" for name, lines in {**self.lines, **self.tests}.items()]
+
+    def _learn(self) -> TokenizerPair:
+        return train_tokenizers(self.recipe.tokenizer, lambda: iter(self.lines["train"]), lambda: iter(()))
+
+    def start(self) -> tuple[nn.Module, Task]:
+        recipe, corpus, training = self.recipe, self.recipe.corpus, self.recipe.training
+        tokenizer = self.tokenizers.src
+        train, valid = (encoded(self.lines[name], tokenizer, corpus) for name in ("train", "valid"))
+        plan = BatchPlan(
+            train.lengths,
+            train.lengths,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=recipe.seed,
+        )
+        model = recipe.model.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID)
+        return model, MaskedLanguageModellingTask(
+            train,
+            plan,
+            valid,
+            self.lines["valid"],
+            filler=GapFiller(model, tokenizer, corpus, pick_device(recipe.device)),
+            hiding=recipe.hiding,
+            seed=recipe.seed,
+            shown=training.samples,
+            losses=pick_losses(training.backend),
+        )
+
+    def named_rows(self, run: str) -> dict[str, Rows]:
+        theirs = load_tokenizers(other_directory(run, "tokenizer"))
+        rows = pieces_of(self.tokenizers.src), pieces_of(theirs.src)
+        return {"embedding": rows, "output": rows}
+
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
+        task, recipe = trainer.task, self.recipe
+        assert isinstance(task, MaskedLanguageModellingTask)
+        steps_per_epoch, vocab_size = task.plan.steps_per_epoch, self.tokenizers.src.vocab_size
+        tokens = int(task.train.lengths.sum())
+        lines = {
+            1: f"{len(self.lines['train']):,} lines for training, {len(self.lines['valid']):,} for validation",
+            2: f"{recipe.corpus.normalize}, {recipe.tokenizer.type}, vocabulary {vocab_size:,}",
+            3: f"{tokens:,} tokens, the first {recipe.corpus.max_tokens} of each line",
+            4: f"{recipe.training.batch_tokens:,} positions x {recipe.training.micro_batches}, "
+            f"{steps_per_epoch:,} steps an epoch",
+            5: f"{recipe.hiding.share:.0%} of the tokens are to be guessed: {recipe.hiding.hidden:.0%} of them hidden, "
+            f"{recipe.hiding.random:.0%} another token, the rest as they are",
+            6: f"{recipe.model.type}, {count_parameters(trainer.model):,} parameters",
+            8: f"{', '.join(recipe.corpus.test) or 'the validation text'}",
+            9: "nats for each hidden token, and the share that is guessed",
+        }
+        return lines, {"lines": len(self.lines["train"]), "vocab_size": vocab_size, "steps_per_epoch": steps_per_epoch}
+
+    def test(self, log: RunLog, outcome: Outcome) -> dict[str, GapScores]:
+        filler = GapFiller.load(self.run_dir, device=self.recipe.device) if self.tests else None
+        results = {}
+        for name, lines in self.tests.items():
+            assert filler is not None
+            found = results[name] = self._score(filler, lines)
+            log.event("test", name=name, step=outcome.best_step, **found.to_dict(), elapsed_s=outcome.elapsed_s)
+            say(f"test {name}: {found.loss:.4f} nats per hidden token, {found.accuracy:.2f} % guessed")
+        return results
+
+    def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
+        texts = encoded(lines, filler.tokenizer, self.recipe.corpus)
+        return score(filler.model, texts, self.recipe.hiding, filler.tokenizer.vocab_size, filler.device)
+
+    def score_text(self, score: float) -> str:
+        return f"loss {-score:.4f} nats per hidden token (perplexity {math.exp(min(-score, 50.0)):.2f})"
+
+    def evaluate(
+        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
+    ) -> Mapping[str, GapScores]:
+        refuse_search(options, "a masked language model")
+        sources: dict[str, PlainSource] = dict(self.recipe.corpus.test)
+        if files:
+            sources = {}
+            for name, (src, ref) in files.items():
+                if ref is not None:
+                    raise DragomanError(f"{ref}: a masked language model is scored on --src alone, without --ref")
+                sources[name] = TextSource(path=str(src))
+        filler = GapFiller.load(self.run_dir, which=which, device=device)
+        return {name: self._score(filler, lines_of(one, self.recipe.corpus)) for name, one in sources.items()}

@@ -1,0 +1,141 @@
+"""Masked language modelling: texts with hidden tokens, the cross-entropy of these, the share that is guessed."""
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batching import BatchPlan
+from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
+from dragoman.data.inputs import TextInputs
+from dragoman.inference.gap_filler import GapFiller
+from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.training.loss import TEXTBOOK, Losses
+from dragoman.training.nonfinite import listed
+from dragoman.training.task import Validation
+
+EVALUATION_TOKENS = 4096
+"""Positions of a batch when nothing is learnt from it."""
+EVALUATION_SEED = 1
+"""The same tokens of a text are hidden in every evaluation, whatever a run's seed."""
+
+
+@dataclass(frozen=True)
+class GapScores:
+    """Measures of how well a model guesses hidden tokens: loss in nats a token, the share in percent that is right."""
+
+    loss: float
+    perplexity: float
+    accuracy: float
+    tokens: int
+
+    def figures(self) -> dict[str, str]:
+        """The columns of a table."""
+        return {
+            "tokens": f"{self.tokens:,}",
+            "nats/tok": f"{self.loss:.4f}",
+            "ppl": f"{self.perplexity:.2f}",
+            "right": f"{self.accuracy:.2f} %",
+        }
+
+    def notes(self) -> list[str]:
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@torch.inference_mode()
+def score(
+    model: nn.Module, texts: TextInputs, hiding: HidingConfig, vocab_size: int, device: torch.device
+) -> GapScores:
+    """The loss of all tokens that are hidden in a text, the same ones each time."""
+    was_training = model.training
+    model.eval()
+    loss, right, count = 0.0, 0, 0
+    for rows in BatchPlan.eval_batches(texts.lengths, EVALUATION_TOKENS):
+        batch = hide(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
+        logits = model(batch.ids, batch.mask)[batch.asked].float()
+        targets = batch.targets[batch.asked]
+        loss += float(nn.functional.cross_entropy(logits, targets, reduction="sum"))
+        right += int((logits.argmax(dim=-1) == targets).sum())
+        count += batch.num_tokens
+    model.train(was_training)
+    mean = loss / count
+    return GapScores(mean, math.exp(min(mean, 50.0)), 100 * right / count, count)
+
+
+class MaskedLanguageModellingTask:
+    """A `training.task.Task` over lines of text."""
+
+    def __init__(
+        self,
+        train: TextInputs,
+        plan: BatchPlan,
+        valid: TextInputs,
+        valid_lines: list[str],
+        *,
+        filler: GapFiller,
+        hiding: HidingConfig,
+        seed: int,
+        shown: int,
+        losses: Losses = TEXTBOOK,
+    ) -> None:
+        self.train, self.plan, self.valid, self.valid_lines = train, plan, valid, valid_lines
+        self.filler, self.hiding, self.seed, self.shown, self.losses = filler, hiding, seed, shown, losses
+        self.vocab_size = filler.tokenizer.vocab_size
+
+    def position(self, step: int) -> tuple[int, int]:
+        return divmod(step - 1, self.plan.steps_per_epoch)
+
+    def batches(self, step: int) -> list[GapBatch]:
+        epoch, step_in_epoch = self.position(step)
+        return [
+            hide(self.train, np.sort(rows), self.hiding, self.vocab_size, self.seed, epoch)
+            for rows in self.plan.step(epoch, step_in_epoch)
+        ]
+
+    def loss(self, model: nn.Module, batch: GapBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
+        logits = model(batch.ids, batch.mask)
+        loss = self.losses.token_loss(logits, batch.targets, batch.asked, label_smoothing, in_place=True)
+        return loss, batch.num_tokens, batch.num_positions
+
+    def worst_case_batch(self, batch_tokens: int) -> GapBatch:
+        rows = self.plan.worst_case_batch(batch_tokens)
+        return hide(self.train, rows, self.hiding, self.vocab_size, self.seed, 0)
+
+    def describe_batch(self, step: int, number: int) -> str:
+        return listed("line", self.batches(step)[number].rows + 1)
+
+    def dry_run_validation(self, model: nn.Module) -> float:
+        start = time.monotonic()
+        self.validate(model)
+        return time.monotonic() - start
+
+    def validate(self, model: nn.Module) -> Validation:
+        """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
+        found = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
+        metrics = {"loss": found.loss, "perplexity": found.perplexity, "accuracy": found.accuracy}
+        return Validation(-found.loss, metrics, self.samples())
+
+    def samples(self) -> list[dict[str, str]]:
+        """A few lines with hidden tokens, the guesses in their places, and the lines as they were."""
+        rows = np.arange(min(self.shown, len(self.valid_lines)))
+        if not len(rows):
+            return []
+        batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
+        guesses = self.filler.guesses(batch.ids, batch.mask)
+        tokenizer, found = self.filler.tokenizer, []
+        for row in range(len(rows)):
+            real = int(batch.mask[row].sum()) - 1
+            filled = torch.where(batch.asked[row], guesses[row], batch.ids[row])[:real].tolist()
+            pieces = tokenizer.pieces(batch.ids[row, :real].tolist())
+            asked = batch.asked[row, :real].tolist()
+            shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, asked, strict=True))
+            readable = [index for index in filled if index >= len(SPECIALS)]
+            found.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
+        return found
