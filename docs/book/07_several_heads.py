@@ -110,10 +110,19 @@ for heads, kv_heads in ((8, 8), (1, 1), (8, 2), (8, 1)):
     print(f"{heads} heads, {kv_heads} of keys and values: {sum(p.numel() for p in module.parameters()):,}")
 
 # %% [markdown]
+# Heads of full width (one project of the notes: each head has d_model features of its own) multiply the parameters by the
+# number of heads. In the paper, and in all recipes here, a head has d_model / num_heads features.
+
+# %%
+full = MultiHeadAttention(512, 8, d_head=512)
+print(
+    f"8 heads of full width: {sum(p.numel() for p in full.parameters()):,}",
+    tuple(full(torch.randn(1, 3, 512), torch.randn(1, 5, 512), None).shape),
+)
+
+# %% [markdown]
 # ## Where the notes differ
 #
-# - Heads of full width (one project of the notes: each head has d_model features of its own) multiply the parameters of
-#   the projections by the number of heads. Here a head has d_model / num_heads features, as in the paper.
 # - d2l's `transpose_qkv` folds heads into the batch, (batch * heads, len, d_head); the numbers are the same.
 #
 # ## Exercises and bugs

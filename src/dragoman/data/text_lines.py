@@ -1,6 +1,7 @@
 """Lines of plain text for an encoder: which they are, and how they are read."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.config import Field, settings
@@ -38,7 +39,16 @@ def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:
     return found
 
 
-def encoded(lines: Sequence[str], tokenizer: Tokenizer, corpus: LinesCorpusConfig) -> TextInputs:
-    """Lines as ids, cut at `max_tokens`."""
+@dataclass(frozen=True)
+class Lines:
+    """Lines as text and as ids."""
+
+    text: Sequence[str]
+    inputs: TextInputs
+
+
+def encoded(lines: Sequence[str], tokenizer: Tokenizer, corpus: LinesCorpusConfig) -> Lines:
+    """Lines with their ids, cut at `max_tokens`."""
     limit = corpus.max_tokens
-    return TextInputs([tokenizer.encode(line)[:limit] for line in lines], max_tokens=limit, multiple=1)
+    ids = [tokenizer.encode(line)[:limit] for line in lines]
+    return Lines(lines, TextInputs(ids, max_tokens=limit, multiple=1))

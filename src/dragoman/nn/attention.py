@@ -45,7 +45,7 @@ def repeat_kv(
 class QKV(NamedTuple):
     """Queries, keys and values before they are split into heads."""
 
-    query: Float[Tensor, "rows new d_model"]
+    query: Float[Tensor, "rows new all_heads"]
     key: Float[Tensor, "rows new width"]
     value: Float[Tensor, "rows new width"]
 
@@ -80,13 +80,15 @@ class KVCache:
         attention: "MultiHeadAttention",
         new: QKV,
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
-    ) -> tuple[Float[Tensor, "rows new d_model"], "KVCache"]:
+    ) -> tuple[Float[Tensor, "rows new all_heads"], "KVCache"]:
         cache = self.appended(attention.kv_cache(new.key, new.value, self.length))
         return attention.context(new.query, cache, causal_mask, self.length), cache
 
 
 class MultiHeadAttention(nn.Module):
     """Attention in `num_heads` subspaces of d_head = d_model / num_heads dimensions each, joined by a final projection.
+
+    `d_head` gives heads another width: d_model, for example, as some notes have it ("heads of full width").
 
     `forward` is the paper's. For decoding, `project_kv` projects keys and values once, and `attend` attends to them
     many times.
@@ -104,18 +106,19 @@ class MultiHeadAttention(nn.Module):
         *,
         num_kv_heads: int | None = None,
         positions: AttentionPositions | None = None,
+        d_head: int | None = None,
     ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if d_model % num_heads:
+        if d_head is None and d_model % num_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads ({num_heads}) must be a multiple of num_kv_heads ({num_kv_heads})")
-        self.d_head = d_model // num_heads
-        self.query_proj = nn.Linear(d_model, d_model)
+        self.d_head = d_model // num_heads if d_head is None else d_head
+        self.query_proj = nn.Linear(d_model, num_heads * self.d_head)
         self.key_proj = nn.Linear(d_model, num_kv_heads * self.d_head)
         self.value_proj = nn.Linear(d_model, num_kv_heads * self.d_head)
-        self.output_proj = nn.Linear(d_model, d_model)
+        self.output_proj = nn.Linear(num_heads * self.d_head, d_model)
         self.positions = positions if positions is not None else AttentionPositions()
         self.dropout = Dropout(dropout)
 
@@ -150,18 +153,18 @@ class MultiHeadAttention(nn.Module):
 
     def context(
         self,
-        query: Float[Tensor, "batch query_len d_model"],
+        query: Float[Tensor, "batch query_len all_heads"],
         memory: KVCache,
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
         start: int = 0,
         maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "batch query_len d_model"]:
+    ) -> Float[Tensor, "batch query_len all_heads"]:
         """Contexts of projected queries, heads side by side, before the final projection."""
         heads = self.positions.rotate(self.split_heads(query), start)
         bias = self.positions.bias(start, query.size(1), memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
         context = self.attend_heads(heads, memory, mask, bias, maps)
-        return context.transpose(1, 2).flatten(2)  # (batch, query_len, d_model)
+        return context.transpose(1, 2).flatten(2)  # (batch, query_len, all heads)
 
     def attend_heads(
         self,

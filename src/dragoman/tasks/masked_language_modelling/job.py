@@ -102,8 +102,8 @@ class MaskedLanguageModellingJob(Job):
         tokenizer = self.tokenizers.src
         train, valid = (encoded(self.lines[name], tokenizer, corpus) for name in ("train", "valid"))
         plan = BatchPlan(
-            train.lengths,
-            train.lengths,
+            train.inputs.lengths,
+            train.inputs.lengths,
             batch_tokens=training.batch_tokens,
             micro_batches=training.micro_batches,
             seed=recipe.seed,
@@ -113,7 +113,6 @@ class MaskedLanguageModellingJob(Job):
             train,
             plan,
             valid,
-            self.lines["valid"],
             filler=GapFiller(model, tokenizer, corpus, pick_device(recipe.device)),
             hiding=recipe.hiding,
             seed=recipe.seed,
@@ -156,7 +155,7 @@ class MaskedLanguageModellingJob(Job):
         return results
 
     def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
-        texts = encoded(lines, filler.tokenizer, self.recipe.corpus)
+        texts = encoded(lines, filler.tokenizer, self.recipe.corpus).inputs
         return score(filler.model, texts, self.recipe.hiding, filler.tokenizer.vocab_size, filler.device)
 
     def score_text(self, score: float) -> str:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from dragoman.data.batching import BatchPlan
 from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
+from dragoman.data.text_lines import Lines
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
@@ -74,10 +75,9 @@ class MaskedLanguageModellingTask:
 
     def __init__(
         self,
-        train: TextInputs,
+        train: Lines,
         plan: BatchPlan,
-        valid: TextInputs,
-        valid_lines: list[str],
+        valid: Lines,
         *,
         filler: GapFiller,
         hiding: HidingConfig,
@@ -85,7 +85,7 @@ class MaskedLanguageModellingTask:
         shown: int,
         losses: Losses = TEXTBOOK,
     ) -> None:
-        self.train, self.plan, self.valid, self.valid_lines = train, plan, valid, valid_lines
+        self.train, self.plan, self.valid = train.inputs, plan, valid
         self.filler, self.hiding, self.seed, self.shown, self.losses = filler, hiding, seed, shown, losses
         self.vocab_size = filler.tokenizer.vocab_size
 
@@ -118,16 +118,16 @@ class MaskedLanguageModellingTask:
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
-        found = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
+        found = score(model, self.valid.inputs, self.hiding, self.vocab_size, self.filler.device)
         metrics = {"loss": found.loss, "perplexity": found.perplexity, "accuracy": found.accuracy}
         return Validation(-found.loss, metrics, self.samples())
 
     def samples(self) -> list[dict[str, str]]:
         """A few lines with hidden tokens, the guesses in their places, and the lines as they were."""
-        rows = np.arange(min(self.shown, len(self.valid_lines)))
+        rows = np.arange(min(self.shown, len(self.valid.text)))
         if not len(rows):
             return []
-        batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
+        batch = hide(self.valid.inputs, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
         guesses = self.filler.guesses(batch.ids, batch.mask)
         tokenizer, found = self.filler.tokenizer, []
         for row in range(len(rows)):
@@ -137,5 +137,5 @@ class MaskedLanguageModellingTask:
             asked = batch.asked[row, :real].tolist()
             shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, asked, strict=True))
             readable = [index for index in filled if index >= len(SPECIALS)]
-            found.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
+            found.append({"src": shown, "ref": self.valid.text[row], "hyp": tokenizer.decode(readable)})
         return found

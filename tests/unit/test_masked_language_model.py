@@ -1,0 +1,178 @@
+"""Hidden tokens, the model that guesses them, and what begins with its encoder."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
+from dragoman.config import override, parse, read_yaml
+from dragoman.data.hidden_tokens import HIDDEN_ID, HidingConfig, hide
+from dragoman.data.inputs import TextInputs
+from dragoman.errors import DragomanError
+from dragoman.inference.gap_filler import GapFiller
+from dragoman.models.masked_language_model import MaskedLanguageModelConfig
+from dragoman.runs import checkpoint
+from dragoman.tasks import recipes
+from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
+
+ROOT = Path(__file__).parents[2]
+TEXTS = [list(range(4, 4 + n)) for n in (1, 3, 8, 20, 14, 2, 9)]
+QUICK = ["training.max_steps=8", "training.validate_every=8", "corpus.train.size=300", "corpus.valid.size=20"]
+
+
+def hidden(epoch: int = 0, **settings: float) -> Any:
+    return hide(TextInputs(TEXTS, multiple=1), np.arange(len(TEXTS)), HidingConfig(**settings), 40, 1, epoch)
+
+
+def test_tokens_are_hidden_by_their_key_and_never_at_the_end_or_in_padding() -> None:
+    batch, again, other = hidden(), hidden(), hidden(epoch=1)
+    assert torch.equal(batch.ids, again.ids)
+    assert not torch.equal(batch.asked, other.asked)
+    assert bool(batch.asked.any(dim=1).all()), "each text has something to guess"
+    assert not bool((batch.asked & ~batch.mask).any())
+    assert not bool((batch.asked & (batch.targets == EOS_ID)).any())
+    assert batch.num_tokens == int(batch.asked.sum())
+    assert torch.equal(batch.ids[~batch.asked], batch.targets[~batch.asked])
+    assert batch.targets[2, :8].tolist() == TEXTS[2]
+
+
+def test_a_text_is_hidden_alike_whatever_is_beside_it() -> None:
+    """But for its width: the numbers of a row are drawn for its padded length."""
+    texts, rows = TextInputs(TEXTS, multiple=1), np.array([3, 1])
+    batch = hide(texts, rows, HidingConfig(), 40, 1, 0)
+    alone = hide(texts, rows[:1], HidingConfig(), 40, 1, 0)
+    assert torch.equal(batch.ids[0], alone.ids[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "share_hidden", "share_shown"),
+    [({}, 0.8, 0.1), ({"hidden": 1.0, "random": 0.0}, 1.0, 0.0), ({"hidden": 0.0, "random": 0.0}, 0.0, 1.0)],
+)
+def test_most_are_hidden_some_are_others_some_stay(
+    settings: dict[str, float], share_hidden: float, share_shown: float
+) -> None:
+    texts = TextInputs([list(range(4, 34))] * 400, multiple=1)
+    batch = hide(texts, np.arange(400), HidingConfig(share=0.5, **settings), 4000, 3, 0)
+    asked = batch.asked
+    assert abs(float(asked[:, :-1].float().mean()) - 0.5) < 0.03
+    assert abs(float((batch.ids[asked] == HIDDEN_ID).float().mean()) - share_hidden) < 0.03
+    assert abs(float((batch.ids[asked] == batch.targets[asked]).float().mean()) - share_shown) < 0.03
+    shown = batch.ids[asked & (batch.ids != HIDDEN_ID)]
+    assert not len(shown) or int(shown.min()) >= len(SPECIALS)
+
+
+def test_shares_that_are_too_many_are_refused() -> None:
+    with pytest.raises(DragomanError, match="at most 1"):
+        parse(HidingConfig, {"hidden": 0.8, "random": 0.3})
+
+
+def test_guesses_know_both_sides_and_no_other_text() -> None:
+    config = parse(MaskedLanguageModelConfig, {"d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 2})
+    torch.manual_seed(1)
+    model = config.build(vocab_size=30, pad_id=0).eval()
+    ids, mask = torch.tensor([[5, 2, 7, 3], [6, 3, 0, 0]]), torch.tensor([[True] * 4, [True, True, False, False]])
+    with torch.no_grad():
+        logits = model(ids, mask)
+        for place in (0, 2):
+            other = ids.clone()
+            other[0, place] = 9
+            assert float((model(other, mask)[0, 1] - logits[0, 1]).abs().max()) > 1e-5
+            assert torch.allclose(model(other, mask)[1, :2], logits[1, :2], atol=1e-6)
+        assert torch.allclose(model(ids[1:, :2], mask[1:, :2])[0], logits[1, :2], atol=1e-5)
+    assert set(model.attention_maps(ids, mask)) == {"encoder.0.self", "encoder.1.self"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("masked")
+    settings = override(read_yaml(ROOT / "recipes/masked-demo.yaml"), [*QUICK, "corpus.test.test.size=20"])
+    recipe = parse(recipes.JOBS[str(settings["task"])].settings, {**settings, "run_dir": str(folder / "run")})
+    with contextlib.chdir(folder):
+        recipes.run(recipe)
+    return folder / "run"
+
+
+def test_a_run_fills_gaps_and_is_scored(run: Path) -> None:
+    found = CliRunner().invoke(app, ["fill", str(run), "I <mask> a <mask>.", "--top", "3"])
+    assert found.exit_code == 0, found.output
+    lines = found.stdout.splitlines()
+    assert [line.count("%") for line in lines] == [3, 3]
+    guesses = GapFiller.load(run).fill("<mask>", count=2)
+    assert guesses[0][0].probability >= guesses[0][1].probability
+    with pytest.raises(DragomanError, match="no <mask> in the text"):
+        GapFiller.load(run).fill("I want a beer")
+    scored = CliRunner().invoke(app, ["evaluate", str(run)])
+    assert scored.exit_code == 0, scored.output
+    assert "nats/tok" in scored.stdout
+
+
+def test_a_run_that_was_stopped_ends_in_the_same_bytes(run: Path, tmp_path: Path) -> None:
+    settings = override(read_yaml(run / "config.yaml"), [f"run_dir={tmp_path / 'again'}"])
+    recipe = parse(recipes.JOBS["masked_language_modelling"].settings, settings)
+    recipes.run(recipe)
+    one, two = (checkpoint.load_inference_weights(checkpoint.select(path)) for path in (run, tmp_path / "again"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def begun(run: Path, recipe: str, tmp_path: Path, *changes: str) -> Path:
+    own = tmp_path / "begun"
+    data = override(
+        read_yaml(ROOT / recipe),
+        [
+            "training.max_steps=1",
+            "training.validate_every=1",
+            f"run_dir={own}",
+            f"init_from={run}",
+            "corpus.test={}",
+            *changes,
+        ],
+    )
+    recipes.run(parse(recipes.JOBS[str(data.get("task", "translation"))].settings, data))
+    return own
+
+
+SIZES = ("model.d_model=64", "model.num_heads=4", "model.d_ff=128", "training.schedule.lr=1e-9")
+
+
+def test_a_classifier_begins_with_the_encoder(run: Path, tmp_path: Path) -> None:
+    own = begun(
+        run,
+        "recipes/language-id-demo.yaml",
+        tmp_path,
+        *SIZES,
+        "model.num_layers=2",
+        "corpus.train.size=60",
+        "corpus.valid.size=20",
+    )
+    theirs, mine = (checkpoint.load_inference_weights(checkpoint.select(path)) for path in (run, own))
+    name = "encoder.layers.1.feed_forward.expand.weight"
+    assert torch.allclose(mine[name], theirs[name], atol=1e-6)
+    assert "head.weight" in mine
+
+
+def test_a_translator_begins_with_the_encoder(run: Path, tmp_path: Path) -> None:
+    own = begun(
+        run,
+        "recipes/demo.yaml",
+        tmp_path,
+        *SIZES,
+        "corpus.train.size=300",
+        "corpus.valid.size=5",
+        "tokenizer.vocab_size=300",
+    )
+    theirs, mine = (checkpoint.load_inference_weights(checkpoint.select(path)) for path in (run, own))
+    for name in ("self_attention.query_proj.weight", "feed_forward_residual.norm.bias"):
+        assert torch.allclose(mine[f"encoder_layers.1.{name}"], theirs[f"encoder.layers.1.{name}"], atol=1e-6)
+    assert torch.allclose(mine["encoder_norm.weight"], theirs["encoder.norm.weight"], atol=1e-6)
+
+
+def test_another_encoder_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(DragomanError, match=r"encoder_layers\.0\.feed_forward\.contract\.weight is \(64, 128\)"):
+        begun(run, "recipes/demo.yaml", tmp_path, "corpus.train.size=300", "corpus.valid.size=5")
+    with pytest.raises(DragomanError, match=r"encoder_layers\.2"):
+        begun(run, "recipes/demo.yaml", tmp_path, *SIZES, "model.num_encoder_layers=3", "corpus.train.size=300")
