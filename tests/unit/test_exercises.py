@@ -4,6 +4,7 @@ import inspect
 import random
 
 import pytest
+import torch
 
 from dragoman.learn.exercise import Exercise, Wrong, answers_file, difference
 from dragoman.learn.exercises import CHAPTERS, exercises_of
@@ -50,6 +51,12 @@ def test_a_mistake_that_is_not_known_is_shown_by_its_first_difference() -> None:
     with pytest.raises(Wrong, match=r"raises ZeroDivisionError"):
         exercise.check(lambda step, d_model, warmup: 1 / 0)
     assert "2 values" in difference((1, 2), None)
+
+
+def test_a_number_may_be_a_tensor_of_one() -> None:
+    assert difference(2.5, torch.tensor(2.5)) == ""
+    assert difference(torch.tensor(2.5), 2.5) == ""
+    assert "should be 2.5 and is 2" in difference(2.5, torch.tensor(2.0))
 
 
 def test_an_answer_cannot_change_what_the_solution_is_given() -> None:

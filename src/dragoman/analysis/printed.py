@@ -16,17 +16,18 @@ from dragoman.text.tokenizers.pair import TokenizerPair
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words under each other; a Chinese character is two columns wide on a screen."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         first, *rest = row
-        cells = [first + " " * (widths[0] - _width(first))]
-        cells += [" " * (width - _width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
+        cells = [first + " " * (widths[0] - display_width(first))]
+        cells += [" " * (width - display_width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
-def _width(text: str) -> int:
+def display_width(text: str) -> int:
+    """Columns that a text takes on a screen."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text

@@ -40,6 +40,7 @@ def learn(ctx: typer.Context) -> None:
 @learn_app.command("list")
 def list_chapters() -> None:
     """List the chapters, and what you have done of them in this folder."""
+    from dragoman.analysis.printed import display_width
     from dragoman.learn.answers import progress
     from dragoman.learn.bugs import BUGS
     from dragoman.learn.chapter import chapters
@@ -49,8 +50,9 @@ def list_chapters() -> None:
     for chapter in chapters():
         names = [f"{chapter.number}-{one.name}" for one in exercises_of(chapter.number)]
         right = sum(name in done["exercises"] for name in names)
-        typer.echo(f"{chapter.number:>3}  {chapter.title:<44} exercises {right} of {len(names)}")
-    typer.echo(f"     bugs {len(done['bugs'])} of {len(BUGS)}")
+        blanks = " " * max(1, 58 - display_width(chapter.title))
+        typer.echo(f"{chapter.number:>3}  {chapter.title}{blanks}exercises {right} of {len(names)}")
+    typer.echo(f"     {'The laboratory':<58}bugs {len(done['bugs'])} of {len(BUGS)}")
     say("dragoman learn 1 opens a chapter, learn check 1 grades its exercises, learn bug 1 plants a bug")
 
 
@@ -155,7 +157,7 @@ def _show_bug(number: int) -> None:
     say("measuring, some ten seconds")
     sound, wrong = lesson.figures(bug)
     typer.echo(f"Measured, {bug.measured}: {sound:.4g} in a sound model, {wrong:.4g} with the bug.")
-    typer.echo(save(lesson.lesson_figure(bug), f"bug{number:02}.png"))
+    typer.echo(save(lesson.lesson_figure(bug, (sound, wrong)), f"bug{number:02}.png"))
     typer.echo(lesson.write_bug(number))
     choices = zip(lesson.LETTERS, lesson.names_to_choose_from(number), strict=True)
     typer.echo("Which is it? " + "; ".join(f"{letter}: {name}" for letter, name in choices))

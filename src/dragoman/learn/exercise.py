@@ -109,6 +109,10 @@ def described(value: Any) -> str:
 
 def difference(expected: Any, found: Any, place: str = "the answer") -> str:
     """The first thing in which `found` is not `expected`, in words; nothing where they are equal up to 1e-4."""
+    if isinstance(found, Tensor) and isinstance(expected, float) and found.numel() == 1:
+        found = float(found.detach())
+    if isinstance(expected, Tensor) and expected.dim() == 0 and isinstance(found, int | float):
+        expected = float(expected)
     if isinstance(expected, Tensor):
         return _tensor_difference(expected, found, place)
     if isinstance(expected, tuple | list):

@@ -1,6 +1,8 @@
 """A bug as a lesson: its symptom measured and drawn, its function as a file to mend, the mended function judged."""
 
+import math
 import random
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -64,16 +66,25 @@ def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
         return sound, bug.figure(seed)
 
 
-def lesson_figure(bug: Bug, seed: int = 1) -> "Figure":
-    """The losses of the toy training, without the bug and with it."""
-    from dragoman.analysis.figure import TRAIN, VALID, new_figure
+def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> "Figure":
+    """The losses of the toy training, without the bug and with it, and the figure that was measured: `values`."""
+    from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
 
-    figure = new_figure(7, 3.6, f"Bug: {bug.measured}")
-    axes = figure.subplots()
-    for label, color, context in (("sound", TRAIN, nullcontext()), ("with the bug", VALID, with_bug(bug))):
+    figure = new_figure(9, 3.6, "A sound model, and one with the bug")
+    axes, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    labels = ("sound", "with the bug")
+    right.bar(labels, [value if math.isfinite(value) else 0.0 for value in values], color=(TRAIN, VALID))
+    for place, value in enumerate(values):
+        if not math.isfinite(value):
+            right.text(place, 0, "no number", ha="center", va="bottom")
+    right.axhline(bug.limit, color=MUTED, linestyle=":")
+    right.set_title("\n".join(textwrap.wrap(bug.measured, 38)), fontsize=8)
+    axes.set_title("training of a toy task", fontsize=8)
+    runs = zip(labels, (TRAIN, VALID), ("-", "--"), (nullcontext(), with_bug(bug)), strict=True)
+    for label, color, dash, context in runs:
         with context:
             losses = laboratory.train(seed, **bug.toy).losses
-        axes.plot(range(1, len(losses) + 1), losses, color=color, label=label)
+        axes.plot(range(1, len(losses) + 1), losses, color=color, label=label, linestyle=dash)
     axes.set_xlabel("step")
     axes.set_ylabel("loss [nats per token]")
     axes.set_ylim(bottom=0)
