@@ -80,9 +80,8 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> "Figu
     right.axhline(bug.limit, color=MUTED, linestyle=":")
     right.set_title("\n".join(textwrap.wrap(bug.measured, 38)), fontsize=8)
     axes.set_title("training of a toy task", fontsize=8)
-    runs = zip(labels, (TRAIN, VALID), ("-", "--"), (nullcontext(), with_bug(bug)), strict=True)
-    for label, color, dash, context in runs:
-        with context:
+    for label, color, dash in zip(labels, (TRAIN, VALID), ("-", "--"), strict=True):
+        with nullcontext() if label == "sound" else with_bug(bug):
             losses = laboratory.train(seed, **bug.toy).losses
         axes.plot(range(1, len(losses) + 1), losses, color=color, label=label, linestyle=dash)
     axes.set_xlabel("step")
