@@ -28,7 +28,7 @@ def test_a_chapter_becomes_a_page_and_a_notebook(chapter: object, tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 300
     page = (tmp_path / f"{chapter.name}.html").read_text(encoding="utf-8")  # type: ignore[attr-defined]
-    assert "Traceback" not in page
+    assert "Traceback (most recent call last)" not in page
     assert "<math" in page or "$" not in chapter.path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
     assert (tmp_path / f"{chapter.name}.ipynb").exists()  # type: ignore[attr-defined]
     assert (tmp_path / "index.html").exists()
