@@ -86,6 +86,7 @@ for axes, task in zip(panels, ("copy", "reverse"), strict=True):
     with torch.no_grad():
         maps = trained.model.eval().attention_maps(batch.src, batch.src_mask, batch.tgt_in)
     draw_matrix(axes, maps["decoder.1.cross"][0].mean(0).numpy(), low=0, high=1, aspect="equal")
+    # symbols have the ids 4, 5, ...: the specials come first
     token_axes(axes, [*[str(i - 3) for i in tgt], "</s>"], [*[str(i - 3) for i in src], "</s>"])
     axes.set_title(f"{task}: {trained.exact(task):.0%} right", fontsize=9)
 show(figure, "copy-reverse")

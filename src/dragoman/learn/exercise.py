@@ -42,6 +42,8 @@ class Exercise:
     mistakes: Sequence[Mistake]
     grade: Callable[[Callable[..., Any]], None] | None = None
     """Another way to judge an answer than by its values; raises Wrong."""
+    given: Sequence[Callable[..., Any]] = ()
+    """Functions that stand in the learner's file already."""
 
     @property
     def name(self) -> str:
@@ -157,7 +159,8 @@ def answers_file(exercises: Sequence[Exercise]) -> str:
     imports = dict.fromkeys(line for module in modules if module for line in _imports(inspect.getsource(module)))
     number = exercises[0].chapter
     head = f'"""Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}"""\n'
-    return "\n".join([head, *imports, "", "", "\n\n".join(one.stub() for one in exercises)])
+    given = dict.fromkeys(source_of(function).rstrip() + "\n" for one in exercises for function in one.given)
+    return "\n".join([head, *imports, "", "", "\n\n".join([*given, *(one.stub() for one in exercises)])])
 
 
 def _imports(source: str) -> list[str]:

@@ -17,7 +17,7 @@ def sequence_mask(lengths: Tensor, width: int) -> Tensor:
 def joint_mask(real: Tensor) -> Tensor:
     """Make the mask of a decoder's self-attention, (batch, 1, query, key), of `real`, (batch, len), True at real tokens.
 
-    True: this query may attend to this key. A query sees real tokens, itself and what came before it, nothing after.
+    True: this query may attend to this key. A query sees the real tokens at its own position and before, nothing after.
     """
     length = real.size(1)
     past = torch.ones(length, length, dtype=torch.bool).tril()

@@ -32,9 +32,11 @@ def transformer(weights: dict[str, Tensor], src: Tensor, tgt_in: Tensor, num_hea
     """Compute the logits, (batch, tgt_len, vocab), of a pre-norm Transformer of `num_layers` + `num_layers` layers.
 
     `weights` are Dragoman's, all embeddings one matrix; ids of 0 are padding (at the end of `src`). Print the names of
-    `weights` to see what there is. `attend` and `sinusoidal_table` are there to be used. In words: embeddings times
-    sqrt(d_model) plus positions; in each layer x + sublayer(norm(x)) for self-attention, for the decoder also attention to the memory, and for the
-    feed-forward network with a ReLU; a norm at the end of each stack; logits by the embedding matrix.
+    `weights` to see what there is. `attend`, above, and `sinusoidal_table` are there to be used. In words: embeddings
+    times sqrt(d_model) plus positions; in each layer x + sublayer(norm(x)), where the sublayers are self-attention, in
+    the decoder then attention to the memory, and a feed-forward network with a ReLU; a norm at the end of each stack;
+    logits by the embedding matrix. `attend` takes the weights of one attention, with names that begin with
+    `query_proj.`: choose those of the layer and cut their names.
     """
     embedding = weights["src_embedding.tokens.embedding.weight"]
     d_model = embedding.size(1)
@@ -121,5 +123,6 @@ EXERCISES = [
                 "cross-attention looks at the decoder itself, not at the memory",
             ),
         ],
+        given=[attend],
     ),
 ]
