@@ -202,10 +202,8 @@ def attention(device: torch.device, changes: list[str], steps: int) -> None:
         with subject(recipes.load("recipes/base-gpu.yaml", own), synthetic=True) as found:
             trainer = found.trainer
             torch.backends.cuda.enable_cudnn_sdp(cudnn)  # which `pick_device` has turned off
-            task, made = trainer.task, trainer.task.batches
-            task.batches = partial(widened_batches, made, multiple)  # type: ignore[method-assign]
-            if trainer.training_step.prefetched is not None:
-                trainer.training_step.prefetched._make = task.batches
+            task = trainer.task
+            task.micro_batch = partial(widened_batches, task.micro_batch, multiple)  # type: ignore[method-assign]
             took, tokens = [], 0
             for number in range(1, 6 + steps):
                 start = time.perf_counter()
@@ -223,8 +221,8 @@ def attention(device: torch.device, changes: list[str], steps: int) -> None:
             )
 
 
-def widened_batches(made: Callable[[int], Any], multiple: int, number: int) -> list[Batch]:
-    return [widened(batch, multiple) for batch in made(number)]
+def widened_batches(made: Callable[[int, int], Any], multiple: int, step: int, number: int) -> list[Batch]:
+    return [widened(batch, multiple) for batch in made(step, number)]
 
 
 def widened(batch: Batch, multiple: int) -> Batch:

@@ -43,6 +43,8 @@ def pick_device(name: str = "auto") -> torch.device:
     device = _named_device(name)
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
+        if device.index is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:  # each process has a GPU of its own
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     return device
 
 

@@ -12,6 +12,10 @@ class DragomanError(ValueError):
     """
 
 
+class SaidElsewhere(DragomanError):
+    """A mistake that another process, which trains with this one, has told already."""
+
+
 @contextmanager
 def writing(path: object, remedy: str = "free space or mend permissions") -> Iterator[None]:
     """Tell a full disk or a missing permission as what could not be written, `path`, and what to do."""

@@ -20,9 +20,24 @@ from dragoman.errors import DragomanError
 PLAIN_INTERVAL_S = 10.0
 
 
+_silent = False
+
+
+def only_errors() -> None:
+    """Let this process say nothing but `complain`: another one that does the same work speaks for both."""
+    global _silent
+    _silent = True
+
+
 def say(text: str = "", file: TextIO | None = None) -> None:
     """Print one line to stderr, where everything that is not a result belongs."""
-    print(text, file=file or sys.stderr, flush=True)
+    if not _silent:
+        print(text, file=file or sys.stderr, flush=True)
+
+
+def complain(text: str) -> None:
+    """Print why this process ends, whether others speak or not."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def clock(seconds: float) -> str:
@@ -72,7 +87,7 @@ class Progress:
         self, title: str, total: int | None, *, done: int = 0, interval_s: float = PLAIN_INTERVAL_S, shown: bool = True
     ) -> None:
         self.title, self.total, self.done, self.started_at = title, total, done, done
-        self.interval_s, self.shown = interval_s, shown
+        self.interval_s, self.shown = interval_s, shown and not _silent
         self.fields: dict[str, str] = {}
         self.bar: RichProgress | None = None
 

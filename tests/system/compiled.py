@@ -75,7 +75,10 @@ class Shapes:
     def position(self, step: int) -> tuple[int, int]:
         return 0, step - 1
 
-    def batches(self, step: int) -> list[Any]:
+    def count(self, step: int) -> int:
+        return 1
+
+    def micro_batch(self, step: int, number: int) -> list[Any]:
         draw = torch.Generator().manual_seed(step)
         rows, *widths = (3 + int(size) for size in torch.randint(0, 12, (3,), generator=draw))
         if self.case == "vit":
@@ -98,7 +101,7 @@ class Shapes:
     def validate(self, model: nn.Module) -> Validation:
         model.eval()
         for step in range(3):
-            self.seen.append(self.loss(model, self.batches(step)[0], 0.0)[0])
+            self.seen.append(self.loss(model, self.micro_batch(step, 0)[0], 0.0)[0])
         return Validation(0.0, {"loss": float(self.seen[-1])})
 
 

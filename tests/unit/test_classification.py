@@ -72,12 +72,12 @@ def test_drawn_segmentations_keep_to_the_budget_and_to_max_tokens() -> None:
     for step in range(1, plan.steps_per_epoch + 1):
         batches = task.batches(step)
         cut += len(batches) > 1
-        for number, batch in enumerate(batches):
+        for batch in batches:
             ids, mask = batch.inputs
             assert ids.numel() <= 40
             assert batch.num_positions == int(mask.sum())
             assert batch.labels.tolist() == (batch.rows % 2).tolist()
-            assert task.describe_batch(step, number) == listed("example", batch.rows + 1)
+            assert task.describe(batch) == listed("example", batch.rows + 1)
             seen += batch.rows.tolist()
             drawn += sum(
                 text[real][:-1].tolist() != inputs.ids(row).tolist()

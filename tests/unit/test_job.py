@@ -274,7 +274,8 @@ def test_lines_of_a_mixture_are_told_as_its_pairs(recipe: dict[str, Any], tmp_pa
         one = job({**recipe, "run_dir": str(tmp_path / name), "corpus": corpus})
         one.prepare()
         with RunLog(tmp_path / name) as log:
-            told.append(one.trainer(one.training_step(), log).task.describe_batch(1, 0))
+            task = one.trainer(one.training_step(), log).task
+            told.append(task.describe(task.micro_batch(1, 0)[0]))
     assert re.fullmatch(r"lines? [\d, ]+ of \S+train.de and \S+train.en", told[0])
     assert re.match(r"pairs? [\d, ]+.* of the mixture of \S+train.de and", told[1])
 

@@ -112,7 +112,7 @@ def test_batches_losses_and_validations(characters: Generator) -> None:
         assert batch.tgt_in[row].tolist() == ids[start : start + 12].tolist()
         assert batch.tgt_out[row].tolist() == ids[start + 1 : start + 13].tolist()
     lines = sorted((TEXT * 4)[:start].count("\n") + 1 for start in starts)
-    assert task.describe_batch(plan.steps_per_epoch + 2, 0) == f"text from lines {', '.join(map(str, lines))}"
+    assert task.describe(batch) == f"text from lines {', '.join(map(str, lines))}"
     model.eval()
     loss, count, processed = task.loss(model, batch, 0.0)
     expected = nn.functional.cross_entropy(model(batch.tgt_in).flatten(0, 1), batch.tgt_out.flatten(), reduction="sum")

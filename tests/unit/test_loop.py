@@ -39,9 +39,10 @@ class Rows:
 
     x: Tensor
     y: Tensor
+    step: int = 0
 
     def to(self, device: torch.device) -> "Rows":
-        return Rows(self.x.to(device), self.y.to(device))
+        return Rows(self.x.to(device), self.y.to(device), self.step)
 
 
 @dataclass
@@ -57,16 +58,20 @@ class Regression:
     def position(self, step: int) -> tuple[int, int]:
         return divmod(step - 1, 7)
 
-    def batches(self, step: int) -> list[Rows]:
+    def count(self, step: int) -> int:
+        return len(self.micro_batches)
+
+    def micro_batch(self, step: int, number: int) -> list[Rows]:
         x = torch.randn(12, 4, generator=torch.Generator().manual_seed(step))
-        return [Rows(part, part.sum(dim=1, keepdim=True)) for part in x.split(list(self.micro_batches))]
+        part = x.split(list(self.micro_batches))[number]
+        return [Rows(part, part.sum(dim=1, keepdim=True), step)]
 
     def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
         loss = (model(batch.x) - batch.y).square().sum()
         return self.on_loss(loss), len(batch.x), 2 * len(batch.x)
 
-    def describe_batch(self, step: int, number: int) -> str:
-        return f"rows of step {step}"
+    def describe(self, batch: Rows) -> str:
+        return f"rows of step {batch.step}"
 
     def worst_case_batch(self, batch_tokens: int) -> Rows:
         x = torch.ones(max(1, batch_tokens), 4)
@@ -333,7 +338,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(
 
 def test_the_gradient_is_that_of_the_mean_over_all_tokens_of_the_step(trainer: Make, tmp_path: Path) -> None:
     one = trainer(tmp_path, Regression((1, 11)), dropout=0.0, clip_norm=0)
-    (rows,) = Regression().batches(1)
+    (rows,) = Regression().micro_batch(1, 0)
     expected = (one.model(rows.x) - rows.y).square().mean()
     gradients = torch.autograd.grad(expected, list(one.model.parameters()))
     loss, norm, _ = one.train_step(1)
@@ -487,11 +492,11 @@ class Spoilt(Regression):
         super().__init__((6, 6))
         self.spoils, self.times = dict(steps), times
 
-    def batches(self, step: int) -> list[Rows]:
-        batches = super().batches(step)
-        if step in self.spoils and self.times:
+    def micro_batch(self, step: int, number: int) -> list[Rows]:
+        batches = super().micro_batch(step, number)
+        if number == 1 and step in self.spoils and self.times:
             self.times -= 1
-            batches[1].y.mul_(self.spoils[step])
+            batches[0].y.mul_(self.spoils[step])
         return batches
 
 
@@ -603,10 +608,10 @@ def test_batches_made_ahead_change_nothing(trainer: Make, tmp_path: Path, settin
 
 def test_an_error_in_a_batch_made_ahead_ends_the_training_at_its_step(trainer: Make, tmp_path: Path) -> None:
     class Damaged(Regression):
-        def batches(self, step: int) -> list[Rows]:
+        def micro_batch(self, step: int, number: int) -> list[Rows]:
             if step == 14:
                 raise DragomanError("prepared/src.bin: damaged")
-            return super().batches(step)
+            return super().micro_batch(step, number)
 
     one = trainer(tmp_path, Damaged(), ahead=True)
     with pytest.raises(DragomanError, match="damaged"):

@@ -152,6 +152,10 @@ class Sample(NamedTuple):
     attempts: list[Attempt]
 
 
+REPORT = "report.html"
+"""Its file in a run directory."""
+
+
 def write_report(run_dir: str | Path) -> Path:
     """Write `run_dir/report.html` atomically and return its path. Parts whose events are missing are left out.
 
@@ -172,7 +176,7 @@ def write_report(run_dir: str | Path) -> Path:
         name=run_dir.resolve().name,
         config_text=(run_dir / "config.yaml").read_text(encoding="utf-8").strip(),
     )
-    path = run_dir / "report.html"
+    path = run_dir / REPORT
     atomic_io.replace_text(path, page)
     return path
 

@@ -48,8 +48,8 @@ from dragoman.cli.serve import corrections, keys_app, serve
 from dragoman.cli.settings import settings as settings_command
 from dragoman.cli.translate import GuardCommand, score, translate
 from dragoman.cli.vocabulary import vocabulary
-from dragoman.errors import DragomanError
-from dragoman.progress import clock, say, seconds_of
+from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.progress import clock, complain, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.text.languages import of_file
 from dragoman.version import __version__
@@ -134,11 +134,20 @@ def train(
         str | None,
         typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze)."),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two."),
+    ] = 1,
+    max_restarts: Annotated[
+        int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
+    ] = 0,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 
     The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
     newest checkpoint. Ctrl-C finishes the step, saves and stops. Every setting: `dragoman settings`, docs/settings.md.
+
+    On several machines: `torchrun --nnodes 2 ... -m dragoman train RECIPE` (docs/scale.md).
 
     Examples:
 
@@ -148,7 +157,16 @@ def train(
 
         dragoman train --from runs/base --src manual.de --tgt manual.en --run runs/manual
     """
+    if processes > 1:
+        from dragoman.training.launch import launch, refuse_processes, without_options
+
+        refuse_processes(processes)
+        raise typer.Exit(
+            launch(without_options(sys.argv[1:], ["--processes", "--max-restarts"]), processes, max_restarts)
+        )
+    from dragoman import config
     from dragoman.tasks import recipes
+    from dragoman.training.distributed import joined
 
     started = time.monotonic()
     changes = list(overrides or [])
@@ -166,37 +184,43 @@ def train(
     if general_tgt and not general_src:
         raise DragomanError("--general-tgt needs --general-src, the text that it translates")
     general: Any = None
+    settings: Any = None
     seconds = None if budget is None else seconds_of(budget)
-    if recipe is not None:
-        if src or tgt or valid_src or valid_tgt:
-            raise DragomanError(
-                "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
-            )
-        owned: Any = contextlib.nullcontext()
-    else:
+    if recipe is not None and (src or tgt or valid_src or valid_tgt):
+        raise DragomanError("give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)")
+
+    def read(owned: contextlib.ExitStack) -> dict[str, Any]:
+        """The settings, which the other processes are told: what is made of two files is made once."""
+        nonlocal settings, general
+        if recipe is not None:
+            settings = recipes.load(recipe, changes)
+            return config.to_dict(settings)
         if src is None or tgt is None:
             raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
         directory = _directory_for_files(src, tgt, changes)
-        owned = locked(directory)  # pairs are held out in there before the run begins
-    with owned:
-        if recipe is not None:
-            settings = recipes.load(recipe, changes)
-        else:
-            assert src is not None
-            assert tgt is not None
-            if init_from is not None:
-                from dragoman.tasks.general_text import gained_and_lost, general_text
+        owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
+        if init_from is not None:
+            from dragoman.tasks.general_text import general_text
 
-                general = general_text(init_from, general_src, general_tgt, mix, directory)
-            settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes, general)
+            general = general_text(init_from, general_src, general_tgt, mix, directory)
+        settings = _recipe_for_files(src, tgt, valid_src, valid_tgt, directory, changes, general)
+        return config.to_dict(settings)
+
+    with joined() as ranks, contextlib.ExitStack() as owned:
+        told = ranks.told(lambda: read(owned))
+        settings = settings or recipes.of_dict(told)
         left = None if seconds is None else seconds - (time.monotonic() - started)
-        result = recipes.run(settings, left)
+        result = recipes.run(settings, left, ranks)
+    if not ranks.is_first:
+        return
     outcome = result.outcome
     if outcome.reason == "interrupted":
         say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
     best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
     say(f"{best}trained in {clock(outcome.elapsed_s)}")
     if general is not None and outcome.reason != "interrupted":
+        from dragoman.tasks.general_text import gained_and_lost
+
         gained_and_lost(settings, general)
     say(f"run {result.run_dir}, report {result.report}")
     say(result.doubt or result.next_command)
@@ -539,7 +563,7 @@ def main() -> None:
             say("dragoman: stopped")
         sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
-        _fail(str(error), debug, code=2)
+        _fail("" if isinstance(error, SaidElsewhere) else str(error), debug, code=2)
     except SystemExit as stop:
         # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.
         raise SystemExit(141 if isinstance(stop.__context__, BrokenPipeError) else stop.code) from None
@@ -558,5 +582,6 @@ def main() -> None:
 def _fail(message: str, debug: bool, code: int) -> None:
     if debug:
         raise  # inside an except block of `main`
-    say(f"dragoman: {message}")
+    if message:
+        complain(f"dragoman: {message}")
     sys.exit(code)

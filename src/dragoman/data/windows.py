@@ -23,13 +23,15 @@ IntArray = np.ndarray[Any, np.dtype[Any]]
 class Windows(Movable):
     """Rows of consecutive tokens: having read `tgt_in` up to a position, the model must say `tgt_out` there.
 
-    There is nothing to pad; `tgt_mask` is True where a prediction counts. `num_tokens` counts those.
+    There is nothing to pad; `tgt_mask` is True where a prediction counts. `num_tokens` counts those. `starts` is where
+    each row begins in the text.
     """
 
     tgt_in: Int[Tensor, "batch block_len"]
     tgt_out: Int[Tensor, "batch block_len"]
     tgt_mask: Bool[Tensor, "batch block_len"]
     num_tokens: int
+    starts: IntArray
 
 
 def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int = 0) -> Windows:
@@ -49,7 +51,8 @@ def cut(ids: IntArray, starts: IntArray, block_len: int, first: IntArray | int =
     rows = torch.from_numpy(ids[starts[:, None] + np.arange(block_len + 1)].astype(np.int64))  # (batch, block_len + 1)
     mask = np.arange(block_len) >= np.broadcast_to(first, len(starts))[:, None]
     # Not views of the same rows: what has gaps goes to a GPU by way of a copy, for which everything waits.
-    return Windows(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), torch.from_numpy(mask), int(mask.sum()))
+    inputs, outputs = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+    return Windows(inputs, outputs, torch.from_numpy(mask), int(mask.sum()), starts)
 
 
 class WindowPlan:

@@ -133,15 +133,21 @@ def evaluate(
     """Steps 8 and 9: translate the source side of `pairs` and score against the target side."""
     _metrics(config, tgt_lang, with_ter=with_ter)  # what it lacks should be said before the long work
     start = time.monotonic()
+    hypotheses = translate(translator, pairs)
+    decode_s = time.monotonic() - start
+    scores = score(hypotheses, [pair.tgt for pair in pairs], config, tgt_lang, with_ter=with_ter)
+    return Evaluation(scores, hypotheses, decode_s)
+
+
+def translate(translator: Translator, pairs: Sequence[Pair]) -> list[str]:
+    """The translation of each source side, between the languages of its pair."""
     hypotheses = [""] * len(pairs)
     for languages in dict.fromkeys(pair.languages for pair in pairs):
         rows = [row for row, pair in enumerate(pairs) if pair.languages == languages]
         speaking = translator if languages is None else translator.between(*languages)
         for row, text in zip(rows, speaking.translate([pairs[row].src for row in rows]), strict=True):
             hypotheses[row] = text
-    decode_s = time.monotonic() - start
-    scores = score(hypotheses, [pair.tgt for pair in pairs], config, tgt_lang, with_ter=with_ter)
-    return Evaluation(scores, hypotheses, decode_s)
+    return hypotheses
 
 
 def spread(pairs: Sequence[Pair], hypotheses: Sequence[str], count: int) -> list[dict[str, str]]:

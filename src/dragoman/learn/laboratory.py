@@ -53,7 +53,10 @@ class ToyTask:
     data: Sequence[Pair]
     batch_size: int = 48
 
-    def batches(self, step: int) -> list[Batch]:
+    def count(self, step: int) -> int:
+        return 1
+
+    def micro_batch(self, step: int, number: int) -> list[Batch]:
         start = (step - 1) * self.batch_size % (len(self.data) - self.batch_size + 1)
         return [collate(self.data[start : start + self.batch_size])]
 
@@ -62,7 +65,7 @@ class ToyTask:
         loss = losses.token_loss(logits, batch.tgt_out, batch.tgt_mask, label_smoothing)
         return loss, batch.num_tokens, batch.num_tokens
 
-    def describe_batch(self, step: int, number: int) -> str:
+    def describe(self, batch: Batch) -> str:
         return "toy pairs"
 
 

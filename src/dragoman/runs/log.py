@@ -116,6 +116,21 @@ class RunLog:
         self.close()
 
 
+class SilentLog(RunLog):
+    """The log of a process that has nothing to log, as another one does."""
+
+    def __init__(self) -> None: ...
+
+    def rewind(self, step: int, rollbacks: int = 0) -> float:
+        return 0.0
+
+    def forget(self, kind: str) -> None: ...
+
+    def event(self, kind: str, **fields: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def read_events(path: str | Path) -> list[Event]:
     """The events of a metrics.jsonl, in the order in which they were logged.
 

@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from torch import nn
 
 from dragoman import config
 from dragoman.analysis import step_titles
-from dragoman.analysis.report import write_report
+from dragoman.analysis.report import REPORT, write_report
 from dragoman.backends.compile import pick_compilation
 from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
@@ -28,11 +29,12 @@ from dragoman.progress import clock, say, size_text
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import check_run_dir
-from dragoman.runs.log import RunLog
+from dragoman.runs.log import RunLog, SilentLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, preflight
@@ -131,9 +133,11 @@ class Job(ABC):
     inference: ClassVar[Any]
     """The class that its runs are used through; has `load(run, **options)`."""
 
-    def __init__(self, recipe: Any) -> None:
+    def __init__(self, recipe: Any, ranks: Ranks | None = None) -> None:
         self.recipe = recipe
         self.run_dir = Path(recipe.run_dir)
+        self.ranks = ranks or Ranks()
+        """The processes that carry it out together, this one among them."""
 
     @abstractmethod
     def build_untrained(self) -> nn.Module:
@@ -207,6 +211,8 @@ class Job(ABC):
         `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps what was
         planned when it began; its rest takes what training has left of the time.
         """
+        ranks = self.ranks
+        check_division(self.recipe.training, ranks.world)
         deadline = None if seconds_left is None else time.monotonic() + seconds_left
         if seconds_left is not None:
             self._validate_by_the_clock(seconds_left)
@@ -219,14 +225,13 @@ class Job(ABC):
             )
         # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
         # had to.
-        self.check(with_others=not checkpoint.list_checkpoints(self.run_dir))
-        self.prepare()
-        path = checkpoint.newest(self.run_dir, complain=say)
-        if path is None and checkpoint.list_checkpoints(
-            self.run_dir
-        ):  # to begin anew would overwrite what may be mended
-            raise DragomanError(checkpoint.none_verifies(self.run_dir))
-        with RunLog(self.run_dir) as log:
+        ranks.first(lambda: self.check(with_others=not checkpoint.list_checkpoints(self.run_dir)))
+        ranks.first(self.prepare)
+        if ranks.world > 1:
+            self._join()
+        found = ranks.told(self._newest)
+        path = Path(found) if found else None
+        with RunLog(self.run_dir) if ranks.is_first else SilentLog() as log:
             step = self.training_step(fresh=path is None)
             trainer = self.trainer(step, log)
             if path and self._is_done(path, trainer.pace.end):
@@ -244,21 +249,49 @@ class Job(ABC):
                     say(f"going on from step {trainer.step:,} ({path})")
                 else:
                     log.rewind(0)  # of a run that ended before its first checkpoint
-                    (self.run_dir / PACE).unlink(missing_ok=True)
+                    ranks.first(lambda: (self.run_dir / PACE).unlink(missing_ok=True))
                     log.forget("test")
                     if deadline is not None:
                         self._plan_steps(took, deadline - time.monotonic())
                     trainer = self.trainer(step, log, budget)
-                self._announce(trainer, log, took, busy)
+                if ranks.is_first:
+                    self._announce(trainer, log, took, busy)
+                ranks.watch(took.seconds_per_step)
                 outcome = trainer.train()
-            tests = {} if trainer.stop_asked else self.test(log, outcome)
+            tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
-        report = write_report(self.run_dir)
+        report = ranks.first(lambda: write_report(self.run_dir)) or self.run_dir / REPORT
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
         doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
         return Result(outcome, tests, report, self.run_dir, best, next_command, doubt)
+
+    def _join(self) -> None:
+        """Take what rank 0 has prepared, on all other ranks, and see that all of them have the same."""
+        mark = self.run_dir / ".shared"
+
+        def marked() -> str:
+            name = uuid.uuid4().hex
+            atomic_io.replace_text(mark, name)
+            return name
+
+        name = self.ranks.told(marked)
+        shared = mark.exists() and mark.read_text(encoding="utf-8") == name
+        self.ranks.require_alike("there" if shared else "not there", "run directory (all need one on a shared disk)")
+        self.ranks.first(mark.unlink)
+        if not self.ranks.is_first:
+            self.prepare()
+        texts = [f"{name}: {digest}" for name, digest in self.identity().items()]
+        self.ranks.require_alike("\n".join([*texts, f"PyTorch: {torch.__version__}"]), "corpus or program")
+
+    def _newest(self) -> str:
+        """The checkpoint to go on from, nothing where there is none."""
+        path = checkpoint.newest(self.run_dir, complain=say)
+        if path is None and checkpoint.list_checkpoints(self.run_dir):
+            # to begin anew would overwrite what may be mended
+            raise DragomanError(checkpoint.none_verifies(self.run_dir))
+        return str(path or "")
 
     def _is_done(self, path: Path, end: int) -> bool:
         """True if a run of `end` steps that stands at this checkpoint has nothing left to train."""
@@ -270,7 +303,7 @@ class Job(ABC):
         """Do for a run that is done what an interruption kept it from: drop checkpoints, log, score the tests."""
         recovery.resume(trainer, path)
         training = self.recipe.training
-        checkpoint.prune(self.run_dir, training.keep_last, training.keep_best)
+        self.ranks.first(lambda: checkpoint.prune(self.run_dir, training.keep_last, training.keep_best))
         trainer.log.forget("test")
         remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
@@ -298,6 +331,8 @@ class Job(ABC):
         Raises DragomanError listing every difference when the directory belongs to a run with other settings or
         another corpus; the directory is then as it was.
         """
+        if not self.ranks.is_first:
+            return
         identity = self.identity()
         if checkpoint.list_checkpoints(self.run_dir) and (refused := self._differences(identity)):
             raise DragomanError(
@@ -355,7 +390,9 @@ class Job(ABC):
             for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
                 say(line)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
-        return TrainingStep(recipe.training, model, task, device=device, precision=precision, seed=recipe.seed)
+        return TrainingStep(
+            recipe.training, model, task, device=device, precision=precision, seed=recipe.seed, ranks=self.ranks
+        )
 
     def trainer(self, training_step: TrainingStep, log: RunLog, budget: Budget | None = None) -> Trainer:
         """The training of the recipe as it is now."""
@@ -367,7 +404,9 @@ class Job(ABC):
     def _plan_steps(self, took: Estimate, seconds: float) -> None:
         """Plan for the steps that take so long; the clock may move the end (`training/pace.py`)."""
         training = self.recipe.training
-        steps = took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)
+        steps = self.ranks.told(
+            lambda: took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)
+        )
         if not steps:
             raise DragomanError(
                 "the time is used up before training begins (what was prepared is kept, so the same command gets "
@@ -378,8 +417,9 @@ class Job(ABC):
             say(
                 f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
             )
-        with writing(self.run_dir):
-            atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
+        if self.ranks.is_first:
+            with writing(self.run_dir):
+                atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
 
     def _validate_by_the_clock(self, seconds: float) -> None:
         training = self.recipe.training
@@ -451,6 +491,30 @@ class Job(ABC):
             estimated_disk_bytes=took.disk_bytes,
             elapsed_s=trainer.elapsed_before,
         )
+
+
+def check_division(training: TrainingConfig, processes: int) -> None:
+    """Raises DragomanError where a step's micro-batches cannot be divided among so many processes."""
+    count = training.micro_batches
+    if processes == 1:
+        return
+    more = -(-count // processes) * processes
+    powers = training.reduce != "exact" or all(number & (number - 1) == 0 for number in (count, processes))
+    if count % processes == 0 and powers:
+        return
+    if training.reduce == "exact":
+        if processes & (processes - 1):
+            raise DragomanError(
+                f"{processes} processes: with training.reduce=exact it is a power of two (2, 4, 8), or set "
+                "training.reduce=fast"
+            )
+        more = max(processes, 1 << (count - 1).bit_length())
+    tokens = max(1, training.batch_tokens * count // more)
+    raise DragomanError(
+        f"training.micro_batches={count} cannot be divided among {processes} processes"
+        f"{' (for training.reduce=exact both are powers of two)' if count % processes == 0 else ''}: "
+        f"training.micro_batches={more} training.batch_tokens={tokens} takes steps of the same size"
+    )
 
 
 def count_parameters(model: nn.Module) -> int:

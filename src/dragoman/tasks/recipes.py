@@ -4,6 +4,7 @@ recipe = load("recipes/multi30k-en-de.yaml", ["training.max_steps=2000"])
 run(recipe)
 """
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from dragoman.tasks.classification.job import ClassificationJob, ClassificationR
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
+from dragoman.training.distributed import Ranks, joined
 
 JOBS: dict[str, type[Job]] = {
     "translation": TranslationJob,
@@ -37,6 +39,11 @@ def load(path: str | Path, overrides: list[str] | None = None) -> RecipeSettings
     return _parse(data, str(path))
 
 
+def of_dict(data: dict[str, Any]) -> RecipeSettings:
+    """A recipe of plain data, as `config.to_dict` makes it of one."""
+    return _parse(data, "recipe")
+
+
 def of_run(run_dir: str | Path) -> RecipeSettings:
     """The recipe of a run directory. Raises DragomanError when it is none."""
     path = check_run_dir(run_dir) / "config.yaml"
@@ -51,9 +58,9 @@ def _parse(data: dict[str, Any], source: str) -> RecipeSettings:
     return recipe
 
 
-def job(recipe: Any) -> Job:
+def job(recipe: Any, ranks: Ranks | None = None) -> Job:
     """The job that carries out a recipe."""
-    return JOBS[recipe.task](recipe)
+    return JOBS[recipe.task](recipe, ranks)
 
 
 def check(recipe: Any) -> int:
@@ -67,13 +74,18 @@ def prepare(recipe: Any) -> list[str]:
         return job(recipe).prepare()
 
 
-def run(recipe: Any, seconds_left: float | None = None) -> Result:
+def run(recipe: Any, seconds_left: float | None = None, ranks: Ranks | None = None) -> Result:
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
-    `seconds_left`: choose the number of steps so that all of it takes so long.
+    `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
+    of which call this.
     """
-    with locked(Path(recipe.run_dir)), threads_for(recipe.training.batch_tokens * recipe.model.d_model):
-        return job(recipe).run(seconds_left)
+    with contextlib.ExitStack() as stack:
+        if ranks is None:
+            ranks = stack.enter_context(joined())
+        ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
+        stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
+        return job(recipe, ranks).run(seconds_left)
 
 
 def evaluate(

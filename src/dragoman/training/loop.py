@@ -21,12 +21,13 @@ from dragoman.runs.best import rank
 from dragoman.runs.log import RunLog
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Ranks
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
-from dragoman.training.pace import Budget, Pace
+from dragoman.training.pace import Budget, Mark, Pace
 from dragoman.training.signals import stop_on_signals
 from dragoman.training.step import TrainingStep
-from dragoman.training.task import Task, Validation
+from dragoman.training.task import InShards, Task, Validation
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Trainer:
     ) -> None:
         self.config, self.training_step = config, training_step
         self.run_dir, self.log = run_dir, log
-        self.pace = Pace(config, run_dir, budget)
+        self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
         self.schedule = config.schedule.build(config.max_steps, d_model)
         self.averager = config.averaging.build(self.model, run_dir)
         self.step = 0
@@ -66,6 +67,8 @@ class Trainer:
         self.elapsed_before = 0.0
         self.started: float | None = None
         self.stop_asked = False
+        """Agreed on by all ranks."""
+        self._stop_wanted = False
 
     @property
     def model(self) -> nn.Module:
@@ -78,6 +81,10 @@ class Trainer:
     @property
     def device(self) -> torch.device:
         return self.training_step.device
+
+    @property
+    def ranks(self) -> Ranks:
+        return self.training_step.ranks
 
     @property
     def precision(self) -> str:
@@ -94,7 +101,7 @@ class Trainer:
                 Progress("training", self.pace.end, done=self.step, interval_s=15.0) as bar,
             ):
                 while not self.why_done:
-                    if self._advance(bar) and self.stop_asked:
+                    if self._advance(bar) and self._is_stop_asked():
                         break
         finally:
             self.training_step.stop_prefetching()
@@ -110,13 +117,12 @@ class Trainer:
                 return False
             recovery.skip(self, error, bar)
         self.step += 1
-        self.pace.look(self.step)
+        due, save = self._what_is_due()
         bar.total = self.pace.end
         if self.step % self.config.log_every == 0 or self.step == self.pace.end:
             self._log_step()
         bar.advance(1, **{"loss": self.window.shown_loss, "tokens/s": self.window.shown_rate})
         ranked_by: Mapping[str, float] = {}
-        due = self.pace.should_validate(self.step)
         if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
             try:
                 ranked_by = self._validate(bar).ranked_by
@@ -124,10 +130,22 @@ class Trainer:
                 if recovery.roll_back(self, error, bar):
                     return False
                 raise given_up(error, "") from error
-        if due or self.stop_asked or self.pace.should_save():
+        if self._is_stop_asked() or due or save:
             recovery.save(self, ranked_by, log=due or self.stop_asked)
             self.window.start_clock()
         return True
+
+    def _what_is_due(self) -> tuple[bool, bool]:
+        """After a step: (a validation, a checkpoint). A clock has something to say in it, so rank 0 decides."""
+
+        def decided() -> list[int]:
+            moved = self.pace.look(self.step)
+            return [moved, self.pace.should_validate(self.step), self.pace.should_save()]
+
+        moved, due, save = self.ranks.numbers(decided, 3)
+        if moved:
+            self.pace.marks = [Mark(**mark) for mark in self.ranks.told(self.pace.plain_marks)]
+        return bool(due), bool(save)
 
     def train_step(self, step: int) -> tuple[Tensor, Tensor, int]:
         """One step at the schedule's rate, and the average after it; results and errors of `TrainingStep.take`."""
@@ -141,8 +159,12 @@ class Trainer:
         lowered = reaction.factor**self.rollbacks if isinstance(reaction, RollbackConfig) else 1.0
         return self.schedule.rate(self.pace.at(step)) * lowered
 
+    def _is_stop_asked(self) -> bool:
+        self.stop_asked = self.stop_asked or self.ranks.any(self._stop_wanted)
+        return self.stop_asked
+
     def _stop_after_this_step(self) -> None:
-        self.stop_asked = True
+        self._stop_wanted = True
         say("stopping after this step; once more to stop at once, without saving")
 
     def end(self) -> Outcome:
@@ -181,10 +203,16 @@ class Trainer:
             elapsed_s=self.elapsed_s,
         )
 
+    def _validation(self) -> Validation:
+        """The task's, of the model as it is: in shards where the task has them, else at rank 0 for all."""
+        if isinstance(self.task, InShards):
+            return self.task.validate(self.model)
+        return Validation(**self.ranks.told(lambda: vars(self.task.validate(self.model))))
+
     def _validate(self, bar: Progress) -> Validation:
         started = time.monotonic()
         with applied(self.model, self.averager.average(self.model, self.step)), uncompiled():
-            result = self.task.validate(self.model)
+            result = self._validation()
         self.pace.validated(time.monotonic() - started)
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):

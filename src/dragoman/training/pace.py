@@ -71,6 +71,8 @@ class Pace:
     marks: list[Mark] = field(default_factory=list)
     validations: list[int] = field(default_factory=list)
     """Steps after which it was validated by the clock."""
+    writes: bool = True
+    """False: another process keeps pace.json."""
 
     def __post_init__(self) -> None:
         path = self.run_dir / PACE
@@ -118,17 +120,22 @@ class Pace:
         done = (step - mark.step) / (mark.end - mark.step)
         return mark.at + (mark.end_at - mark.at) * done
 
-    def look(self, step: int) -> None:
-        """Estimate anew, after a step, how many the budget still allows, if it is time to."""
+    def look(self, step: int) -> bool:
+        """Estimate anew, after a step, how many the budget still allows, if it is time to; True if it was."""
         if self.budget is None or step < self._decided() or (step >= self.end and self.marks):
-            return
+            return False
         now = self.clock()
         if now < self.next_look:
-            return
+            return False
         left = self.budget.deadline - now - self._after() - self._validations_to_come(now)
         self._mark(step, round(left / self._seconds_per_step(step, now)))
         self.recent.append((step, now - self.pauses))
         self.next_look = now + max(SOONEST_LOOK_S, LOOK * left)
+        return True
+
+    def plain_marks(self) -> list[dict[str, Any]]:
+        """The marks as JSON can hold them."""
+        return [asdict(mark) for mark in self.marks]
 
     def should_validate(self, step: int) -> bool:
         """True if the training is validated after this step: by its number, at the end, or by the clock."""
@@ -196,7 +203,9 @@ class Pace:
         self._write()
 
     def _write(self) -> None:
-        record = {"marks": [asdict(mark) for mark in self.marks], "validations": self.validations}
+        if not self.writes:
+            return
+        record = {"marks": self.plain_marks(), "validations": self.validations}
         atomic_io.replace_text(self.run_dir / PACE, atomic_io.to_json(record))
 
     def _read(self, record: dict[str, Any], path: Path) -> None:

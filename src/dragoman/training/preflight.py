@@ -11,7 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,14 +79,20 @@ def preflight(trainer: Trainer) -> Estimate:
     reset_peak(trainer.device)
     _fitting(trainer, _largest_batch)
     seconds_per_step = _fitting(trainer, _steps)
-    with uncompiled():
-        seconds_per_validation = trainer.task.dry_run_validation(trainer.model)
-    size, seconds_per_checkpoint = _checkpoint(trainer)
-    peak = peak_bytes(trainer.device)
-    trainer.training_step.optimizer.state.clear()
     kept = trainer.config.keep_last + trainer.config.keep_best + 1
-    _room(trainer.run_dir, kept * size, size)
-    return Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
+
+    def measured() -> dict[str, Any]:
+        with uncompiled():
+            seconds_per_validation = trainer.task.dry_run_validation(trainer.model)
+        size, seconds_per_checkpoint = _checkpoint(trainer)
+        peak = peak_bytes(trainer.device)
+        _room(trainer.run_dir, kept * size, size)
+        found = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
+        return asdict(found)
+
+    estimate = Estimate(**trainer.ranks.told(measured))
+    trainer.training_step.optimizer.state.clear()
+    return estimate
 
 
 # -- memory and time -------------------------------------------------------------------------------------------------
@@ -157,7 +163,7 @@ def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
 
 def _forward_backward(trainer: Trainer, batch: Any) -> None:
     trainer.model.train()
-    trainer.training_step.backward(0, 0, batch)
+    trainer.training_step.backward(0, 0, 0, batch)
     trainer.training_step.clear_gradients()
 
 

@@ -1,10 +1,12 @@
 """Checkpoints of a training: written for a later resume, and gone back to after a step without finite numbers."""
 
+import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from dragoman.progress import Progress
@@ -19,8 +21,24 @@ if TYPE_CHECKING:
 def save(trainer: "Trainer", ranked_by: Mapping[str, float], *, log: bool = True) -> None:
     """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
 
-    Without `log` the log does not tell of it: the clock asks for one at another step in every run.
+    Without `log` the log does not tell of it: the clock asks for one at another step in every run. Rank 0 writes; where
+    a validation is saved, all see first that they have the same weights.
     """
+    if ranked_by:
+        trainer.ranks.require_alike(_digest(trainer), f"model after step {trainer.step:,}")
+    trainer.ranks.first(lambda: _save(trainer, ranked_by, log))
+
+
+def _digest(trainer: "Trainer") -> str:
+    if trainer.ranks.world == 1:
+        return ""
+    digest = hashlib.sha256()
+    for tensor in checkpoint.weights(trainer.model).values():
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _save(trainer: "Trainer", ranked_by: Mapping[str, float], log: bool) -> None:
     started = time.monotonic()
     if log:
         # Not in the state: a run that was stopped takes longer, and ends in the same bytes all the same.
@@ -86,19 +104,25 @@ def roll_back(trainer: "Trainer", error: NotFinite, bar: Progress) -> bool:
     if not isinstance(reaction, RollbackConfig):
         return False
     # A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
-    path = checkpoint.newest(trainer.run_dir, complain=bar.say, among=checkpoint.validated(trainer.run_dir))
+    found = trainer.ranks.told(lambda: _last_validated(trainer, bar))
+    path = Path(found) if found else None
     if path is None or trainer.rollbacks >= reaction.limit:
         tried = "no checkpoint to go back to" if path is None else f"rolled back {trainer.rollbacks} times before"
         raise given_up(error, f"; {tried}") from error
     rollbacks, elapsed_s = trainer.rollbacks + 1, trainer.elapsed_s
     resume(trainer, path, trainer.rollbacks)
-    checkpoint.drop_after(trainer.run_dir, trainer.step)
+    trainer.ranks.first(lambda: checkpoint.drop_after(trainer.run_dir, trainer.step))
     trainer.rollbacks, trainer.elapsed_before, trainer.started = rollbacks, elapsed_s, time.monotonic()
     trainer.pace.start(trainer.step, elapsed_s)
     bar.advance(trainer.step - bar.done)
     trainer.log.event("rollback", step=error.step, why=str(error), to=trainer.step, rollbacks=rollbacks)
     bar.say(f"{error}; back to step {trainer.step:,}, with {reaction.factor**rollbacks:g} times the rate")
     return True
+
+
+def _last_validated(trainer: "Trainer", bar: Progress) -> str:
+    path = checkpoint.newest(trainer.run_dir, complain=bar.say, among=checkpoint.validated(trainer.run_dir))
+    return str(path or "")
 
 
 def skip(trainer: "Trainer", error: NotFinite, bar: Progress) -> None:

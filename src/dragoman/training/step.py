@@ -1,10 +1,11 @@
 """One optimizer step: forward, backward, gradient accumulation, clipping, update. The place for a breakpoint.
 
 The batches of a step come from a pure function of (seed, step), and the random numbers of each micro-batch are keyed by
-(seed, step, micro-batch); so a step computes the same wherever and whenever it is taken.
+(seed, step, micro-batch); so a step computes the same wherever and whenever it is taken, by however many processes.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,9 +19,12 @@ from dragoman.device import autocast
 from dragoman.errors import DragomanError
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Ranks, TorchRanks
+from dragoman.training.fast_reduction import FastReduction
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import NotFinite, not_finite
 from dragoman.training.prefetch import Prefetcher
+from dragoman.training.summation import Sums, tree_sum
 from dragoman.training.task import Task
 
 
@@ -69,7 +73,9 @@ class TrainingStep:
         precision: str,
         seed: int,
         prefetch: bool | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks = ranks or Ranks()
         self.config, self.model, self.task = config, model.to(device), task
         self.device, self.seed = device, seed
         self.set_precision(precision)
@@ -78,7 +84,10 @@ class TrainingStep:
         self.optimizer = config.optimizer.build(self.model)
         self.compiled = compile_layers(self.model, config.compile, device)
         prefetch = device.type != "cpu" if prefetch is None else prefetch
-        self.prefetched = Prefetcher(task.batches, pin=device.type == "cuda") if prefetch else None
+        self.prefetched = Prefetcher(self._made, device if device.type == "cuda" else None) if prefetch else None
+        self.fast: FastReduction | None = None
+        if config.reduce == "fast" and isinstance(self.ranks, TorchRanks):
+            self.fast = FastReduction(self.model, self.parameters, self.ranks)
 
     def set_precision(self, precision: str) -> None:
         """Compute in `precision` from now on: a run that goes on keeps the one that it began in."""
@@ -95,36 +104,71 @@ class TrainingStep:
         loss, norm = self.update(step, rate, loss_sum, count)
         return loss, norm, processed
 
-    def batches(self, step: int) -> Sequence[Any]:
-        """The micro-batches of a step."""
-        return self.task.batches(step) if self.prefetched is None else self.prefetched.of(step)
+    def batches(self, step: int) -> Sequence[tuple[int, Sequence[Any]]]:
+        """The micro-batches of a step that this rank computes: (number, its parts) of each."""
+        return self._made(step) if self.prefetched is None else self.prefetched.of(step)
+
+    def _made(self, step: int) -> list[tuple[int, Sequence[Any]]]:
+        mine = self.ranks.mine(self.config.micro_batches, self.task.count(step))
+        return [(number, self.task.micro_batch(step, number)) for number in mine]
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
         """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
         if not self.model.training:
             self.model.train()
+        planned, count = self.config.micro_batches, self.task.count(step)
+        micro_batches = [
+            [(number, part, batch) for part, batch in enumerate(parts)] for number, parts in self.batches(step)
+        ]
+        in_order = [part for parts in micro_batches for part in parts]
+        if self.fast is not None:
+            self.clear_gradients()
+            all_compute = count > planned - planned // self.ranks.world  # the last rank too
+            total = self.fast.sum(in_order, all_compute, partial(self._backward_through, step))
+        elif self.config.reduce == "fast":
+            total = self._leaf(step, in_order)
+        else:
+            leaves = (self._leaf(step, parts) for parts in micro_batches)
+            total = self.ranks.add_up(tree_sum(leaves), self.parameters, planned, count)
+        for parameter, gradient in zip(self.parameters, total.gradients, strict=True):
+            parameter.grad = gradient
+        return total.loss, total.tokens, total.processed
+
+    def _leaf(self, step: int, parts: Sequence[tuple[int, int, Any]]) -> Sums:
+        """The sums over parts that are computed one after the other; each is (micro-batch, part of it, batch)."""
         self.clear_gradients()
         if self.compiled == "graphs":  # a graph writes into its own memory each time it runs: add up outside of that
             for parameter in self.parameters:
                 if parameter.requires_grad:  # one that has a gradient is decayed, be it zero
                     parameter.grad = torch.zeros_like(parameter)
-        loss_sum = torch.zeros((), device=self.device)
-        count = processed = 0
-        for number, batch in enumerate(self.batches(step)):
-            loss, tokens, all_tokens = self.backward(step, number, batch)
-            loss_sum += loss
-            count, processed = count + tokens, processed + all_tokens
-        return loss_sum, count, processed
+        sums = Sums([], torch.zeros((), device=self.device), 0, 0)
+        for number, part, batch in parts:
+            loss, tokens, processed = self.backward(step, number, part, batch)
+            sums.loss += loss
+            sums.tokens, sums.processed = sums.tokens + tokens, sums.processed + processed
+        sums.gradients = [parameter.grad for parameter in self.parameters]
+        return sums
 
-    def backward(self, step: int, number: int, batch: Any) -> tuple[Tensor, int, int]:
-        """Forward and backward of a micro-batch, whose gradients are added to those there are: `Task.loss` of it."""
+    def backward(
+        self, step: int, number: int, part: int, batch: Any, model: nn.Module | None = None
+    ) -> tuple[Tensor, int, int]:
+        """Forward and backward of (a part of) a micro-batch, whose gradients are added to those there are: `Task.loss`.
+
+        `model`: the trained one in the wrapping of those who sum its gradients.
+        """
         if self.compiled == "graphs":
             torch.compiler.cudagraph_mark_step_begin()
-        seed_for(self.seed, step, number)
+        seed_for(self.seed, step, number + part * self.config.micro_batches)
         with autocast(self.device, self.precision):
-            loss, tokens, all_tokens = self.task.loss(self.model, batch.to(self.device), self.config.label_smoothing)
+            loss, tokens, all_tokens = self.task.loss(
+                model or self.model, batch.to(self.device), self.config.label_smoothing
+            )
         loss.backward()
         return loss.detach(), tokens, all_tokens
+
+    def _backward_through(self, step: int, part: tuple[int, int, Any], model: nn.Module) -> tuple[Tensor, int, int]:
+        number, place, batch = part
+        return self.backward(step, number, place, batch, model)
 
     def clear_gradients(self) -> None:
         """`optimizer.zero_grad()`, without the half millisecond that it takes for a small model."""
@@ -156,15 +200,20 @@ class TrainingStep:
 
     def _culprit(self, step: int) -> str:
         """The micro-batch of a step that gives no finite numbers by itself, with the lines that it is made of."""
-        batches = self.task.batches(step)
-        for number, batch in enumerate(batches):
-            loss, _, _ = self.backward(step, number, batch)
-            gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-            problem = not_finite(loss, torch.nn.utils.get_total_norm(gradients))
-            self.clear_gradients()
-            if problem:
-                return f"micro-batch {number + 1} of {len(batches)}: {self.task.describe_batch(step, number)}"
-        return f"the sum of its {len(batches)} micro-batches; none by itself"
+        count = self.task.count(step)
+        found = next(filter(None, self.ranks.gathered(self._culprit_of_mine(step, count))), "")
+        return found or f"the sum of its {count} micro-batches; none by itself"
+
+    def _culprit_of_mine(self, step: int, count: int) -> str:
+        for number, parts in self._made(step):
+            for part, batch in enumerate(parts):
+                loss, _, _ = self.backward(step, number, part, batch)
+                gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+                problem = not_finite(loss, torch.nn.utils.get_total_norm(gradients))
+                self.clear_gradients()
+                if problem:
+                    return f"micro-batch {number + 1} of {count}: {self.task.describe(batch)}"
+        return ""
 
     def stop_prefetching(self) -> None:
         """Leave no thread behind."""

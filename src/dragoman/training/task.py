@@ -1,10 +1,13 @@
 """The contract between the training loop and the things that it trains: what a batch, a loss and a score are."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
+
+from dragoman.training.distributed import Ranks
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,14 @@ class Task(Protocol):
         """(epoch, step within it), both from 0, of optimizer step `step`, counted from 1."""
         ...
 
-    def batches(self, step: int) -> Sequence[Any]:
-        """The micro-batches of an optimizer step: a pure function of the seed and the step, and safe to be called from
-        several threads (`training/prefetch.py`). They are `data.movable.Movable`."""
+    def count(self, step: int) -> int:
+        """The number of micro-batches of an optimizer step: fewer than `training.micro_batches` at an epoch's end."""
+        ...
+
+    def micro_batch(self, step: int, number: int) -> Sequence[Any]:
+        """Micro-batch `number`, from 0, of an optimizer step: one batch, or several that stay within the budget where
+        sampling made one longer than planned. A pure function of the seed, step and number, and safe to be called from
+        several threads (`training/prefetch.py`). Batches are `data.movable.Movable`."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, label_smoothing: float) -> tuple[Tensor, int, int]:
@@ -42,8 +50,8 @@ class Task(Protocol):
         """The micro-batch that takes the most memory under such a budget, as `batches` would make it."""
         ...
 
-    def describe_batch(self, step: int, number: int) -> str:
-        """The lines of the training corpus that micro-batch `number` of a step is made of, for a person to look up."""
+    def describe(self, batch: Any) -> str:
+        """The lines of the training corpus that a batch is made of, for a person to look up."""
         ...
 
     def validate(self, model: nn.Module) -> Validation: ...
@@ -52,3 +60,31 @@ class Task(Protocol):
         """Do all that a validation does, if on fewer examples, with a model that may know nothing yet; the seconds that
         a whole one will take."""
         ...
+
+
+@runtime_checkable
+class InShards(Protocol):
+    """A task whose `validate` is called on all ranks, which share the work. Others are validated by the first alone."""
+
+    ranks: Ranks
+
+
+class Planned(ABC):
+    """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
+
+    plan: Any
+
+    def position(self, step: int) -> tuple[int, int]:
+        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
+        epoch, step_in_epoch = divmod(step - 1, self.plan.steps_per_epoch)
+        return epoch, step_in_epoch
+
+    def count(self, step: int) -> int:
+        return len(self.plan.step(*self.position(step)))
+
+    @abstractmethod
+    def micro_batch(self, step: int, number: int) -> list[Any]: ...
+
+    def batches(self, step: int) -> list[Any]:
+        """All batches of a step, for whoever wants to look at them."""
+        return [batch for number in range(self.count(step)) for batch in self.micro_batch(step, number)]

@@ -17,10 +17,10 @@ from dragoman.text.corpus import Pair
 from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 
-class ClassificationTask:
+class ClassificationTask(Planned):
     """A `training.task.Task` over labelled inputs; what they are, texts or images, only they know."""
 
     def __init__(
@@ -43,12 +43,9 @@ class ClassificationTask:
         self.examples = np.array(train_split.numbers or range(1, len(train_split) + 1))
         self.train_numbers, self.valid_numbers = self._numbers(train_split.labels), self._numbers(valid_split.labels)
 
-    def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch)
-
-    def batches(self, step: int) -> list[LabelledBatch]:
+    def micro_batch(self, step: int, number: int) -> list[LabelledBatch]:
         epoch, step_in_epoch = self.position(step)
-        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._batches(rows, epoch)]
+        return self._batches(self.plan.step(epoch, step_in_epoch)[number], epoch)
 
     def _batches(self, rows: np.ndarray, epoch: int | None) -> list[LabelledBatch]:
         """The examples of a planned batch: one batch, or more where they were drawn longer than planned (as those of
@@ -80,8 +77,8 @@ class ClassificationTask:
         [batch] = self._batches(self.plan.worst_case_batch(batch_tokens), None)
         return batch
 
-    def describe_batch(self, step: int, number: int) -> str:
-        return listed("example", self.examples[self.batches(step)[number].rows])
+    def describe(self, batch: LabelledBatch) -> str:
+        return listed("example", self.examples[batch.rows])
 
     def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()

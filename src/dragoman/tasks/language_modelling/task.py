@@ -17,7 +17,7 @@ from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""
@@ -111,7 +111,7 @@ def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, s
     ]
 
 
-class LanguageModellingTask:
+class LanguageModellingTask(Planned):
     """A `training.task.Task` over one training text and one validation text."""
 
     def __init__(
@@ -131,11 +131,8 @@ class LanguageModellingTask:
         self.generator, self.min_context, self.shown = generator, min_context, shown
         self.r_drop, self.losses = r_drop, losses
 
-    def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch)
-
-    def batches(self, step: int) -> list[Windows]:
-        return [cut(self.train, starts, self.plan.block_len) for starts in self.plan.step(*self.position(step))]
+    def micro_batch(self, step: int, number: int) -> list[Windows]:
+        return [cut(self.train, self.plan.step(*self.position(step))[number], self.plan.block_len)]
 
     def loss(self, model: nn.Module, batch: Windows, label_smoothing: float) -> tuple[Tensor, int, int]:
         if self.r_drop and model.training:
@@ -149,9 +146,8 @@ class LanguageModellingTask:
     def worst_case_batch(self, batch_tokens: int) -> Windows:
         return cut(self.train, self.plan.worst_case_batch(batch_tokens), self.plan.block_len)
 
-    def describe_batch(self, step: int, number: int) -> str:
-        starts = self.plan.step(*self.position(step))[number]
-        return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in starts])
+    def describe(self, batch: Windows) -> str:
+        return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in batch.starts])
 
     def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()

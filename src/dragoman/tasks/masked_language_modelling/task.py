@@ -17,7 +17,7 @@ from dragoman.inference.gap_filler import GapFiller
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 EVALUATION_TOKENS = 4096
 """Positions of a batch when nothing is learnt from it."""
@@ -70,7 +70,7 @@ def score(
     return GapScores(mean, math.exp(min(mean, 50.0)), 100 * right / count, count)
 
 
-class MaskedLanguageModellingTask:
+class MaskedLanguageModellingTask(Planned):
     """A `training.task.Task` over lines of text."""
 
     def __init__(
@@ -89,15 +89,10 @@ class MaskedLanguageModellingTask:
         self.filler, self.hiding, self.seed, self.shown, self.losses = filler, hiding, seed, shown, losses
         self.vocab_size = filler.tokenizer.vocab_size
 
-    def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch)
-
-    def batches(self, step: int) -> list[GapBatch]:
+    def micro_batch(self, step: int, number: int) -> list[GapBatch]:
         epoch, step_in_epoch = self.position(step)
-        return [
-            hide(self.train, np.sort(rows), self.hiding, self.vocab_size, self.seed, epoch)
-            for rows in self.plan.step(epoch, step_in_epoch)
-        ]
+        rows = self.plan.step(epoch, step_in_epoch)[number]
+        return [hide(self.train, np.sort(rows), self.hiding, self.vocab_size, self.seed, epoch)]
 
     def loss(self, model: nn.Module, batch: GapBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.ids, batch.mask)
@@ -108,8 +103,8 @@ class MaskedLanguageModellingTask:
         rows = self.plan.worst_case_batch(batch_tokens)
         return hide(self.train, rows, self.hiding, self.vocab_size, self.seed, 0)
 
-    def describe_batch(self, step: int, number: int) -> str:
-        return listed("line", self.batches(step)[number].rows + 1)
+    def describe(self, batch: GapBatch) -> str:
+        return listed("line", batch.rows + 1)
 
     def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()

@@ -138,7 +138,7 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())
-        if not checkpoint.list_checkpoints(self.run_dir):
+        if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
             examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
         self.claim()
         tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer").between(corpus.src_lang, corpus.tgt_lang)
@@ -203,6 +203,7 @@ class TranslationJob(Job):
             augment=recipe.corpus.augment,
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
+            ranks=self.ranks,
         )
 
     def identity(self) -> dict[str, str]:

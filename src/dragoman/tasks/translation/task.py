@@ -1,5 +1,6 @@
 """Translation: batches of sentence pairs, cross-entropy of the target, BLEU of real translations."""
 
+import json
 import math
 import random
 import time
@@ -14,23 +15,24 @@ from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
-from dragoman.evaluation.translation import EvaluationConfig, evaluate, spread
+from dragoman.evaluation.translation import EvaluationConfig, evaluate, score, spread, translate
 from dragoman.inference.translator import Translator
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
+from dragoman.training.distributed import Ranks
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
 
 
-class TranslationTask:
+class TranslationTask(Planned):
     """A `training.task.Task` over one training corpus and one validation corpus."""
 
     def __init__(
@@ -52,21 +54,19 @@ class TranslationTask:
         augment: TextAugmentConfig | None = None,
         origin: str = "the training corpus",
         unit: str = "line",
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks = ranks or Ranks()
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
         self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
         self.augment, self.origin, self.unit = augment or TextAugmentConfig(), origin, unit
-        """The unit that `describe_batch` numbers, and the files that hold it."""
+        """The unit that `describe` numbers, and the files that hold it."""
 
-    def position(self, step: int) -> tuple[int, int]:
-        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
-        return divmod(step - 1, self.plan.steps_per_epoch)
-
-    def batches(self, step: int) -> list[Batch]:
+    def micro_batch(self, step: int, number: int) -> list[Batch]:
         epoch, step_in_epoch = self.position(step)
-        return [batch for rows in self.plan.step(epoch, step_in_epoch) for batch in self._collate(rows, epoch)]
+        return self._collate(self.plan.step(epoch, step_in_epoch)[number], epoch)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         processed = batch.num_src_tokens + batch.num_tokens
@@ -91,23 +91,30 @@ class TranslationTask:
         rows = self.plan.worst_case_batch(batch_tokens)
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
-    def describe_batch(self, step: int, number: int) -> str:
-        return f"{listed(self.unit, self.train.lines[self.batches(step)[number].rows])} of {self.origin}"
+    def describe(self, batch: Batch) -> str:
+        return f"{listed(self.unit, self.train.lines[batch.rows])} of {self.origin}"
 
     def validate(self, model: nn.Module) -> Validation:
-        """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded."""
-        loss = self._validation_loss(model)
-        found = evaluate(self.translator, self.valid_pairs, self.evaluation, self.tgt_lang, with_ter=False)
-        bleu, chrf = found.scores.bleu, found.scores.chrf
+        """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded.
+
+        Each rank takes a part: translations do not depend on their batch, and losses are added in one order.
+        """
+        loss = self._validation_loss(model, self.ranks)
+        mine = self.valid_pairs[self.ranks.rank :: self.ranks.world]
+        shards = [json.loads(text) for text in self.ranks.gathered(json.dumps(translate(self.translator, mine)))]
+        hypotheses = [shards[row % self.ranks.world][row // self.ranks.world] for row in range(len(self.valid_pairs))]
+        references = [pair.tgt for pair in self.valid_pairs]
+        scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
+        bleu, chrf = scores.bleu, scores.chrf
         return Validation(
             score=bleu,
             metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": bleu, "chrf": chrf},
-            samples=spread(self.valid_pairs, found.hypotheses, self.samples),
+            samples=spread(self.valid_pairs, hypotheses, self.samples),
         )
 
     def dry_run_validation(self, model: nn.Module) -> float:
         start = time.monotonic()
-        self._validation_loss(model)
+        self._validation_loss(model, Ranks())
         loss_s = time.monotonic() - start
         pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // DRY_RUN_PAIRS)]
         # A model that knows nothing does not stop; one that does makes translations about as long as their source.
@@ -116,14 +123,20 @@ class TranslationTask:
         return loss_s + found.decode_s * len(self.valid_pairs) / len(pairs)
 
     @torch.inference_mode()
-    def _validation_loss(self, model: nn.Module) -> float:
+    def _validation_loss(self, model: nn.Module, ranks: Ranks) -> float:
         model.eval()
-        total, count = 0.0, 0
+        found = []
         lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
-        for rows in BatchPlan.eval_batches(lengths, self.plan.batch_tokens):
+        batches = list(BatchPlan.eval_batches(lengths, self.plan.batch_tokens))
+        for rows in batches[ranks.rank :: ranks.world]:
             batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
-            total, count = total + float(loss), count + tokens
+            found.append((float(loss), tokens))
+        shards = [json.loads(text) for text in ranks.gathered(json.dumps(found))]
+        total, count = 0.0, 0
+        for number in range(len(batches)):
+            loss, tokens = shards[number % ranks.world][number // ranks.world]
+            total, count = total + loss, count + tokens
         return total / count
 
     def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:

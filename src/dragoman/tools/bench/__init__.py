@@ -146,7 +146,9 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
     reset_peak(device)
     seconds, tokens, watch = _timed_steps(trainer, timed, waiting=False)
     peak_memory = _peak_bytes(device)
-    positions = sum(_positions(batch) for step in timed for batch in trainer.training_step.batches(step))
+    positions = sum(
+        _positions(batch) for step in timed for _, parts in trainer.training_step.batches(step) for batch in parts
+    )
     with Counted() as counted:
         for step in timed:
             trainer.training_step.gradients(step)

@@ -24,6 +24,7 @@ from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
 from dragoman.training.loss import Losses
 from dragoman.training.step import TrainingStep, pick_losses
+from dragoman.training.task import Planned
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
@@ -101,7 +102,7 @@ def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
     return job.trainer(step, log)
 
 
-class RandomPairs:
+class RandomPairs(Planned):
     """As much of a `training.task.Task` as steps need, over ids drawn at random."""
 
     def __init__(
@@ -129,18 +130,13 @@ class RandomPairs:
         self.lengths = lengths
         self.plan = BatchPlan(*lengths, batch_tokens=batch_tokens, micro_batches=micro_batches, seed=seed)
 
-    def position(self, step: int) -> tuple[int, int]:
-        return divmod(step - 1, self.plan.steps_per_epoch)
-
-    def batches(self, step: int) -> list[Batch]:
+    def micro_batch(self, step: int, number: int) -> list[Batch]:
         (src, tgt), (src_lengths, tgt_lengths) = self.sides, self.lengths
-        return [
-            collate([(src[row, : src_lengths[row]], tgt[row, : tgt_lengths[row]]) for row in rows], rows)
-            for rows in self.plan.step(*self.position(step))
-        ]
+        rows = self.plan.step(*self.position(step))[number]
+        return [collate([(src[row, : src_lengths[row]], tgt[row, : tgt_lengths[row]]) for row in rows], rows)]
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         return TranslationTask.loss(self, model, batch, label_smoothing)  # type: ignore[arg-type]
 
-    def describe_batch(self, step: int, number: int) -> str:
+    def describe(self, batch: Batch) -> str:
         return "random ids"
