@@ -328,7 +328,7 @@ def joined() -> Iterator[Ranks]:
     try:
         yield ranks
     except DragomanError as error:
-        if ranks.gives_up(str(error)) and not isinstance(error, SaidElsewhere):
+        if not isinstance(error, SaidElsewhere) and ranks.gives_up(str(error)):
             raise
         raise SaidElsewhere(str(error)) from error
     except RuntimeError as error:
