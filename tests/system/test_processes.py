@@ -130,6 +130,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_processes(
     assert steps == logged
 
 
+@pytest.mark.slow
 def test_another_seed_has_other_bytes(recipe: Path, alone: Path, tmp_path: Path) -> None:
     """The test above can fail."""
     settings = ("seed=2", "training.validate_every=100")
@@ -273,6 +274,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_two_agents(recipe: Path, alone: Path, tmp_path: Path) -> None:
     results = agents(recipe, tmp_path / "run", [tmp_path, tmp_path], free_port())
     assert [code for code, _ in results] == [0, 0], results
@@ -316,7 +318,10 @@ def test_a_mistake_is_told_once_and_not_tried_again(tmp_path: Path) -> None:
     assert "training.micro_batches=2 training.batch_tokens=128 takes steps of the same size" in done.stderr
 
 
-@pytest.mark.parametrize("task", ["lm-demo", "language-id-demo", "masked-demo"])
+@pytest.mark.parametrize(
+    "task",
+    ["lm-demo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("language-id-demo", "masked-demo"))],
+)
 def test_other_tasks(task: str, tmp_path: Path) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / f"{task}.yaml"
     settings = ("training.max_steps=30", "training.micro_batches=2", "training.validate_every=15", "training.samples=1")

@@ -280,10 +280,11 @@ class Job(ABC):
         shared = mark.exists() and mark.read_text(encoding="utf-8") == name
         self.ranks.require_alike("there" if shared else "not there", "run directory (all need one on a shared disk)")
         self.ranks.first(mark.unlink)
-        if not self.ranks.is_first:
-            self.prepare()
+        # Before the others prepare: of another corpus they would make something else, in the place of what is there.
         texts = [f"{name}: {digest}" for name, digest in self.identity().items()]
         self.ranks.require_alike("\n".join([*texts, f"PyTorch: {torch.__version__}"]), "corpus or program")
+        if not self.ranks.is_first:
+            self.prepare()
 
     def _newest(self) -> str:
         """The checkpoint to go on from, nothing where there is none."""

@@ -42,6 +42,7 @@ def launch(arguments: Sequence[str], processes: int, max_restarts: int = 0) -> i
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # what there is to say is said below
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # nor need the stacks of lost connections be seen
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // processes)))
     config = LaunchConfig(

@@ -94,7 +94,7 @@ class Trainer:
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
         self.started = time.monotonic()
         self.window.start_clock()
-        self.pace.start(self.step, self.elapsed_before)
+        self.start_pace()
         try:
             with (
                 stop_on_signals(self._stop_after_this_step),
@@ -135,6 +135,14 @@ class Trainer:
             self.window.start_clock()
         return True
 
+    def start_pace(self) -> None:
+        """Begin, or go on, where the training stands."""
+        self.pace.start(self.step, self.elapsed_before)
+        self._share_marks()
+
+    def _share_marks(self) -> None:
+        self.pace.marks = [Mark(**mark) for mark in self.ranks.told(self.pace.plain_marks)]
+
     def _what_is_due(self) -> tuple[bool, bool]:
         """After a step: (a validation, a checkpoint). A clock has something to say in it, so rank 0 decides."""
 
@@ -144,7 +152,7 @@ class Trainer:
 
         moved, due, save = self.ranks.numbers(decided, 3)
         if moved:
-            self.pace.marks = [Mark(**mark) for mark in self.ranks.told(self.pace.plain_marks)]
+            self._share_marks()
         return bool(due), bool(save)
 
     def train_step(self, step: int) -> tuple[Tensor, Tensor, int]:

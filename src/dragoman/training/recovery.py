@@ -113,7 +113,7 @@ def roll_back(trainer: "Trainer", error: NotFinite, bar: Progress) -> bool:
     resume(trainer, path, trainer.rollbacks)
     trainer.ranks.first(lambda: checkpoint.drop_after(trainer.run_dir, trainer.step))
     trainer.rollbacks, trainer.elapsed_before, trainer.started = rollbacks, elapsed_s, time.monotonic()
-    trainer.pace.start(trainer.step, elapsed_s)
+    trainer.start_pace()
     bar.advance(trainer.step - bar.done)
     trainer.log.event("rollback", step=error.step, why=str(error), to=trainer.step, rollbacks=rollbacks)
     bar.say(f"{error}; back to step {trainer.step:,}, with {reaction.factor**rollbacks:g} times the rate")
