@@ -54,8 +54,11 @@ class MadeUp:
     def position(self, step: int) -> tuple[int, int]:
         return 0, step - 1
 
-    def batches(self, step: int) -> list[Batch]:
-        return [collate([self.pair(step, micro_batch, row) for row in range(6)]) for micro_batch in range(2)]
+    def count(self, step: int) -> int:
+        return 2
+
+    def micro_batch(self, step: int, number: int) -> list[Batch]:
+        return [collate([self.pair(step, number, row) for row in range(6)])]
 
     def pair(self, step: int, micro_batch: int, row: int) -> tuple[list[int], list[int]]:
         length = 3 + (5 * row + step + micro_batch) % 7

@@ -85,11 +85,11 @@ def arm(moment: dict[str, Any]) -> None:
             wrap(TranslationTask, "validate", lambda *_: kill_later(moment["delay"]) if reached() else None)
         case "epoch":
 
-            def batches(task: Any, step: int) -> None:
-                if task.position(step)[1] == 0 and reached():
+            def micro_batch(task: Any, step: int, number: int) -> None:
+                if number == 0 and task.position(step)[1] == 0 and reached():
                     kill_later(moment["delay"])
 
-            wrap(TranslationTask, "batches", batches)
+            wrap(TranslationTask, "micro_batch", micro_batch)
         case "end":
             wrap(loop.Trainer, "end", lambda *_: kill())
         case "test":

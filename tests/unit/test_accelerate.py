@@ -118,7 +118,10 @@ from dragoman.training.config import TrainingConfig
 from dragoman.training.step import TrainingStep
 
 class Task:
-    def batches(self, step):
+    def count(self, step):
+        return 1
+
+    def micro_batch(self, step, number):
         return [self]
 
     def to(self, device):

@@ -239,7 +239,7 @@ def test_no_process_and_no_half_store_is_left_behind(tmp_path, number):
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    lines = tmp_path / "ids.tmp" / "lines.bin"
+    lines = tmp_path / "ids.part" / "lines.bin"
     wait_for(lambda: lines.exists() and lines.stat().st_size, "the first results")
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does: to every process
@@ -278,7 +278,7 @@ def test_no_space_is_said_in_one_line(source, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "_write_arrays", full)
+    monkeypatch.setattr(store._Building, "_append", full)
     with pytest.raises(DragomanError, match="ids: cannot be written: No space left"):
         run(source, tmp_path / "ids")
 
@@ -296,3 +296,71 @@ def test_tokenizers_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(DragomanError, match=r"file/tokenizer: cannot be written: Not a directory"):
         save_tokenizers(WHITESPACE, tmp_path / "file/tokenizer")
+
+
+def test_a_killed_preparation_goes_on(source, tmp_path, monkeypatch):
+    """After any chunk, with notes after each: the same bytes as without a kill, and nothing encoded twice."""
+    monkeypatch.setattr(encode, "CHUNK_PAIRS", 5)
+    monkeypatch.setattr(store, "SAVE_PAIRS", 1)
+    run(source, tmp_path / "straight")
+    encoded = []
+    call = encode.Encoder.__call__
+
+    class Killed(BaseException):
+        pass
+
+    for kill_after in (1, 4, 8):
+        encoded.clear()
+
+        def counting(self, pairs, limit=kill_after):
+            if len(encoded) == limit:
+                encoded.append(None)
+                raise Killed
+            pairs = list(pairs)
+            encoded.append([pair.line for pair in pairs])
+            return call(self, pairs)
+
+        monkeypatch.setattr(encode.Encoder, "__call__", counting)
+        path = tmp_path / str(kill_after)
+        with pytest.raises(Killed):
+            run(source, path)
+        assert not path.exists()
+        with (path.with_name(path.name + ".part") / "lines.bin").open("ab") as file:
+            file.write(b"half of what came after the last note")
+        corpus, report = run(source, path)
+        lines = [line for chunk in encoded if chunk for line in chunk]
+        assert len(lines) == len(set(lines))
+        assert not path.with_name(path.name + ".part").exists()
+        for name in store.FILES:
+            assert (path / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+        assert len(corpus) == report.pairs_kept
+    assert json.loads((path / "meta.json").read_text()) == json.loads((tmp_path / "straight/meta.json").read_text())
+
+
+def test_another_corpus_does_not_go_on_from_what_is_left(source, tmp_path, monkeypatch):
+    path = tmp_path / "ids"
+    run(source, path)
+    part = path.with_name("ids.part")
+    path.rename(part)
+    (part / store.PROGRESS).write_text(json.dumps({"fingerprint": "of something else", "kept": 3}))
+    _, report = run(source, path)
+    assert not report.reused
+    assert not part.exists()
+
+
+def test_a_large_file_is_hashed_once(tmp_path, monkeypatch):
+    from dragoman.text.sources import base, digests
+
+    monkeypatch.setattr(digests, "LARGE", 10)
+    monkeypatch.setattr(digests, "_known", {})
+    path = tmp_path / "a.txt"
+    path.write_text("some words of a file\n")
+    with digests.remembered(tmp_path / "digests.json"):
+        first = base._digest([path])
+    monkeypatch.setattr(digests, "_known", {})
+    with digests.remembered(tmp_path / "digests.json"):
+        monkeypatch.setattr(digests.hashlib, "file_digest", None)
+        assert base._digest([path]) == first
+    monkeypatch.undo()
+    path.write_text("other words of a file\n")
+    assert base._digest([path]) != first

@@ -10,14 +10,13 @@ same cuts in every epoch. What an epoch's key shuffles is which rows of equal le
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from dragoman.data.random import raw_words
+from dragoman.data.row_order import ON_DISK, Groups, IntArray, Lengths, shuffled, sorted_by_length
 from dragoman.errors import DragomanError
-
-IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class BatchPlan:
@@ -33,41 +32,41 @@ class BatchPlan:
 
     Row 1 is 9 + 1 positions wide and fills the budget of 12 alone; the other three are 3 + 1 wide, and 3 x 4 = 12.
 
+    `folder`: where the orders of a large corpus lie, for all processes of a machine (`row_order.py`).
+
     Raises DragomanError when there are no rows, or when the longest row does not fit into `batch_tokens` by itself;
     it is named by its line in the corpus where `lines` has those.
     """
 
     def __init__(
         self,
-        src_lengths: IntArray | list[int],
-        tgt_lengths: IntArray | list[int],
+        src_lengths: Lengths | list[int],
+        tgt_lengths: Lengths | list[int],
         *,
         batch_tokens: int,
         micro_batches: int = 1,
         seed: int = 1,
         shuffle: bool = True,
         lines: IntArray | None = None,
+        folder: Path | None = None,
     ) -> None:
-        src, tgt = np.asarray(src_lengths, dtype=np.int32), np.asarray(tgt_lengths, dtype=np.int32)
-        assert src.shape == tgt.shape, "a source and a target length for each row"
+        src, tgt = (
+            np.asarray(side, dtype=np.int32) if isinstance(side, list) else side for side in (src_lengths, tgt_lengths)
+        )
+        assert len(src) == len(tgt), "a source and a target length for each row"
         assert micro_batches >= 1, f"micro_batches is {micro_batches}, a step needs at least one"
         if not len(src):
             raise DragomanError("no sentence pairs to make batches of")
-        width = np.maximum(src, tgt) + 1
-        _refuse_too_long(src, tgt, width, batch_tokens, lines)
         self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
-
-        # Widest first, and within a width from (long target, short source) to the opposite; every other width runs
-        # backwards, so that neighbours resemble each other across a change of width as well.
-        lean = src - tgt
-        np.negative(lean, where=width % 2 == 0, out=lean)
-        self._rows = np.lexsort((lean, -width)).astype(np.int32)
-        self._cuts = _cuts(width[self._rows], batch_tokens)
-        self._sorted_lengths = src, tgt = src[self._rows], tgt[self._rows]
-        self._alike = np.zeros(len(src), dtype=np.int32)  # the number of the group of equal (source, target) lengths
-        np.cumsum((src[1:] != src[:-1]) | (tgt[1:] != tgt[:-1]), out=self._alike[1:])
-        self._fill = _fill(src, tgt, self._cuts)
+        self._folder = folder if len(src) > ON_DISK else None
+        self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
+        _refuse_too_long(self._groups, self._rows, batch_tokens, lines)
+        self._cuts = _cuts_of_groups(self._groups, batch_tokens)
+        self._fill = _fill(self._groups, self._cuts)
         self._epoch: tuple[int, IntArray, IntArray] | None = None
+
+    def _file(self, name: str) -> Path | None:
+        return None if self._folder is None else self._folder / f"{name}.bin"
 
     @property
     def num_batches(self) -> int:
@@ -94,11 +93,10 @@ class BatchPlan:
 
     def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
-        src, tgt = self._sorted_lengths
-        widths = np.maximum(src, tgt) + 1
-        cuts = _cuts(widths, max(batch_tokens, int(widths[0])))
-        width = np.maximum.reduceat(src, cuts[:-1]) + np.maximum.reduceat(tgt, cuts[:-1]) + 2
-        batch = int((np.diff(cuts) * width).argmax())
+        groups = self._groups
+        cuts = _cuts_of_groups(groups, max(batch_tokens, int(_widths(groups)[0])))
+        src, tgt = _longest(groups, cuts)
+        batch = int((np.diff(cuts) * (src + tgt + 2)).argmax())
         return self._rows[cuts[batch] : cuts[batch + 1]]
 
     def _plan(self, epoch: int) -> tuple[IntArray, IntArray]:
@@ -109,10 +107,12 @@ class BatchPlan:
             if self.shuffle:
                 words = raw_words(self.seed, epoch)
                 order = np.argsort(words(self.num_batches), kind="stable").astype(np.int32)
-                ties = words(len(rows)) >> np.uint64(32)
-                ties |= self._alike.astype(np.uint64) << np.uint64(32)
-                rows = rows[np.argsort(ties, kind="stable")]
-            rows.flags.writeable = False
+                path = self._file(f"epoch-{epoch}-seed-{self.seed}-batches-{self.num_batches}")
+                rows = shuffled(rows, self._groups, words, path)
+                if self._folder is not None and path is not None:
+                    for old in self._folder.glob("epoch-*.bin"):
+                        if int(old.name.split("-")[1]) < epoch - 1:  # another process may be an epoch behind
+                            old.unlink(missing_ok=True)
             self._epoch = kept = epoch, rows, order
         return kept[1:]
 
@@ -156,21 +156,56 @@ def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
     return np.array(cuts, dtype=np.int64)
 
 
-def _fill(src: IntArray, tgt: IntArray, cuts: IntArray) -> float:
+def _widths(groups: Groups) -> IntArray:
+    """The positions that a row of each group takes, </s> included."""
+    return np.maximum(groups.src, groups.tgt) + 1
+
+
+def _cuts_of_groups(groups: Groups, batch_tokens: int) -> IntArray:
+    """As `_cuts`, of rows of which only the groups are known; a batch is as wide as its first row."""
+    widths = _widths(groups)
+    total = int(groups.starts[-1])
+    cuts, place = [np.zeros(1, dtype=np.int64)], 0
+    for group, end in enumerate(groups.starts[1:].tolist()):
+        if place >= end:
+            continue
+        size = max(1, batch_tokens // int(widths[group]))
+        count = -(-(end - place) // size)  # batches that begin in this group
+        cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
+        place += count * size
+    return np.concatenate(cuts)
+
+
+def _longest(groups: Groups, cuts: IntArray) -> tuple[IntArray, IntArray]:
+    """The longest source and target of each batch."""
+    first, last = groups.of(cuts[:-1]), groups.of(cuts[1:] - 1)
+    bounds = np.stack([first, last + 1], axis=1).ravel()
+    sides = []
+    for side in (groups.src, groups.tgt):
+        padded = np.append(side, 0)  # `reduceat` wants its last bound inside
+        sides.append(np.maximum.reduceat(padded, bounds)[::2])
+    return sides[0], sides[1]
+
+
+def _fill(groups: Groups, cuts: IntArray) -> float:
     real, padded = 0, 0
-    for lengths in (src, tgt):
-        real += int(lengths.sum(dtype=np.int64)) + len(lengths)
-        padded += int(((np.maximum.reduceat(lengths, cuts[:-1]).astype(np.int64) + 1) * np.diff(cuts)).sum())
+    counts, sizes = np.diff(groups.starts), np.diff(cuts)
+    for lengths, longest in zip((groups.src, groups.tgt), _longest(groups, cuts), strict=True):
+        real += int(((lengths + 1) * counts).sum())
+        padded += int(((longest + 1) * sizes).sum())
     return real / padded
 
 
-def _refuse_too_long(src: IntArray, tgt: IntArray, width: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
-    row = int(width.argmax())
-    if (needed := int(width[row])) > batch_tokens:
+def _refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
+    widths = _widths(groups)
+    group = int(widths.argmax())
+    if (needed := int(widths[group])) > batch_tokens:
+        row = int(rows[groups.starts[:-1][widths == needed]].min())
+        group = int(groups.of(np.flatnonzero(rows == row))[0])
         shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
         name = f"row {row}" if lines is None else f"line {lines[row]:,} of the corpus"
         raise DragomanError(
-            f"{name} is too long for a batch: {src[row]} source and {tgt[row]} target tokens need {needed} "
-            f"positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
+            f"{name} is too long for a batch: {groups.src[group]} source and {groups.tgt[group]} target tokens need "
+            f"{needed} positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
             + (shorter if batch_tokens > 1 else "")
         )

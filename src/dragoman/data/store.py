@@ -7,20 +7,23 @@ name only when it is complete, and serves again for as long as corpus, tokenizer
 
 import contextlib
 import hashlib
+import itertools
 import json
+import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
+from dragoman.data.row_order import ON_DISK
 from dragoman.errors import DragomanError, writing
-from dragoman.progress import Progress
+from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source
 from dragoman.text.lines import container, reporting_os_errors, show
@@ -31,6 +34,13 @@ from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 FORMAT = 1
 META = "meta.json"
 FILES = ("src.bin", "src_offsets.bin", "tgt.bin", "tgt_offsets.bin", "lines.bin")
+
+PROGRESS = "progress.json"
+SAVE_PAIRS = 1_000_000
+"""Pairs between notes of how far a preparation is: a kill loses no more than that."""
+
+LOOKED_AT = 2**26
+"""Ids of a side that are looked at when a store is opened."""
 
 _REMEDY = "delete the folder and prepare the corpus again"
 
@@ -69,7 +79,7 @@ class IdCorpus:
         self._src, self._src_offsets, self.src_lengths = self._side("src")
         self._tgt, self._tgt_offsets, self.tgt_lengths = self._side("tgt")
         for side, ids, size in zip(("src", "tgt"), (self._src, self._tgt), vocab_sizes or (), strict=False):
-            if (max_id := int(ids.max(initial=0))) >= size:  # of the bytes that are there, whatever meta.json says
+            if (max_id := _largest(ids)) >= size:  # of the bytes that are there, whatever meta.json says
                 raise DragomanError(
                     f"{self.path}: {side} ids go up to {max_id}, but the vocabulary has {size} entries: the folder is "
                     f"damaged, or was made with another tokenizer; {_REMEDY}"
@@ -84,17 +94,44 @@ class IdCorpus:
     def tgt(self, row: int) -> IntArray:
         return self._tgt[self._tgt_offsets[row] : self._tgt_offsets[row + 1]]
 
-    def _side(self, side: str) -> tuple[IntArray, IntArray, IntArray]:
+    def _side(self, side: str) -> tuple[IntArray, IntArray, Any]:
         """(ids, offsets, lengths) of a side."""
         ids = self._map(f"{side}.bin", id_dtype(self.meta[side]["vocab_size"]))
         offsets = self._map(f"{side}_offsets.bin", "int64")
         if len(offsets) != len(self) + 1 or offsets[0] != 0 or offsets[-1] != len(ids):
             raise DragomanError(f"{self.path / f'{side}_offsets.bin'} does not fit {side}.bin: {_REMEDY}")
-        return ids, offsets, np.diff(offsets).astype(np.int32)
+        return ids, offsets, Lengths(offsets) if len(self) > ON_DISK else Lengths(offsets)[:]
 
     def _map(self, name: str, dtype: str) -> IntArray:
         # As a plain array: slices of the memmap class itself cost several times as much.
         return np.asarray(np.memmap(self.path / name, dtype=dtype, mode="r"))
+
+
+class Lengths:
+    """The length of each of very many rows, made of the mapped offsets as it is asked for."""
+
+    def __init__(self, offsets: IntArray) -> None:
+        self._offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, rows: slice) -> IntArray:
+        begin, end, step = rows.indices(len(self))
+        assert step == 1, "lengths of neighbouring rows"
+        return np.diff(self._offsets[begin : max(begin, end) + 1]).astype(np.int32)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> IntArray:
+        return self[:].astype(dtype) if dtype is not None else self[:]
+
+
+def _largest(ids: IntArray) -> int:
+    """The largest id; of very many, the largest in blocks all over the file: reading all takes minutes."""
+    if len(ids) <= LOOKED_AT:
+        return int(ids.max(initial=0))
+    block = LOOKED_AT // 64
+    starts = np.linspace(0, len(ids) - block, 64).astype(np.int64)
+    return max(int(ids[start : start + block].max()) for start in starts)
 
 
 def prepare(
@@ -112,7 +149,8 @@ def prepare(
 
     A pair with a blank side, or with more than `max_tokens` on either side, is dropped as a pair and counted; with
     `cut` a side that is too long loses its end instead. A large corpus is encoded by `workers` processes; its pairs
-    stay in their order all the same.
+    stay in their order all the same. What is encoded of a very large one is kept when the work is killed: the next call
+    goes on from there.
 
     Raises DragomanError for what the reader of `source` refuses, when no pair is left, and when `dir` holds something
     else. After an error or Ctrl-C while reading or encoding, `dir` is as it was.
@@ -132,9 +170,10 @@ def prepare(
         reused = _holds(path, identity)
         if not reused:
             encoder = Encoder(tokenizers, normalize, max_tokens, languages, cut)
-            with contextlib.closing(encode(source.pairs(), encoder, tokenizer_dir, workers)) as chunks:
-                checked = _unchanged(_not_empty(chunks, source, title), source, before)
-                _write(checked, path.resolve(), vocab_sizes, identity, title)
+            building = _Building(path.resolve(), vocab_sizes, identity, title)
+            pairs = itertools.islice(source.pairs(), building.read, None)
+            with contextlib.closing(encode(pairs, encoder, tokenizer_dir, workers)) as chunks:
+                building.write(_unchanged(_not_empty(chunks, building.kept, source, title), source, before))
     corpus = IdCorpus(path, vocab_sizes)
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
@@ -185,9 +224,9 @@ def _refuse_foreign(path: Path) -> None:
         raise DragomanError(f"{path} holds other things ({foreign[0]}): name a new folder for the prepared corpus")
 
 
-def _not_empty(chunks: Iterator[Chunk], source: Source, title: str) -> Iterator[Chunk]:
-    """The chunks again. Raises DragomanError at their end when all of their pairs were dropped."""
-    kept, dropped = 0, Counter[str]()
+def _not_empty(chunks: Iterator[Chunk], kept: int, source: Source, title: str) -> Iterator[Chunk]:
+    """The chunks again. Raises DragomanError at their end when all pairs were dropped; so many were `kept` before."""
+    dropped = Counter[str]()
     for chunk in chunks:
         kept += len(chunk.lines)
         dropped += chunk.dropped
@@ -220,37 +259,99 @@ def _unchanged(chunks: Iterator[Chunk], source: Source, before: list[tuple[Path,
             raise DragomanError(f"{show(old[0])} changed while it was read: start again when nothing writes to it")
 
 
-def _write(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], identity: str, title: str) -> None:
-    """Write the store atomically."""
-    with writing(path), atomic_io.replaced(path) as building:
-        building.mkdir(parents=True)
-        meta = {"format": FORMAT, "fingerprint": identity, **_write_arrays(chunks, building, vocab_sizes, title)}
-        meta["files"] = {name: (building / name).stat().st_size for name in FILES}
-        (building / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
+class _Building:
+    """A store that is being written, in a folder beside its place, with a note of how far it is every `SAVE_PAIRS`."""
 
+    def __init__(self, path: Path, vocab_sizes: tuple[int, int], identity: str, title: str) -> None:
+        self.path, self.identity, self.title = path, identity, title
+        self.folder = path.with_name(path.name + ".part")
+        self.dropped: Counter[str] = Counter()
+        self.kept = 0
+        self.sides = {side: _SideCounts(size) for side, size in zip(("src", "tgt"), vocab_sizes, strict=True)}
+        self.sizes = dict.fromkeys(FILES, 0)
+        if not self._goes_on():
+            with writing(path):
+                atomic_io.remove(self.folder)
+                self.folder.mkdir(parents=True)
 
-def _write_arrays(chunks: Iterator[Chunk], path: Path, vocab_sizes: tuple[int, int], title: str) -> dict[str, Any]:
-    """Append chunk after chunk to the files; what `meta.json` says of them."""
-    dropped: Counter[str] = Counter()
-    kept = 0
-    with contextlib.ExitStack() as stack:
-        files = {name: stack.enter_context((path / name).open("wb")) for name in FILES}
-        sides = {side: _SideCounts(size) for side, size in zip(("src", "tgt"), vocab_sizes, strict=True)}
-        for side in sides:
-            files[f"{side}_offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
-        progress = stack.enter_context(Progress(title, total=None))
-        for chunk in chunks:
-            for side, part in (("src", chunk.src), ("tgt", chunk.tgt)):
-                files[f"{side}_offsets.bin"].write(sides[side].add(part).tobytes())
-                files[f"{side}.bin"].write(part.ids.tobytes())
-            files["lines.bin"].write(chunk.lines.tobytes())
-            dropped += chunk.dropped
-            kept += len(chunk.lines)
-            progress.advance(len(chunk.lines) + chunk.dropped.total(), dropped=f"{dropped.total():,}")
-    report = {"pairs_read": kept + dropped.total(), "pairs_kept": kept, "dropped": dict(sorted(dropped.items()))}
-    for side, counts in sides.items():
-        report |= {f"{side}_tokens": counts.tokens, f"{side}_unknown": counts.unknown}
-    return {"report": report, **{side: asdict(counts) for side, counts in sides.items()}}
+    @property
+    def read(self) -> int:
+        """The pairs that are done, those that were dropped among them."""
+        return self.kept + self.dropped.total()
+
+    def _goes_on(self) -> bool:
+        """Take up what a call that was killed has left, if it was of the same pairs and is all there."""
+        try:
+            note = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
+            sizes = {name: int(note["sizes"][name]) for name in FILES}
+            whole = all((self.folder / name).stat().st_size >= size for name, size in sizes.items())
+            if note["fingerprint"] != self.identity or not whole:
+                return False
+            self.sides = {side: _SideCounts(**note["sides"][side]) for side in self.sides}
+            self.dropped, self.kept, self.sizes = Counter(note["dropped"]), int(note["kept"]), sizes
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        say(f"{self.title}: going on after {self.read:,} pairs")
+        return True
+
+    def write(self, chunks: Iterator[Chunk]) -> None:
+        """Append chunk after chunk to the files, and publish the folder under its name."""
+        try:
+            with writing(self.path):
+                self._append(chunks)
+                report = {
+                    "pairs_read": self.read,
+                    "pairs_kept": self.kept,
+                    "dropped": dict(sorted(self.dropped.items())),
+                }
+                for side, counts in self.sides.items():
+                    report |= {f"{side}_tokens": counts.tokens, f"{side}_unknown": counts.unknown}
+                meta = {"format": FORMAT, "fingerprint": self.identity, "report": report}
+                meta |= {side: asdict(counts) for side, counts in self.sides.items()}
+                meta["files"] = {name: (self.folder / name).stat().st_size for name in FILES}
+                (self.folder / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
+                (self.folder / PROGRESS).unlink(missing_ok=True)
+                atomic_io.publish(self.folder, self.path)
+        except BaseException as error:
+            # Ctrl-C in long work loses nothing of it; what is wrong with the corpus is wrong with what is done, too.
+            if isinstance(error, DragomanError) or not (self.folder / PROGRESS).exists():
+                atomic_io.remove(self.folder)
+            raise
+
+    def _append(self, chunks: Iterator[Chunk]) -> None:
+        with contextlib.ExitStack() as stack:
+            files = {name: stack.enter_context((self.folder / name).open("ab")) for name in FILES}
+            for name, file in files.items():
+                file.truncate(self.sizes[name])
+            if not self.read:
+                for side in self.sides:
+                    files[f"{side}_offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
+            progress = stack.enter_context(Progress(self.title, total=None, done=self.read))
+            noted = self.read
+            for chunk in chunks:
+                for side, part in (("src", chunk.src), ("tgt", chunk.tgt)):
+                    files[f"{side}_offsets.bin"].write(self.sides[side].add(part).tobytes())
+                    files[f"{side}.bin"].write(part.ids.tobytes())
+                files["lines.bin"].write(chunk.lines.tobytes())
+                self.dropped += chunk.dropped
+                self.kept += len(chunk.lines)
+                progress.advance(len(chunk.lines) + chunk.dropped.total(), dropped=f"{self.dropped.total():,}")
+                if self.read - noted >= SAVE_PAIRS:
+                    noted = self.read
+                    self._note(files)
+
+    def _note(self, files: Mapping[str, IO[bytes]]) -> None:
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        note = {
+            "fingerprint": self.identity,
+            "kept": self.kept,
+            "dropped": self.dropped,
+            "sides": {side: asdict(counts) for side, counts in self.sides.items()},
+            "sizes": {name: file.tell() for name, file in files.items()},
+        }
+        atomic_io.replace_text(self.folder / PROGRESS, json.dumps(note))
 
 
 @dataclass

@@ -20,7 +20,11 @@ from dragoman.tasks.classification.job import ClassificationJob, ClassificationR
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
+from dragoman.text.sources.digests import remembered
 from dragoman.training.distributed import Ranks, joined
+
+DIGESTS = "digests.json"
+"""File of a run directory: the digests of its large corpus files, which are not read for them at each start."""
 
 JOBS: dict[str, type[Job]] = {
     "translation": TranslationJob,
@@ -70,7 +74,7 @@ def check(recipe: Any) -> int:
 
 def prepare(recipe: Any) -> list[str]:
     """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split."""
-    with locked(Path(recipe.run_dir)):
+    with locked(Path(recipe.run_dir)), remembered(Path(recipe.run_dir) / DIGESTS):
         return job(recipe).prepare()
 
 
@@ -84,6 +88,8 @@ def run(recipe: Any, seconds_left: float | None = None, ranks: Ranks | None = No
         if ranks is None:
             ranks = stack.enter_context(joined())
         ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
+        if ranks.is_first:
+            stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
         return job(recipe, ranks).run(seconds_left)
 

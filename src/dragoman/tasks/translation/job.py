@@ -173,6 +173,7 @@ class TranslationJob(Job):
             micro_batches=training.micro_batches,
             seed=recipe.seed,
             lines=prepared.train.lines,
+            folder=self.run_dir / "prepared" / "orders",
         )
         # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
         beam_size = training.validation_beam_size

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 from dragoman.config import to_dict
 from dragoman.errors import DragomanError
 from dragoman.text.lines import check_is_file, container, find, reporting_os_errors
+from dragoman.text.sources.digests import sha256_of
 from dragoman.version import __version__
 
 
@@ -114,5 +115,5 @@ def _digest(files: list[Path]) -> str:
         if archive != path:
             total.update(path.relative_to(archive).as_posix().encode())
         with reporting_os_errors(path), archive.open("rb") as stream:
-            total.update(hashlib.file_digest(stream, "sha256").digest())
+            total.update(sha256_of(archive, stream))
     return total.hexdigest()

@@ -1,0 +1,137 @@
+"""The rows of a corpus ordered by their lengths, and that order anew for each epoch: in bounded memory.
+
+A hundred million rows in memory, sorted by NumPy, take 6 GB in each process. Here they are sorted block by block into
+an array that may be a file, which all processes of a machine map; what each holds is a table of the lengths that there
+are, some ten thousand of them. The results are those of one stable sort of all rows.
+"""
+
+import fcntl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dragoman.errors import writing
+from dragoman.runs import atomic_io
+
+IntArray = np.ndarray[Any, np.dtype[Any]]
+
+BLOCK = 2**20
+"""Rows that are held at a time."""
+ON_DISK = 2**22
+"""A corpus of more rows has its orders on the disk, where there is a folder for them."""
+
+
+class Lengths(Protocol):
+    """A length for each row: an array, or something that makes slices of one (`store.Lengths`)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> IntArray: ...
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The pairs of (source, target) length that there are, in the order of the rows, and where each group begins."""
+
+    src: IntArray
+    tgt: IntArray
+    starts: IntArray
+    """Of each group, and the number of rows last."""
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def of(self, places: IntArray) -> IntArray:
+        """The group at each place of the order."""
+        return np.searchsorted(self.starts, places, side="right") - 1
+
+
+def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[IntArray, Groups]:
+    """(row numbers, int32, widest first; their groups); in the file `path`, if there is one.
+
+    The width is the longer side. Within a width rows go from (long target, short source) to the opposite; every other
+    width runs backwards, so that neighbours resemble each other across a change of width as well. Rows of equal
+    lengths keep their order.
+    """
+    counts: dict[int, int] = {}
+    for _, keys in _keys(src, tgt):
+        for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
+            counts[int(key)] = counts.get(int(key), 0) + int(count)
+    present = np.array(sorted(counts), dtype=np.int64)
+    ends = np.cumsum([counts[int(key)] for key in present])
+    starts = np.concatenate([[0], ends]).astype(np.int64)
+    places = starts[:-1].copy()
+
+    def fill(rows: IntArray) -> None:
+        for begin, keys in _keys(src, tgt):
+            order = np.argsort(keys, kind="stable")
+            numbers = np.searchsorted(present, keys[order])
+            found, first, count = np.unique(numbers, return_index=True, return_counts=True)
+            within = np.arange(len(order)) - np.repeat(first, count)
+            rows[places[numbers] + within] = begin + order
+            places[found] += count
+
+    rows = filled(path, len(src), fill)
+    at_starts = rows[starts[:-1]]
+    lengths = [np.array([side[int(row) : int(row) + 1][0] for row in at_starts], dtype=np.int64) for side in (src, tgt)]
+    return rows, Groups(lengths[0], lengths[1], starts)
+
+
+def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], path: Path | None) -> IntArray:
+    """The rows with those of equal lengths in a random order: by `words`, 64 random bits for each, of which the upper
+    half counts. In the file `path`, if there is one."""
+
+    def fill(out: IntArray) -> None:
+        for first, last in _runs(groups):
+            begin, end = int(groups.starts[first]), int(groups.starts[last])
+            keys = words(end - begin) >> np.uint64(32)
+            numbers = np.repeat(np.arange(last - first), np.diff(groups.starts[first : last + 1]))
+            keys |= numbers.astype(np.uint64) << np.uint64(32)
+            out[begin:end] = rows[begin:end][np.argsort(keys, kind="stable")]
+
+    return filled(path, len(rows), fill)
+
+
+def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> IntArray:
+    """So many int32 that `fill` has written: in memory, or in a file that is mapped and made only if it is not there.
+
+    Of several processes that want the file, one makes it and the others wait.
+    """
+    if path is None:
+        found = np.empty(count, dtype=np.int32)
+        fill(found)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (path.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists() or path.stat().st_size != 4 * count:
+                with writing(path), atomic_io.replaced(path) as partial:
+                    whole = np.memmap(partial, dtype=np.int32, mode="w+", shape=(count,))
+                    fill(whole)
+                    whole.flush()
+        found = np.asarray(np.memmap(path, dtype=np.int32, mode="r"))
+    found.flags.writeable = False
+    return found
+
+
+def _keys(src: Lengths, tgt: Lengths) -> Iterator[tuple[int, IntArray]]:
+    """Block by block: (its first row, what its rows are sorted by)."""
+    for begin in range(0, len(src), BLOCK):
+        one, other = src[begin : begin + BLOCK].astype(np.int64), tgt[begin : begin + BLOCK].astype(np.int64)
+        width = np.maximum(one, other) + 1
+        lean = one - other
+        np.negative(lean, where=width % 2 == 0, out=lean)
+        yield begin, (-width << 32) + lean
+
+
+def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
+    """Neighbouring groups, [first, last), of a block of rows together or a little more."""
+    first = 0
+    while first < len(groups):
+        last = int(np.searchsorted(groups.starts, groups.starts[first] + BLOCK))
+        last = min(max(last, first + 1), len(groups))
+        yield first, last
+        first = last

@@ -1,0 +1,45 @@
+"""SHA-256 of corpus files; large ones that were hashed before and have not changed since are not read again.
+
+A file is taken for unchanged if its path, size and time of last change are the same, as `make` and `rsync` do it. Of
+files below `LARGE` the content is always read.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dragoman.runs import atomic_io
+
+LARGE = 2**26
+"""Bytes of a file that takes noticeable time to hash."""
+
+_known: dict[str, str] = {}
+
+
+def sha256_of(path: Path, stream: Any) -> bytes:
+    """The digest of the whole of a file, opened from its start."""
+    state = path.stat()
+    if state.st_size < LARGE:
+        return hashlib.file_digest(stream, "sha256").digest()
+    key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
+    if key not in _known:
+        _known[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return bytes.fromhex(_known[key])
+
+
+@contextlib.contextmanager
+def remembered(path: Path) -> Iterator[None]:
+    """Know the digests that the file holds; those that are found inside are added to it."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        _known.update({str(key): bytes.fromhex(value).hex() for key, value in found.items()})
+    before = dict(_known)
+    try:
+        yield
+    finally:
+        if _known != before and path.parent.is_dir():
+            with contextlib.suppress(OSError):
+                atomic_io.replace_text(path, json.dumps(_known, indent=1))
