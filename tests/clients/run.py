@@ -222,6 +222,12 @@ def argos_translate(url: str, folder: Path) -> None:
     checked([str(interpreter), "-m", "pytest", "-q", "-m", "system or not system", str(test)], ROOT)
 
 
+def ray_data(url: str, folder: Path) -> None:
+    interpreter = python("ray", "-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[dev]", "ray[data]>=2.51")
+    test = ROOT / "tests" / "system" / "test_bulk.py"
+    checked([str(interpreter), "-m", "pytest", "-q", "-m", "system or slow", "-k", "ray", str(test)], ROOT)
+
+
 CLIENTS: dict[str, tuple[Callable[[str, Path], None], bool]] = {
     "LibreTranslate's tests": (libretranslates_own_tests, False),
     "libretranslatepy": (libretranslatepy, True),
@@ -230,6 +236,7 @@ CLIENTS: dict[str, tuple[Callable[[str, Path], None], bool]] = {
     "deepl-node": (deepl_node, True),
     "npm translate": (npm_translate, True),
     "Argos Translate": (argos_translate, True),
+    "Ray Data": (ray_data, True),
 }
 """The clients by name, and whether their server asks for a key."""
 

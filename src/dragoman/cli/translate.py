@@ -2,9 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -34,11 +33,6 @@ class GuardCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ["--guard=warn" if item == "--guard" else item for item in args])
-
-
-if TYPE_CHECKING:
-    from dragoman.inference.memory import Match
-    from dragoman.inference.translation import Translation
 
 
 def translate(
@@ -97,6 +91,21 @@ def translate(
             "trained. Files are always."
         ),
     ] = "auto",
+    bulk: Annotated[
+        bool,
+        typer.Option(
+            "--bulk",
+            help="Of a file of lines, of any size: in blocks in the folder -o, which any number of such commands "
+            "share; one that is killed loses the block it is at. Compressed files (.gz .zst .xz .bz2) always are.",
+        ),
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(help="With --bulk: only the blocks of this part, 1/8 to 8/8. [default: any block that is free]"),
+    ] = None,
+    ray: Annotated[
+        int | None, typer.Option(min=1, help="With --bulk: by so many workers of a Ray cluster (extra `ray`).")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")
     ] = False,
@@ -149,26 +158,36 @@ def translate(
 
         dragoman translate runs/mine manual.docx -o handbuch.docx
 
+        dragoman translate runs/mine web.de.zst --bulk -o web-en
+
         dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
 
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
-    from dragoman.inference.alignment import align, pharaoh
     from dragoman.inference.guarded import NOTES
     from dragoman.inference.translator import STREAM_LINES
     from dragoman.progress import Progress, say
-    from dragoman.text.lines import in_chunks
+    from dragoman.text.lines import COMPRESSIONS, in_chunks
+    from dragoman.tools.output import Form
     from dragoman.tools.translate import TranslateOptions, assemble, splits_lines, translate_lines
     from dragoman.tools.translate_files import FileOptions, run_on_files
 
     changes = [item for item in files or () if _is_change(item)]
     paths = [Path(item) for item in files or () if not _is_change(item)]
+    bulk = bulk or any(path.suffix in COMPRESSIONS for path in paths)
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
-        keep or bool(paths), guard,
+        keep or (bool(paths) and not bulk), guard,
         split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
         decoding=decoding_changes(beam_size, length_penalty, n_best),
     )  # fmt: skip
+    if bulk:
+        _in_blocks(
+            options, paths, output, Form(as_json, alignments), shard, ray, prefix=prefix, input=input, resume=resume
+        )
+        return
+    if shard or ray:
+        raise DragomanError("--shard and --ray: with --bulk, of a file of lines")
     if paths:
         _check_for_files(input=input, prefix=prefix, n_best=n_best, as_json=as_json, alignments=alignments)
         doubtful = run_on_files(options, paths, FileOptions(output, resume, everything))
@@ -179,7 +198,7 @@ def translate(
         raise DragomanError("--resume and --all: of files to translate: name one")
     assembled = assemble(options)
     check_not_the_same(input, output)
-    translator, source = assembled.translator, text_input(input)
+    source, form = text_input(input), Form(as_json, alignments)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
     doubts: Counter[str] = Counter()
     lines_in_doubt = 0
@@ -189,12 +208,7 @@ def translate(
         ):
             for src, translations in results:
                 bar.advance()
-                links = [pharaoh(align(translator, src, item.text)) for item in translations] if alignments else []
-                if as_json:
-                    matches = assembled.memory.like(src) if assembled.memory is not None and src.strip() else []
-                    write(_as_json(bar.done, src, translations, links, translator.languages, matches))
-                else:
-                    write(_as_lines(bar.done, translations, links, numbered=assembled.n_best > 1))
+                write(form.text(assembled, bar.done, src, translations))
                 if warnings := [text for text in translations[0].warnings if text not in NOTES]:
                     lines_in_doubt += 1
                     doubts.update(text.partition(":")[0] for text in warnings)
@@ -219,33 +233,30 @@ def _check_for_files(**options: Any) -> None:
             raise DragomanError(f"{names.get(name, '--' + name)}: of lines; with files to translate leave it out")
 
 
-def _as_json(
-    line: int,
-    src: str,
-    found: "Sequence[Translation]",
-    links: Sequence[str],
-    languages: tuple[str, str] | None,
-    matches: "Sequence[Match]",
-) -> str:
-    from dragoman.inference.warnings import source_warnings, warnings_of
+def _in_blocks(
+    options: Any, paths: list[Path], output: Path | None, form: Any, shard: str | None, ray: int | None, **others: Any
+) -> None:
+    """The work of --bulk. Raises DragomanError for what does not go with it."""
+    from dragoman.tools.bulk import Work, identity, run_worker, shard_of
+    from dragoman.tools.bulk_translate import decoding_of, translating
 
-    translations = []
-    for place, item in enumerate(found):
-        warnings = list(item.warnings) or warnings_of(src, item.text, languages) + source_warnings(src, languages)
-        record = {"text": item.text, "score": item.score, "log_prob": item.log_prob, "warnings": warnings}
-        translations.append({**record, "alignment": links[place]} if links else record)
-    memory = [{"source": item.src, "target": item.tgt, "similarity": round(item.similarity, 4)} for item in matches]
-    of_line = {"line": line, "source": src, "translations": translations, **({"memory": memory} if memory else {})}
-    return json.dumps(of_line, ensure_ascii=False) + "\n"
+    for name, value in others.items():
+        if value:
+            raise DragomanError(f"--{name}: does not go with --bulk")
+    if len(paths) != 1 or not paths[0].is_file():
+        raise DragomanError("--bulk translates one file of lines: name it")
+    if output is None or output.is_file():
+        raise DragomanError("--bulk: say with -o FOLDER where the blocks and the translation go")
+    part = None if shard is None else shard_of(shard)
+    work = Work(paths[0], output, identity(decoding_of(options), form))
+    if ray is not None:
+        from dragoman.tools.bulk_ray import run_on_ray
 
-
-def _as_lines(line: int, found: "Sequence[Translation]", links: Sequence[str], *, numbered: bool) -> str:
-    """`text`, or `line ||| text ||| score`; links after the text."""
-    rows = []
-    for place, item in enumerate(found):
-        columns = [item.text, *links[place : place + 1]]
-        rows.append([str(line), *columns, f"{item.score:.4f}"] if numbered else columns)
-    return "".join(" ||| ".join(columns) + "\n" for columns in rows)
+        run_on_ray(work, options, form, ray)
+    elif work.left(part or (0, 1)) or not work.is_done:
+        run_worker(work, translating(options, form), part)
+    else:
+        typer.echo(work.output)
 
 
 def score(

@@ -145,7 +145,7 @@ def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> 
     if general is not None:
         size = sum(1 for _ in general.pairs())
         parts = general.sources if isinstance(general, MixSource) else [general]
-        shares = general.weights or [1.0] * len(parts) if isinstance(general, MixSource) else [1.0]
+        shares = general.passes() if isinstance(general, MixSource) else [1.0]
         # As much of it as there is of the own text, but never the same again while there is other: an epoch of the
         # mixture has the own text several times.
         times = max(1, min(MOST_TIMES, size // pairs))

@@ -42,23 +42,53 @@ SinglePairs = Annotated[_Single, by_type]
 
 
 @settings
+class TemperatureWeights:
+    """Weights by the sizes of the corpora: small ones come more often than once (Arivazhagan et al. 2019, section 4.2).
+
+    A corpus of n pairs has a share of n^(1/T) in an epoch. The largest comes once, so that no pair is left out: 1
+    leaves all as they are, a large T makes them equally frequent; 5 is usual. The corpora are counted first.
+    """
+
+    temperature: float = Field(default=5.0, ge=1)  #: T.
+
+    def passes(self, counts: list[int]) -> list[float]:
+        """Passes over corpora of so many pairs.
+
+        >>> TemperatureWeights(temperature=2.0).passes([10_000, 100])
+        [1.0, 10.0]
+        """
+        largest = max(counts)
+        power = 1.0 - 1.0 / self.temperature
+        return [min(MAX_WEIGHT, (largest / count) ** power) if count else 0.0 for count in counts]
+
+
+@settings
 class MixSource(SourceList, PairSource):
-    """Several corpora as one: `weights` say how often the pairs of each come in an epoch; all once, if not given."""
+    """Several corpora as one: `weights` say how often the pairs of each come in an epoch; all once, if not given.
+
+    They are a list of numbers, or `{temperature: 5}`: by the sizes of the corpora.
+    """
 
     type: Literal["mix"] = "mix"
     sources: Annotated[list[SinglePairs], Field(min_length=1)]  #: The corpora.
-    weights: list[Annotated[float, Field(ge=0, le=MAX_WEIGHT)]] | None = None
+    weights: list[Annotated[float, Field(ge=0, le=MAX_WEIGHT)]] | TemperatureWeights | None = None
     """Passes over each corpus in an epoch; null: one each. [passes an epoch]"""
 
     def __post_init__(self) -> None:
-        if self.weights is not None and len(self.weights) != len(self.sources):
+        if isinstance(self.weights, list) and len(self.weights) != len(self.sources):
             raise ValueError(f"{len(self.weights)} weights for {len(self.sources)} sources: give one for each")
-        if self.weights is not None and not any(self.weights):
+        if isinstance(self.weights, list) and not any(self.weights):
             raise ValueError("all weights are 0: nothing would be left")
+
+    def passes(self) -> list[float]:
+        """How often each corpus comes in an epoch."""
+        if isinstance(self.weights, TemperatureWeights):
+            return self.weights.passes([sum(1 for _ in part.pairs()) for part in self.sources])
+        return self.weights or [1.0] * len(self.sources)
 
     def pairs(self) -> Iterator[Pair]:
         number = itertools.count(1)
-        for part, weight in zip(self.sources, self.weights or [1.0] * len(self.sources), strict=True):
+        for part, weight in zip(self.sources, self.passes(), strict=True):
             for pair in repeated((pair, weight) for pair in part.pairs()):
                 yield pair._replace(line=next(number))
 

@@ -150,7 +150,8 @@ def _type(annotation: Any, metadata: Any = ()) -> str:
         return f"{kind} of {_type(arguments[-1] if origin is dict else arguments[0])}"
     if classes:
         tags = [tag for tag in map(config.tag, classes) if tag]
-        null = " | null" if type(None) in arguments else ""
+        others = [item for item in arguments if typing.get_origin(item) is list]  # settings, or a list in their place
+        null = "".join(f" | {_type(item)}" for item in others) + (" | null" if type(None) in arguments else "")
         return ("settings" + (f" of type {' | '.join(tags)}" if tags else "")) + null
     if arguments:  # a union
         return " | ".join(_type(item, metadata if item is not type(None) else ()) for item in arguments)

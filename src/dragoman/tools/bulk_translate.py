@@ -1,0 +1,34 @@
+"""What a worker of bulk translation computes: the translator, and what identifies it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.inference.translator import STREAM_LINES
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir
+from dragoman.text.lines import in_chunks
+from dragoman.tools.bulk import Translate
+from dragoman.tools.output import Form
+from dragoman.tools.translate import TranslateOptions, assemble, splits_lines, translate_lines
+
+
+def decoding_of(options: TranslateOptions) -> str:
+    """Weights and options, in words: what two workers must have in common."""
+    digest = checkpoint.inference_digest(checkpoint.select(check_run_dir(options.run), options.which))
+    return f"{digest} {replace(options, run=Path(), device='')}"
+
+
+def translating(options: TranslateOptions, form: Form) -> Translate:
+    """A function that translates the lines of a block, whose model is loaded now."""
+    assembled = assemble(options)
+    split = options.split if splits_lines(options, assembled.n_best) else ""
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        pairs = [
+            pair
+            for pairs in translate_lines(assembled, in_chunks(iter(lines), STREAM_LINES), None, split)
+            for pair in pairs
+        ]
+        return [form.text(assembled, number, src, found) for number, (src, found) in enumerate(pairs, start=first)]
+
+    return translate

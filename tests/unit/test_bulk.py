@@ -1,0 +1,165 @@
+"""Bulk translation: blocks that workers share, each exactly once, whoever dies on the way."""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import DragomanError
+from dragoman.tools import bulk
+from dragoman.tools.bulk import Blocks, Work, run_worker, shard_of
+
+LINES = [f"line {number} {'x' * (number % 7)}" for number in range(95)]
+
+
+def upper(first: int, lines: list[str]) -> list[str]:
+    """A translator that says which lines it has seen."""
+    return [f"{number} {line.upper()}\n" for number, line in enumerate(lines, start=first)]
+
+
+EXPECTED = "".join(upper(1, LINES))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt.gz"
+    with gzip.open(path, "wt") as file:
+        file.writelines(line + "\n" for line in LINES)
+    return path
+
+
+def test_one_worker(source: Path, tmp_path: Path) -> None:
+    work = Work(source, tmp_path / "out", "how", block_lines=10)
+    assert work.manifest.blocks == 10
+    assert work.manifest.sha256 == hashlib.sha256("".join(line + "\n" for line in LINES).encode()).hexdigest()
+    run_worker(work, upper)
+    assert (tmp_path / "out" / "text.txt").read_text() == EXPECTED
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["manifest.json", "manifest.lock", "text.txt"]
+    record = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert record["output_sha256"] == hashlib.sha256(EXPECTED.encode()).hexdigest()
+
+    def never(first: int, lines: list[str]) -> list[str]:
+        raise AssertionError
+
+    again = Work(source, tmp_path / "out", "how", block_lines=10)
+    assert again.is_done
+    assert again.left() == []
+    run_worker(again, never)
+    assert (tmp_path / "out" / "text.txt").read_text() == EXPECTED
+
+
+def test_shards(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[int] = []
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        seen.append(first // 10)
+        return upper(first, lines)
+
+    for number in (2, 0):
+        run_worker(Work(source, tmp_path / "out", "how", block_lines=10), translate, (number, 3))
+    assert seen == [2, 5, 8, 0, 3, 6, 9]
+    assert not (tmp_path / "out/text.txt").exists()
+    assert "this shard is done" in capsys.readouterr().err
+    run_worker(Work(source, tmp_path / "out", "how", block_lines=10), translate, (1, 3))
+    assert sorted(seen) == list(range(10))
+    assert (tmp_path / "out/text.txt").read_text() == EXPECTED
+
+
+def test_what_does_not_fit_is_refused(source: Path, tmp_path: Path) -> None:
+    Work(source, tmp_path / "out", "how")
+    with pytest.raises(DragomanError, match="another weights or options"):
+        Work(source, tmp_path / "out", "otherwise")
+    with gzip.open(source, "at") as file:
+        file.write("one more\n")
+    with pytest.raises(DragomanError, match=r"another input \(lines\)"):
+        Work(source, tmp_path / "out", "how")
+    plain = tmp_path / "text.txt"
+    plain.write_text("a\n")
+    (tmp_path / "same").mkdir()
+    os.link(plain, tmp_path / "same" / "text.txt")
+    with pytest.raises(DragomanError, match="would be lost"):
+        Work(plain, tmp_path / "same", "how")
+    for text in ("0/3", "4/3", "x", "1/0", "-1/2"):
+        with pytest.raises(DragomanError, match="write it as"):
+            shard_of(text)
+
+
+def test_nothing_to_translate(tmp_path: Path) -> None:
+    path = tmp_path / "empty.txt"
+    path.write_text("")
+    run_worker(Work(path, tmp_path / "out", "how"), upper)
+    assert (tmp_path / "out/empty.txt").read_text() == ""
+
+
+def test_blocks_in_any_order(source: Path) -> None:
+    blocks = Blocks(source, 10)
+    for block in (0, 1, 5, 9, 3, 3, 9, 0):
+        assert blocks[block] == LINES[10 * block : 10 * block + 10]
+
+
+def test_a_block_that_another_is_at_is_left_to_it(source: Path, tmp_path: Path) -> None:
+    work = Work(source, tmp_path / "out", "how", block_lines=10)
+    with work.claimed(3) as first, Work(source, tmp_path / "out", "how", block_lines=10).claimed(3) as second:
+        assert (first, second) == (True, False)
+    with work.claimed(3) as again:
+        assert again
+
+
+def test_a_block_of_too_few_lines_is_no_block(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="an output for each line"):
+        run_worker(Work(source, tmp_path / "out", "how", block_lines=10), lambda first, lines: lines[1:])
+    assert Work(source, tmp_path / "out", "how", block_lines=10).left() == list(range(10))
+
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from dragoman.tools.bulk import Work, run_worker
+
+def translate(first, lines):
+    with open(sys.argv[3], "a") as log:
+        log.write(f"{first}\\n")
+    time.sleep(0.15)
+    return [f"{number} {line.upper()}\\n" for number, line in enumerate(lines, start=first)]
+
+run_worker(Work(Path(sys.argv[1]), Path(sys.argv[2]), "how", block_lines=100), translate)
+"""
+
+
+@pytest.mark.system
+def test_two_workers_twenty_kills_and_one_started_twice(tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(30_000)]
+    source, out, log = tmp_path / "big.txt", tmp_path / "out", tmp_path / "log"
+    source.write_text("".join(line + "\n" for line in lines))
+    chance = random.Random(1)
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", WORKER, str(source), str(out), str(log)]
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    workers = [start() for _ in range(3)]
+    kills = 0
+    while kills < 20:
+        time.sleep(chance.uniform(0.3, 0.9))
+        place = chance.randrange(3)
+        with contextlib.suppress(ProcessLookupError):
+            workers[place].send_signal(signal.SIGKILL)
+        kills += workers[place].wait() == -signal.SIGKILL
+        assert workers[place].returncode == -signal.SIGKILL, "done before so many kills: make the text longer"
+        workers[place] = start()
+    assert [worker.wait(60) for worker in workers] == [0, 0, 0]
+    expected = "".join(f"{number} {line.upper()}\n" for number, line in enumerate(lines, start=1))
+    assert (out / "big.txt").read_text() == expected
+    begun = log.read_text().split()
+    assert len(set(begun)) == 300
+    assert len(begun) <= 300 + kills  # a kill loses one block at most; no two workers were at one
+    assert not (out / bulk.BLOCKS).exists()
