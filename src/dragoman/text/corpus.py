@@ -23,6 +23,7 @@ from dragoman.text.sources.files import MAX_WEIGHT, FilesSource, repeated
 from dragoman.text.sources.jsonl import JsonlSource
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
+from dragoman.text.sources.stream import StreamSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
@@ -97,6 +98,7 @@ class MixSource(SourceList, PairSource):
 
 
 Source = Annotated[_Single | MixSource, by_type]
+TrainSource = Annotated[_Single | MixSource | StreamSource, by_type]
 
 
 SINGLE_FILES = {
@@ -130,7 +132,7 @@ class CorpusConfig:
 
     src_lang: Annotated[str, Field(min_length=1)]  #: Language code of the source, such as `de`.
     tgt_lang: Annotated[str, Field(min_length=1)]  #: Language code of the target.
-    train: Source  #: Training pairs.
+    train: TrainSource  #: Training pairs.
     valid: Source  #: Validation pairs, scored during training.
     test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.

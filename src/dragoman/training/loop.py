@@ -19,6 +19,7 @@ from dragoman.device import peak_bytes
 from dragoman.progress import Progress, say
 from dragoman.runs.best import rank
 from dragoman.runs.log import RunLog
+from dragoman.text.sources.stream import StreamEnded
 from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks
@@ -66,6 +67,7 @@ class Trainer:
         self.window = _Window()
         self.elapsed_before = 0.0
         self.started: float | None = None
+        self.stream_ended = False
         self.stop_asked = False
         """Agreed on by all ranks."""
         self._stop_wanted = False
@@ -112,6 +114,9 @@ class Trainer:
         rolled back instead."""
         try:
             self.window.add(*self.train_step(self.step + 1))
+        except StreamEnded:
+            self._end_with_stream(bar)
+            return True
         except NotFinite as error:
             if recovery.roll_back(self, error, bar):
                 return False
@@ -182,9 +187,17 @@ class Trainer:
         self.log.event("end", **asdict(outcome), peak_bytes=peak_bytes(self.device))
         return outcome
 
+    def _end_with_stream(self, bar: Progress) -> None:
+        """The pairs are at their end, wherever the recipe's is: validate and save what there is."""
+        self.stream_ended = True
+        if self.step and self.step % self.config.validate_every:
+            recovery.save(self, self._validate(bar).ranked_by)
+
     @property
     def why_done(self) -> str | None:
         """Why there is nothing left to train, None where there is."""
+        if self.stream_ended:
+            return "stream"
         if self.step >= self.pace.end:
             return "max_steps"
         return "patience" if self._out_of_patience() else None

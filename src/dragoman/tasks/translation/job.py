@@ -16,6 +16,7 @@ from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
+from dragoman.data.stream_blocks import StreamBlocks, stream_folder
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
@@ -41,11 +42,12 @@ from dragoman.tasks.base import (
 from dragoman.tasks.fine_tuning import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
-from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, TrainSource
 from dragoman.text.lines import show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
+from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
 from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
@@ -120,6 +122,7 @@ class TranslationJob(Job):
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
     inference: ClassVar[Any] = Translator
     recipe: TranslationRecipe
+    stream: Stream | None = None
 
     def build_untrained(self) -> nn.Module:
         check_tokenizers(self.recipe.tokenizer)
@@ -138,14 +141,33 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())
-        if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
-            examine(corpus.train, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
-        self.claim()
-        tokenizers = _tokenizers(self.recipe, self.run_dir / "tokenizer").between(corpus.src_lang, corpus.tgt_lang)
-        train, train_report = self._encode(tokenizers, "train", corpus.train)
+        recipe = self.recipe
+        if isinstance(corpus.train, StreamSource):
+            self.claim()
+            split, train_source = self._begin_stream(corpus.train)
+            recipe = replace(recipe, corpus=replace(corpus, train=train_source))
+        else:
+            split, train_source = "train", corpus.train
+            if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
+                examine(train_source, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
+            self.claim()
+        tokenizers = _tokenizers(recipe, self.run_dir / "tokenizer").between(corpus.src_lang, corpus.tgt_lang)
+        train, train_report = self._encode(tokenizers, split, train_source)
         valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
         self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
         return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
+
+    def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
+        """(name, text) of the oldest block on the disk, or else of the first one of the stream."""
+        if self.ranks.world > 1:
+            raise DragomanError("corpus.train.type=stream: a pipe has one reader: train in one process, or from files")
+        self.stream = Stream(source, stream_folder(self.run_dir))
+        number = min(self.stream.numbers(), default=0)
+        try:
+            block = self.stream.block(number)
+        except StreamEnded as error:
+            raise DragomanError(f"corpus.train: nothing came through {source.path}") from error
+        return f"stream/{self.stream.path(number).stem}", block
 
     def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
         return prepare(
@@ -166,15 +188,15 @@ class TranslationJob(Job):
         for side, tokenizer in sides.items():
             if vectors := getattr(recipe.vectors, side):
                 load_vectors(model.embeddings()[side], tokenizer, vectors)
-        plan = BatchPlan(
-            prepared.train.src_lengths,
-            prepared.train.tgt_lengths,
-            batch_tokens=training.batch_tokens,
-            micro_batches=training.micro_batches,
-            seed=recipe.seed,
-            lines=prepared.train.lines,
-            folder=self.run_dir / "prepared" / "orders",
-        )
+        if self.stream is None:
+            plan, blocks = self._batch_plan(prepared.train, self.run_dir / "prepared" / "orders"), None
+        else:
+            blocks = StreamBlocks(
+                self.stream,
+                lambda name, text: self._encode(prepared.tokenizers, f"stream/{name}", text)[0],
+                lambda corpus: self._batch_plan(corpus, None),
+            )
+            plan = blocks.first().plan
         # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
         beam_size = training.validation_beam_size
         decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
@@ -205,6 +227,19 @@ class TranslationJob(Job):
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
             ranks=self.ranks,
+            stream=blocks,
+        )
+
+    def _batch_plan(self, corpus: IdCorpus, folder: Path | None) -> BatchPlan:
+        training = self.recipe.training
+        return BatchPlan(
+            corpus.src_lengths,
+            corpus.tgt_lengths,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=self.recipe.seed,
+            lines=corpus.lines,
+            folder=folder,
         )
 
     def identity(self) -> dict[str, str]:
@@ -390,7 +425,7 @@ def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
     )
 
 
-def _origin(source: Source) -> str:
+def _origin(source: TrainSource) -> str:
     names = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
     return f"the mixture of {names}" if isinstance(source, MixSource) else names
 

@@ -15,6 +15,7 @@ from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
+from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.evaluation.translation import EvaluationConfig, evaluate, score, spread, translate
 from dragoman.inference.translator import Translator
 from dragoman.text.augment import TextAugmentConfig
@@ -55,7 +56,10 @@ class TranslationTask(Planned):
         origin: str = "the training corpus",
         unit: str = "line",
         ranks: Ranks | None = None,
+        stream: StreamBlocks | None = None,
     ) -> None:
+        self.stream = stream
+        """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
         self.ranks = ranks or Ranks()
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
         self.tokenizers, self.translator = tokenizers, translator
@@ -64,9 +68,24 @@ class TranslationTask(Planned):
         self.augment, self.origin, self.unit = augment or TextAugmentConfig(), origin, unit
         """The unit that `describe` numbers, and the files that hold it."""
 
+    def position(self, step: int) -> tuple[int, int]:
+        return super().position(step) if self.stream is None else self.stream.position(step)
+
+    def count(self, step: int) -> int:
+        return len(self._rows(step)[2])
+
     def micro_batch(self, step: int, number: int) -> list[Batch]:
-        epoch, step_in_epoch = self.position(step)
-        return self._collate(self.plan.step(epoch, step_in_epoch)[number], epoch)
+        corpus, epoch, rows = self._rows(step)
+        return self._collate(corpus, rows[number], epoch)
+
+    def _rows(self, step: int) -> tuple[IdCorpus, int, list[np.ndarray]]:
+        """(corpus, epoch, the rows of each micro-batch) of a step."""
+        if self.stream is None:
+            epoch, step_in_epoch = self.position(step)
+            return self.train, epoch, self.plan.step(epoch, step_in_epoch)
+        block, within = self.stream.at(step)
+        self.train = block.corpus  # whose lines `describe` names
+        return block.corpus, block.number, block.plan.step(block.number, within)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
         processed = batch.num_src_tokens + batch.num_tokens
@@ -139,19 +158,19 @@ class TranslationTask(Planned):
             total, count = total + loss, count + tokens
         return total / count
 
-    def _collate(self, rows: np.ndarray, epoch: int) -> list[Batch]:
+    def _collate(self, corpus: IdCorpus, rows: np.ndarray, epoch: int) -> list[Batch]:
         """The pairs of a planned batch: one batch, or several if they became longer than planned.
 
         Another text or segmentation may be longer than the one that the plan has counted. Such a batch is cut into
         several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
-            return [collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)]
+            return [collate([(corpus.src(row), corpus.tgt(row)) for row in rows], rows)]
         pairs = []
         for row in rows:
             # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
             rng = random.Random(hash64(f"({self.seed}, {epoch}, {row})"))
-            src, tgt = self._augmented(self.train.src(row).tolist(), self.train.tgt(row).tolist(), rng)
+            src, tgt = self._augmented(corpus.src(row).tolist(), corpus.tgt(row).tolist(), rng)
             src = self._if_it_fits(self.tokenizers.src.resample(src, rng), src)
             pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
