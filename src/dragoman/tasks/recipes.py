@@ -88,8 +88,7 @@ def run(recipe: Any, seconds_left: float | None = None, ranks: Ranks | None = No
         if ranks is None:
             ranks = stack.enter_context(joined())
         ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
-        if ranks.is_first:
-            stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
+        stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
         return job(recipe, ranks).run(seconds_left)
 

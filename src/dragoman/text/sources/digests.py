@@ -17,6 +17,8 @@ LARGE = 2**26
 """Bytes of a file that takes noticeable time to hash."""
 
 _known: dict[str, str] = {}
+_places: list[Path] = []
+"""Files that digests are remembered in, the innermost last."""
 
 
 def sha256_of(path: Path, stream: Any) -> bytes:
@@ -26,20 +28,32 @@ def sha256_of(path: Path, stream: Any) -> bytes:
         return hashlib.file_digest(stream, "sha256").digest()
     key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
     if key not in _known:
+        _look_up()
+    if key not in _known:
         _known[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        _note()
     return bytes.fromhex(_known[key])
 
 
 @contextlib.contextmanager
 def remembered(path: Path) -> Iterator[None]:
-    """Know the digests that the file holds; those that are found inside are added to it."""
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        _known.update({str(key): bytes.fromhex(value).hex() for key, value in found.items()})
-    before = dict(_known)
+    """Within, know the digests that the file holds, and add to it what is found. Other processes may do so as well."""
+    _places.append(path)
     try:
         yield
     finally:
-        if _known != before and path.parent.is_dir():
-            with contextlib.suppress(OSError):
+        _places.pop()
+
+
+def _look_up() -> None:
+    for path in _places:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            _known.update({str(key): bytes.fromhex(value).hex() for key, value in found.items()})
+
+
+def _note() -> None:
+    for path in _places[-1:]:
+        if path.parent.is_dir():
+            with contextlib.suppress(OSError):  # it is hashed again next time
                 atomic_io.replace_text(path, json.dumps(_known, indent=1))
