@@ -30,6 +30,13 @@ waits: Counter[str] = Counter()
 slow_copies: Counter[str] = Counter()
 """Copies to the device for which everything waits."""
 
+launches: Counter[str] = Counter()
+"""Operations on the device that a GPU would be given, by name: all but those that only look at a tensor in another way."""
+
+VIEWS = {
+    "view", "_unsafe_view", "transpose", "t", "expand", "unsqueeze", "squeeze", "select", "slice", "permute", "detach",
+    "alias", "split", "split_with_sizes", "unbind", "as_strided", "lift_fresh", "_reshape_alias", "unflatten", "diagonal",
+}  # fmt: skip
 ASKS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_consecutive", "_unique2"}
 """Operations whose result, or its shape, the program needs at once."""
 INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_"}
@@ -107,6 +114,8 @@ def computed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         waits[line()] += 1
     if name in INDEXES and there:
         waits[line()] += sum(index is not None and index.dtype == torch.bool for index in args[1])
+    if (there or result_there) and name not in VIEWS:
+        launches[name] += 1
     if kwargs.get("device") is not None:
         kwargs = {**kwargs, "device": "cpu"}
     kwargs.pop("pin_memory", None)
@@ -146,9 +155,10 @@ def record(owner: Any, name: str, found: list[dict[str, Any]]) -> None:
     original = getattr(owner, name)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
-        before = waits.copy(), slow_copies.copy()
+        before, launched = (waits.copy(), slow_copies.copy()), launches.total()
         result = original(*arguments, **keywords)
         found.append({"what": name, "waits": waits - before[0], "slow copies": slow_copies - before[1]})
+        found[-1]["launches"] = launches.total() - launched
         return result
 
     setattr(owner, name, call)
