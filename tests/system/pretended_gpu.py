@@ -31,11 +31,12 @@ slow_copies: Counter[str] = Counter()
 """Copies to the device for which everything waits."""
 
 launches: Counter[str] = Counter()
-"""Operations on the device that a GPU would be given, by name: all but those that only look at a tensor in another way."""
+"""Operations on the device that a GPU would be given, by name: all but views of a tensor."""
 
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "expand", "unsqueeze", "squeeze", "select", "slice", "permute", "detach",
-    "alias", "split", "split_with_sizes", "unbind", "as_strided", "lift_fresh", "_reshape_alias", "unflatten", "diagonal",
+    "alias", "split", "split_with_sizes", "unbind", "as_strided", "lift_fresh", "_reshape_alias",
+    "diagonal",
 }  # fmt: skip
 ASKS = {"_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "unique_consecutive", "_unique2"}
 """Operations whose result, or its shape, the program needs at once."""
