@@ -71,3 +71,21 @@ def test_an_export_translates_the_same(folder: Path) -> None:
     ours = python("-m", "dragoman", "translate", "run", cwd=folder, text=lines)
     theirs = python("-m", "dragoman", "translate", "run", "--engine", "ctranslate2", cwd=folder, text=lines)
     assert theirs == ours
+
+
+def test_two_processes_train_to_the_bytes_of_one(folder: Path) -> None:
+    changes = ("training.micro_batches=2", "training.batch_tokens=256")
+    for processes in (1, 2):
+        command = ("-m", "dragoman", "train", "recipe.yaml", f"run_dir=by{processes}", *changes)
+        python(*command, "--processes", processes, cwd=folder)
+    assert checkpoints(folder / "by1") == checkpoints(folder / "by2")
+
+
+def test_shards_of_a_bulk_translation_make_the_bytes_of_one_command(folder: Path) -> None:
+    text = "ich möchte ein bier\nder hund\n\n" * 7
+    (folder / "lines.txt").write_text(text, encoding="utf-8")
+    for shard in ("2/2", "1/2"):
+        python("-m", "dragoman", "translate", "run", "lines.txt", "--bulk", "--shard", shard, "-o", "out", cwd=folder)
+    assert (folder / "out" / "lines.txt").read_text() == python(
+        "-m", "dragoman", "translate", "run", cwd=folder, text=text
+    )
