@@ -31,7 +31,7 @@ from peers.untouched import ENVIRONMENT
 from dragoman import export
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import even_batches
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
 from dragoman.models.transformer import TransformerConfig
@@ -123,7 +123,7 @@ def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable
         encoded = [tokenizer.src.encode(sentence) for sentence in sentences]
         limits = [int(decoding.max_length_ratio * (len(row) + 1)) + decoding.max_length_extra for row in encoded]
         jobs = []
-        for rows in BatchPlan.even_batches([len(row) for row in encoded], 1024, WIDTH_MULTIPLE):
+        for rows in even_batches([len(row) for row in encoded], 1024, WIDTH_MULTIPLE):
             longest = max(limits[row] for row in rows)
             answers = runtime.translate_batch(
                 [tokenizer.src.pieces(encoded[row]) for row in rows],

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import collate_src
-from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
 from dragoman.inference.translator import Translator
@@ -53,7 +53,7 @@ def test_alone_and_in_two_orders(tokenizers: TokenizerPair, family: str, beam_si
 def test_all_rows_of_a_batch_are_as_wide_as_each_would_be_alone() -> None:
     rng = random.Random(2)
     lengths = [rng.randint(0, 60) for _ in range(200)]
-    batches = list(BatchPlan.even_batches(lengths, batch_tokens=128, multiple=8))
+    batches = list(even_batches(lengths, batch_tokens=128, multiple=8))
     assert sorted(row for rows in batches for row in rows) == list(range(200))
     for rows in batches:
         widths = {collate_src([[5] * lengths[row]], 8)[0].size(1) for row in rows}
@@ -61,7 +61,7 @@ def test_all_rows_of_a_batch_are_as_wide_as_each_would_be_alone() -> None:
         assert widths == {src.size(1)}
         assert src.size(1) % 8 == 0
         assert src.numel() <= 128
-    assert [rows.tolist() for rows in BatchPlan.even_batches([1000], 128, 8)] == [[0]]
+    assert [rows.tolist() for rows in even_batches([1000], 128, 8)] == [[0]]
 
 
 def test_padding_goes_no_further_than_the_longest_sentence_may_be() -> None:

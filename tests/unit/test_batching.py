@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import eval_batches
 from dragoman.errors import DragomanError
 
 
@@ -126,7 +127,7 @@ def test_rows_cannot_be_changed_by_mistake():
 
 @given(st.lists(st.integers(0, 40), max_size=50), st.integers(1, 100))
 def test_eval_batches(lengths, batch_tokens):
-    batches = [rows.tolist() for rows in BatchPlan.eval_batches(lengths, batch_tokens)]
+    batches = [rows.tolist() for rows in eval_batches(lengths, batch_tokens)]
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     in_order = [lengths[row] for rows in batches for row in rows]
     assert in_order == sorted(lengths, reverse=True)

@@ -23,11 +23,11 @@ from dragoman.text.corpus import (
     TmxSource,
     TsvSource,
     XliffSource,
-    source_of_file,
 )
 from dragoman.text.languages import of_file
 from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import fingerprint
+from dragoman.text.sources.by_name import source_of_file
 
 LINES = "eins\nzwei\n"
 PACKED = {

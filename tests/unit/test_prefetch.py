@@ -99,8 +99,9 @@ def tensors(batch: Movable) -> list[Tensor]:
 def test_every_kind_of_batch_is_pinned_and_moved_whole(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[Tensor] = []
     monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor.clone())
-    prefetcher = Prefetcher(lambda _: [batch], pin=True)
-    found = prefetcher.of(1)[0]
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    prefetcher = Prefetcher(lambda _: [(0, [batch])], torch.device("cuda", 0))
+    [(_, [found])] = prefetcher.of(1)
     prefetcher.stop()
     assert type(found) is type(batch)
     assert len(tensors(batch)) == {Batch: 5, Windows: 3, LabelledBatch: 3}[type(batch)]

@@ -13,10 +13,11 @@ PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md
 MAX_CORE_LINES = 4500
 LIBRARIES = {"torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "pydantic", "jaxtyping"}
 SUPPORT = {
-    "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.movable", "data.store",
-    "data.random", "decoding.constrained", "decoding.continuous_batching", "decoding.filters", "decoding.rules",
-    "decoding.search", "inference", "models.families", "nn.kv_cache", "text.augment", "text.documents", "text.images",
-    "text.labelled", "text.languages", "text.lines", "text.sources", "text.tokenizers", "training",
+    "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.eval_batches",
+    "data.movable", "data.random", "data.row_order", "data.store", "data.stream_blocks", "decoding.constrained",
+    "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "inference",
+    "models.families", "nn.kv_cache", "text.augment", "text.documents", "text.images", "text.labelled",
+    "text.languages", "text.lines", "text.sources", "text.tokenizers", "training",
 }  # fmt: skip
 """Packages and modules of Dragoman that the core leans on, and that need not be read with it."""
 

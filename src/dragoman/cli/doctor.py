@@ -72,8 +72,9 @@ def _examinations(
 ) -> "Iterator[tuple[str, Examination]]":
     """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
     from dragoman.doctor import Examination
-    from dragoman.text.corpus import FilesSource, source_of_file
+    from dragoman.text.corpus import FilesSource
     from dragoman.text.languages import of_file
+    from dragoman.text.sources.by_name import source_of_file
 
     if tgt is not None:
         languages = src_lang or of_file(src), tgt_lang or of_file(tgt)

@@ -8,14 +8,13 @@ short, the first row of a batch is its widest, and the number of rows that fit i
 same cuts in every epoch. What an epoch's key shuffles is which rows of equal lengths meet, and the order of batches.
 """
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from dragoman.data import row_order
 from dragoman.data.random import raw_words
-from dragoman.data.row_order import ON_DISK, Groups, IntArray, Lengths, shuffled, sorted_by_length
+from dragoman.data.row_order import ON_DISK, IntArray, Lengths, fill_of, refuse_too_long, shuffled, sorted_by_length
 from dragoman.errors import DragomanError
 
 
@@ -60,9 +59,9 @@ class BatchPlan:
         self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
         self._folder = folder if len(src) > ON_DISK else None
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
-        _refuse_too_long(self._groups, self._rows, batch_tokens, lines)
-        self._cuts = _cuts_of_groups(self._groups, batch_tokens)
-        self._fill = _fill(self._groups, self._cuts)
+        refuse_too_long(self._groups, self._rows, batch_tokens, lines)
+        self._cuts = row_order.cuts_of_groups(self._groups, batch_tokens)
+        self._fill = fill_of(self._groups, self._cuts)
         self._epoch: tuple[int, IntArray, IntArray] | None = None
 
     def _file(self, name: str) -> Path | None:
@@ -94,8 +93,8 @@ class BatchPlan:
     def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
         groups = self._groups
-        cuts = _cuts_of_groups(groups, max(batch_tokens, int(_widths(groups)[0])))
-        src, tgt = _longest(groups, cuts)
+        cuts = row_order.cuts_of_groups(groups, max(batch_tokens, int(row_order.widths_of(groups)[0])))
+        src, tgt = row_order.longest_of(groups, cuts)
         batch = int((np.diff(cuts) * (src + tgt + 2)).argmax())
         return self._rows[cuts[batch] : cuts[batch + 1]]
 
@@ -115,97 +114,3 @@ class BatchPlan:
                             old.unlink(missing_ok=True)
             self._epoch = kept = epoch, rows, order
         return kept[1:]
-
-    @staticmethod
-    def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[IntArray]:
-        """Batches of row numbers for inference, from long to short, by source lengths alone.
-
-        As someone waits for each of them, a row that is longer than the budget gets a batch of its own.
-
-        >>> [rows.tolist() for rows in BatchPlan.eval_batches([2, 30, 3, 2], batch_tokens=8)]
-        [[1], [2, 0], [3]]
-        """
-        widths = np.asarray(lengths, dtype=np.int64) + 1
-        rows = np.argsort(-widths, kind="stable")
-        cuts = _cuts(widths[rows], batch_tokens)
-        for start, stop in itertools.pairwise(cuts):
-            yield rows[start:stop]
-
-    @staticmethod
-    def even_batches(lengths: IntArray | list[int], batch_tokens: int, multiple: int) -> Iterator[IntArray]:
-        """As `eval_batches`, but all rows of a batch are padded to one width, their own up to a `multiple`.
-
-        So what a row is padded to does not depend on its neighbours, nor does anything that is computed of it. The
-        price: where few rows are of about the same length, batches are small.
-
-        >>> [rows.tolist() for rows in BatchPlan.even_batches([3, 20, 5, 7, 1], batch_tokens=24, multiple=8)]
-        [[1], [0, 2, 3], [4]]
-        """
-        widths = -(-(np.asarray(lengths, dtype=np.int64) + 1) // multiple) * multiple
-        for width in np.unique(widths)[::-1]:
-            rows = np.flatnonzero(widths == width)
-            size = max(1, batch_tokens // int(width))
-            yield from (rows[start : start + size] for start in range(0, len(rows), size))
-
-
-def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
-    """Where batches start and the last one ends, over widths sorted from wide to narrow."""
-    cuts = [0]
-    while cuts[-1] < len(widths):
-        cuts.append(min(cuts[-1] + max(1, batch_tokens // int(widths[cuts[-1]])), len(widths)))
-    return np.array(cuts, dtype=np.int64)
-
-
-def _widths(groups: Groups) -> IntArray:
-    """The positions that a row of each group takes, </s> included."""
-    return np.maximum(groups.src, groups.tgt) + 1
-
-
-def _cuts_of_groups(groups: Groups, batch_tokens: int) -> IntArray:
-    """As `_cuts`, of rows of which only the groups are known; a batch is as wide as its first row."""
-    widths = _widths(groups)
-    total = int(groups.starts[-1])
-    cuts, place = [np.zeros(1, dtype=np.int64)], 0
-    for group, end in enumerate(groups.starts[1:].tolist()):
-        if place >= end:
-            continue
-        size = max(1, batch_tokens // int(widths[group]))
-        count = -(-(end - place) // size)  # batches that begin in this group
-        cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
-        place += count * size
-    return np.concatenate(cuts)
-
-
-def _longest(groups: Groups, cuts: IntArray) -> tuple[IntArray, IntArray]:
-    """The longest source and target of each batch."""
-    first, last = groups.of(cuts[:-1]), groups.of(cuts[1:] - 1)
-    bounds = np.stack([first, last + 1], axis=1).ravel()
-    sides = []
-    for side in (groups.src, groups.tgt):
-        padded = np.append(side, 0)  # `reduceat` wants its last bound inside
-        sides.append(np.maximum.reduceat(padded, bounds)[::2])
-    return sides[0], sides[1]
-
-
-def _fill(groups: Groups, cuts: IntArray) -> float:
-    real, padded = 0, 0
-    counts, sizes = np.diff(groups.starts), np.diff(cuts)
-    for lengths, longest in zip((groups.src, groups.tgt), _longest(groups, cuts), strict=True):
-        real += int(((lengths + 1) * counts).sum())
-        padded += int(((longest + 1) * sizes).sum())
-    return real / padded
-
-
-def _refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
-    widths = _widths(groups)
-    group = int(widths.argmax())
-    if (needed := int(widths[group])) > batch_tokens:
-        row = int(rows[groups.starts[:-1][widths == needed]].min())
-        group = int(groups.of(np.flatnonzero(rows == row))[0])
-        shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
-        name = f"row {row}" if lines is None else f"line {lines[row]:,} of the corpus"
-        raise DragomanError(
-            f"{name} is too long for a batch: {groups.src[group]} source and {groups.tgt[group]} target tokens need "
-            f"{needed} positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
-            + (shorter if batch_tokens > 1 else "")
-        )

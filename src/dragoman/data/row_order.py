@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dragoman.errors import writing
+from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -93,6 +93,63 @@ def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], p
             out[begin:end] = rows[begin:end][np.argsort(keys, kind="stable")]
 
     return filled(path, len(rows), fill)
+
+
+def widths_of(groups: Groups) -> IntArray:
+    """The positions that a row of each group takes, </s> included."""
+    return np.maximum(groups.src, groups.tgt) + 1
+
+
+def cuts_of_groups(groups: Groups, batch_tokens: int) -> IntArray:
+    """Where batches start and the last one ends, over rows from wide to narrow; a batch is as wide as its first row."""
+    widths = widths_of(groups)
+    total = int(groups.starts[-1])
+    cuts, place = [np.zeros(1, dtype=np.int64)], 0
+    for group, end in enumerate(groups.starts[1:].tolist()):
+        if place >= end:
+            continue
+        size = max(1, batch_tokens // int(widths[group]))
+        count = -(-(end - place) // size)  # batches that begin in this group
+        cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
+        place += count * size
+    return np.concatenate(cuts)
+
+
+def longest_of(groups: Groups, cuts: IntArray) -> tuple[IntArray, IntArray]:
+    """The longest source and target of each batch."""
+    first, last = groups.of(cuts[:-1]), groups.of(cuts[1:] - 1)
+    bounds = np.stack([first, last + 1], axis=1).ravel()
+    sides = []
+    for side in (groups.src, groups.tgt):
+        padded = np.append(side, 0)  # `reduceat` wants its last bound inside
+        sides.append(np.maximum.reduceat(padded, bounds)[::2])
+    return sides[0], sides[1]
+
+
+def fill_of(groups: Groups, cuts: IntArray) -> float:
+    """The share of positions that hold real tokens, of both sides."""
+    real, padded = 0, 0
+    counts, sizes = np.diff(groups.starts), np.diff(cuts)
+    for lengths, longest in zip((groups.src, groups.tgt), longest_of(groups, cuts), strict=True):
+        real += int(((lengths + 1) * counts).sum())
+        padded += int(((longest + 1) * sizes).sum())
+    return real / padded
+
+
+def refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
+    """Raises DragomanError, naming the row, where one does not fit into a batch by itself."""
+    widths = widths_of(groups)
+    group = int(widths.argmax())
+    if (needed := int(widths[group])) > batch_tokens:
+        row = int(rows[groups.starts[:-1][widths == needed]].min())
+        group = int(groups.of(np.flatnonzero(rows == row))[0])
+        shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
+        name = f"row {row}" if lines is None else f"line {lines[row]:,} of the corpus"
+        raise DragomanError(
+            f"{name} is too long for a batch: {groups.src[group]} source and {groups.tgt[group]} target tokens need "
+            f"{needed} positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
+            + (shorter if batch_tokens > 1 else "")
+        )
 
 
 def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> IntArray:

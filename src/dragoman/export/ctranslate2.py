@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.decoding.search import default_max_lengths
@@ -409,7 +409,7 @@ class CTranslate2Engine:
         """The numbers of the sentences of each batch, all of one width."""
         most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
         batches = []
-        for rows in BatchPlan.even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
+        for rows in even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
             parts = math.ceil(len(rows) / most)
             batches += [list(rows[part::parts]) for part in range(parts)]
         return batches

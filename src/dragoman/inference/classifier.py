@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import even_batches
 from dragoman.data.examples import LabelledCorpus, Split
 from dragoman.data.inputs import ImageReader, Inputs, TextReader, read_images_in
 from dragoman.decoding.base import padded
@@ -144,7 +144,7 @@ def logits_of(model: nn.Module, inputs: Inputs, device: torch.device) -> Float[T
     results: list[Tensor] = []
     order: list[np.ndarray] = []
     try:
-        for rows in BatchPlan.even_batches(inputs.lengths, BATCH_POSITIONS, WIDTH_MULTIPLE):
+        for rows in even_batches(inputs.lengths, BATCH_POSITIONS, WIDTH_MULTIPLE):
             filled = np.resize(rows, padded(len(rows), rows_per_slot=1))  # the first ones again
             arguments = [tensor.to(device) for tensor in inputs.collate(filled)]
             results.append(model(*arguments)[: len(rows)].float().cpu())

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
-from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.base import FoundNothing
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Ban, BeginWith, Rule
@@ -297,7 +297,7 @@ class Translator:
         batches = []
         for count in sorted(set(counts), reverse=True):
             chosen = [row for row in range(len(parts)) if counts[row] == count]
-            for places in BatchPlan.even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
+            for places in even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
         # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
         searches = [self.begin([parts[row] for row in rows]) for rows in batches]

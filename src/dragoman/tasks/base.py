@@ -218,46 +218,9 @@ class Job(ABC):
             self._validate_by_the_clock(seconds_left)
             if checkpoint.list_checkpoints(self.run_dir):
                 self._take_steps_of_run()
-        if checkpoint.is_mean(self.run_dir):
-            raise DragomanError(
-                f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
-                f"with it, --init-from {self.run_dir}"
-            )
-        # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
-        # had to.
-        ranks.first(lambda: self.check(with_others=not checkpoint.list_checkpoints(self.run_dir)))
-        ranks.first(self.prepare)
-        if ranks.world > 1:
-            self._join()
-        found = ranks.told(self._newest)
-        path = Path(found) if found else None
+        path = self._prepared()
         with RunLog(self.run_dir) if ranks.is_first else SilentLog() as log:
-            step = self.training_step(fresh=path is None)
-            trainer = self.trainer(step, log)
-            if path and self._is_done(path, trainer.pace.end):
-                outcome = self._end_again(trainer, path)
-            else:
-                busy = other_busy_threads()
-                took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
-                budget = None if deadline is None else self._budget(took, deadline)
-                if path:
-                    trainer = self.trainer(step, log, budget)
-                    recovery.resume(trainer, path)
-                    if budget is not None:  # of which earlier starts have taken their part
-                        budget.deadline -= trainer.elapsed_before
-                    log.forget("test")  # of a run that had been done
-                    say(f"going on from step {trainer.step:,} ({path})")
-                else:
-                    log.rewind(0)  # of a run that ended before its first checkpoint
-                    ranks.first(lambda: (self.run_dir / PACE).unlink(missing_ok=True))
-                    log.forget("test")
-                    if deadline is not None:
-                        self._plan_steps(took, deadline - time.monotonic())
-                    trainer = self.trainer(step, log, budget)
-                if ranks.is_first:
-                    self._announce(trainer, log, took, busy)
-                ranks.watch(took.seconds_per_step)
-                outcome = trainer.train()
+            trainer, outcome = self._trained(log, path, deadline)
             tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
@@ -266,6 +229,51 @@ class Job(ABC):
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
         doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
         return Result(outcome, tests, report, self.run_dir, best, next_command, doubt)
+
+    def _prepared(self) -> Path | None:
+        """Prepare, all ranks together; the checkpoint to go on from."""
+        if checkpoint.is_mean(self.run_dir):
+            raise DragomanError(
+                f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
+                f"with it, --init-from {self.run_dir}"
+            )
+        # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
+        # had to.
+        self.ranks.first(lambda: self.check(with_others=not checkpoint.list_checkpoints(self.run_dir)))
+        self.ranks.first(self.prepare)
+        if self.ranks.world > 1:
+            self._join()
+        found = self.ranks.told(self._newest)
+        return Path(found) if found else None
+
+    def _trained(self, log: RunLog, path: Path | None, deadline: float | None) -> tuple[Trainer, Outcome]:
+        """Train from a checkpoint, or from the beginning."""
+        ranks = self.ranks
+        step = self.training_step(fresh=path is None)
+        trainer = self.trainer(step, log)
+        if path and self._is_done(path, trainer.pace.end):
+            return trainer, self._end_again(trainer, path)
+        busy = other_busy_threads()
+        took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
+        budget = None if deadline is None else self._budget(took, deadline)
+        if path:
+            trainer = self.trainer(step, log, budget)
+            recovery.resume(trainer, path)
+            if budget is not None:  # of which earlier starts have taken their part
+                budget.deadline -= trainer.elapsed_before
+            log.forget("test")  # of a run that had been done
+            say(f"going on from step {trainer.step:,} ({path})")
+        else:
+            log.rewind(0)  # of a run that ended before its first checkpoint
+            ranks.first(lambda: (self.run_dir / PACE).unlink(missing_ok=True))
+            log.forget("test")
+            if deadline is not None:
+                self._plan_steps(took, deadline - time.monotonic())
+            trainer = self.trainer(step, log, budget)
+        if ranks.is_first:
+            self._announce(trainer, log, took, busy)
+        ranks.watch(took.seconds_per_step)
+        return trainer, trainer.train()
 
     def _join(self) -> None:
         """Take what rank 0 has prepared, on all other ranks, and see that all of them have the same."""

@@ -13,9 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import by_type, settings
-from dragoman.errors import DragomanError
 from dragoman.text.augment import TextAugmentConfig
-from dragoman.text.lines import kind_of
 from dragoman.text.sources.base import Pair, PairSource, SourceList
 from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
@@ -24,6 +22,7 @@ from dragoman.text.sources.jsonl import JsonlSource
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.stream import StreamSource
+from dragoman.text.sources.temperature import TemperatureWeights
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
@@ -40,27 +39,6 @@ _Single = (
     | ToySource
 )
 SinglePairs = Annotated[_Single, by_type]
-
-
-@settings
-class TemperatureWeights:
-    """Weights by the sizes of the corpora: small ones come more often than once (Arivazhagan et al. 2019, section 4.2).
-
-    A corpus of n pairs has a share of n^(1/T) in an epoch. The largest comes once, so that no pair is left out: 1
-    leaves all as they are, a large T makes them equally frequent; 5 is usual. The corpora are counted first.
-    """
-
-    temperature: float = Field(default=5.0, ge=1)  #: T.
-
-    def passes(self, counts: list[int]) -> list[float]:
-        """Passes over corpora of so many pairs.
-
-        >>> TemperatureWeights(temperature=2.0).passes([10_000, 100])
-        [1.0, 10.0]
-        """
-        largest = max(counts)
-        power = 1.0 - 1.0 / self.temperature
-        return [min(MAX_WEIGHT, (largest / count) ** power) if count else 0.0 for count in counts]
 
 
 @settings
@@ -82,7 +60,7 @@ class MixSource(SourceList, PairSource):
             raise ValueError("all weights are 0: nothing would be left")
 
     def passes(self) -> list[float]:
-        """How often each corpus comes in an epoch."""
+        """Passes over each corpus in an epoch."""
         if isinstance(self.weights, TemperatureWeights):
             return self.weights.passes([sum(1 for _ in part.pairs()) for part in self.sources])
         return self.weights or [1.0] * len(self.sources)
@@ -99,31 +77,6 @@ class MixSource(SourceList, PairSource):
 
 Source = Annotated[_Single | MixSource, by_type]
 TrainSource = Annotated[_Single | MixSource | StreamSource, by_type]
-
-
-SINGLE_FILES = {
-    ".tsv": TsvSource,
-    ".jsonl": JsonlSource,
-    ".tmx": TmxSource,
-    ".xlf": XliffSource,
-    ".xliff": XliffSource,
-    ".po": PoSource,
-    ".parquet": ParquetSource,
-}
-"""The sources of one file by the end of its name."""
-
-
-def source_of_file(path: str, src_lang: str, tgt_lang: str) -> "Source | None":
-    """The source that a single file is, by the end of its name; None for another kind.
-
-    Raises DragomanError for a file whose languages have to be said.
-    """
-    cls = SINGLE_FILES.get(kind_of(path))
-    if cls is TmxSource:
-        if not (src_lang and tgt_lang):
-            raise DragomanError(f"{path}: say with --src-lang and --tgt-lang which of its languages are meant")
-        return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
-    return None if cls is None else cls(path=path)
 
 
 @settings

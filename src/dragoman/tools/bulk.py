@@ -229,5 +229,5 @@ def _counted(source: Path) -> tuple[int, str]:
 
 
 def identity(weights: str, options: object) -> str:
-    """What a translation depends on besides its text."""
+    """A digest of all that a translation depends on besides its text."""
     return hashlib.sha256(json.dumps([weights, str(options)]).encode()).hexdigest()

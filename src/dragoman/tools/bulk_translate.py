@@ -1,4 +1,4 @@
-"""What a worker of bulk translation computes: the translator, and what identifies it."""
+"""The translator of a worker of bulk translation, and its identity."""
 
 from dataclasses import replace
 from pathlib import Path

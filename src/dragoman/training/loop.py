@@ -4,12 +4,10 @@ Where a run stands is one integer, the step; nothing else needs to be remembered
 """
 
 import math
-import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +24,11 @@ from dragoman.training.distributed import Ranks
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
 from dragoman.training.pace import Budget, Mark, Pace
+from dragoman.training.planned import InShards
 from dragoman.training.signals import stop_on_signals
 from dragoman.training.step import TrainingStep
-from dragoman.training.task import InShards, Task, Validation
+from dragoman.training.task import Task, Validation
+from dragoman.training.window import Window
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Trainer:
         self.best: dict[str, float] = {}
         self.best_step, self.bad_validations = 0, 0
         self.skipped, self.rollbacks = 0, 0
-        self.window = _Window()
+        self.window = Window()
         self.elapsed_before = 0.0
         self.started: float | None = None
         self.stream_ended = False
@@ -224,16 +224,13 @@ class Trainer:
             elapsed_s=self.elapsed_s,
         )
 
-    def _validation(self) -> Validation:
-        """The task's, of the model as it is: in shards where the task has them, else at rank 0 for all."""
-        if isinstance(self.task, InShards):
-            return self.task.validate(self.model)
-        return Validation(**self.ranks.told(lambda: vars(self.task.validate(self.model))))
-
     def _validate(self, bar: Progress) -> Validation:
         started = time.monotonic()
         with applied(self.model, self.averager.average(self.model, self.step)), uncompiled():
-            result = self._validation()
+            if isinstance(self.task, InShards):  # others are validated at rank 0, for all
+                result = self.task.validate(self.model)
+            else:
+                result = Validation(**self.ranks.told(lambda: vars(self.task.validate(self.model))))
         self.pace.validated(time.monotonic() - started)
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):
@@ -260,39 +257,3 @@ class Trainer:
             src, hyp, ref = (sample[name].replace("\n", " ⏎ ") for name in ("src", "hyp", "ref"))
             bar.say(f"    {src}\n      -> {hyp}\n      == {ref}")
         return result
-
-
-class _Window:
-    """The steps since the last log line: their mean loss, the norm of the last gradient, and their speed."""
-
-    def __init__(self) -> None:
-        self.shown_loss, self.shown_rate = "-", "-"
-        self.losses: list[float] = []
-        self.norm: float | None = None
-        self.start_clock()
-
-    def start_clock(self) -> None:
-        """Measure speed from now on: validations and saves are not training."""
-        self.tokens, self.start = 0, time.monotonic()
-
-    def add(self, loss: Tensor, norm: Tensor, tokens: int) -> None:
-        self.losses.append(float(loss))
-        self.norm = float(norm)
-        self.tokens += tokens
-
-    def close(self) -> tuple[float | None, float | None, float | None]:
-        """(mean loss, gradient norm, tokens a second), None where no step was taken; and begin anew."""
-        loss, norm = statistics.fmean(self.losses) if self.losses else None, self.norm
-        rate = self.tokens / max(time.monotonic() - self.start, 1e-9) if self.tokens else None
-        self.shown_loss = "-" if loss is None else f"{loss:.3f}"
-        self.shown_rate = "-" if rate is None else f"{rate:,.0f}"
-        self.losses, self.norm = [], None
-        self.start_clock()
-        return loss, norm, rate
-
-    def state_dict(self) -> dict[str, Any]:
-        """State that lets a resumed run log the same loss at the next line."""
-        return {"losses": self.losses, "norm": self.norm}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.losses, self.norm = list(state["losses"]), state["norm"]

@@ -5,7 +5,7 @@ The batches of a step come from a pure function of (seed, step), and the random 
 """
 
 from collections.abc import Sequence
-from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -16,11 +16,11 @@ from dragoman.backends.accelerate import accelerate
 from dragoman.backends.compile import compile_layers
 from dragoman.data.random import hash64
 from dragoman.device import autocast
-from dragoman.errors import DragomanError
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks, TorchRanks
 from dragoman.training.fast_reduction import FastReduction
+from dragoman.training.freezing import frozen_parameters
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import NotFinite, not_finite
 from dragoman.training.prefetch import Prefetcher
@@ -31,29 +31,6 @@ from dragoman.training.task import Task
 def pick_losses(backend: str) -> Losses:
     """The losses of a training, for the setting `training.backend`."""
     return TEXTBOOK if backend == "textbook" else Losses(chunked_loss.token_loss, chunked_loss.divergence)
-
-
-EMBEDDINGS = ("src_embedding", "tgt_embedding", "embedding")
-"""The names of a model's parts that `embeddings` stands for."""
-
-
-def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
-    """The parameters of some parts of a model, for the setting `training.freeze`.
-
-    Raises DragomanError for a part that there is not, and where nothing is left to train.
-    """
-    named = dict(model.named_parameters())
-    frozen: dict[str, Tensor] = {}
-    for part in parts:
-        wanted = EMBEDDINGS if part == "embeddings" else (part,)
-        found = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in wanted)}
-        if not found:
-            there = ", ".join(dict.fromkeys(name.split(".")[0] for name in named))
-            raise DragomanError(f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`")
-        frozen |= found
-    if len(frozen) == len(named):
-        raise DragomanError("training.freeze: all of the model is frozen: leave something to train")
-    return list(frozen.values())
 
 
 class TrainingStep:
@@ -117,19 +94,16 @@ class TrainingStep:
         if not self.model.training:
             self.model.train()
         planned, count = self.config.micro_batches, self.task.count(step)
-        micro_batches = [
-            [(number, part, batch) for part, batch in enumerate(parts)] for number, parts in self.batches(step)
-        ]
-        in_order = [part for parts in micro_batches for part in parts]
+        parts = [[(number, part, batch) for part, batch in enumerate(made)] for number, made in self.batches(step)]
         if self.fast is not None:
             self.clear_gradients()
             all_compute = count > planned - planned // self.ranks.world  # the last rank too
-            total = self.fast.sum(in_order, all_compute, partial(self._backward_through, step))
-        elif self.config.reduce == "fast":
-            total = self._leaf(step, in_order)
+            total = self.fast.sum(
+                list(chain(*parts)), all_compute, lambda it, model: self.backward(step, it[0], it[1], it[2], model)
+            )
         else:
-            leaves = (self._leaf(step, parts) for parts in micro_batches)
-            total = self.ranks.add_up(tree_sum(leaves), self.parameters, planned, count)
+            own = tree_sum(self._leaf(step, one) for one in parts)
+            total = self.ranks.add_up(own, self.parameters, planned, count)
         for parameter, gradient in zip(self.parameters, total.gradients, strict=True):
             parameter.grad = gradient
         return total.loss, total.tokens, total.processed
@@ -165,10 +139,6 @@ class TrainingStep:
             )
         loss.backward()
         return loss.detach(), tokens, all_tokens
-
-    def _backward_through(self, step: int, part: tuple[int, int, Any], model: nn.Module) -> tuple[Tensor, int, int]:
-        number, place, batch = part
-        return self.backward(step, number, place, batch, model)
 
     def clear_gradients(self) -> None:
         """`optimizer.zero_grad()`, without the half millisecond that it takes for a small model."""

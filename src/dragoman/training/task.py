@@ -1,13 +1,10 @@
 """The contract between the training loop and the things that it trains: what a batch, a loss and a score are."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from torch import Tensor, nn
-
-from dragoman.training.distributed import Ranks
 
 
 @dataclass(frozen=True)
@@ -60,31 +57,3 @@ class Task(Protocol):
         """Do all that a validation does, if on fewer examples, with a model that may know nothing yet; the seconds that
         a whole one will take."""
         ...
-
-
-@runtime_checkable
-class InShards(Protocol):
-    """A task whose `validate` is called on all ranks, which share the work. Others are validated by the first alone."""
-
-    ranks: Ranks
-
-
-class Planned(ABC):
-    """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
-
-    plan: Any
-
-    def position(self, step: int) -> tuple[int, int]:
-        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
-        epoch, step_in_epoch = divmod(step - 1, self.plan.steps_per_epoch)
-        return epoch, step_in_epoch
-
-    def count(self, step: int) -> int:
-        return len(self.plan.step(*self.position(step)))
-
-    @abstractmethod
-    def micro_batch(self, step: int, number: int) -> list[Any]: ...
-
-    def batches(self, step: int) -> list[Any]:
-        """All batches of a step, for whoever wants to look at them."""
-        return [batch for number in range(self.count(step)) for batch in self.micro_batch(step, number)]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import eval_batches
 from dragoman.data.examples import Split
 from dragoman.data.inputs import Inputs, LabelledBatch
 from dragoman.evaluation.classification import score_labels
@@ -16,8 +17,9 @@ from dragoman.inference.classifier import logits_of
 from dragoman.text.corpus import Pair
 from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
 from dragoman.training.nonfinite import listed
+from dragoman.training.planned import Planned
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import Validation
 
 
 class ClassificationTask(Planned):
@@ -51,7 +53,7 @@ class ClassificationTask(Planned):
         """The examples of a planned batch: one batch, or more where they were drawn longer than planned (as those of
         `TranslationTask` are)."""
         inputs = self.train.in_epoch(rows, epoch, self.plan.batch_tokens - 1)
-        parts = map(np.sort, BatchPlan.eval_batches(inputs.lengths, self.plan.batch_tokens))  # in the plan's order
+        parts = map(np.sort, eval_batches(inputs.lengths, self.plan.batch_tokens))  # in the plan's order
         return [
             LabelledBatch(
                 inputs.collate(part),

@@ -16,8 +16,9 @@ from dragoman.inference.generator import Generator
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
+from dragoman.training.planned import Planned
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import Validation
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import eval_batches
 from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
 from dragoman.data.text_lines import Lines
@@ -17,7 +18,8 @@ from dragoman.inference.gap_filler import GapFiller
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Planned, Validation
+from dragoman.training.planned import Planned
+from dragoman.training.task import Validation
 
 EVALUATION_TOKENS = 4096
 """Positions of a batch when nothing is learnt from it."""
@@ -58,7 +60,7 @@ def score(
     was_training = model.training
     model.eval()
     loss, right, count = 0.0, 0, 0
-    for rows in BatchPlan.eval_batches(texts.lengths, EVALUATION_TOKENS):
+    for rows in eval_batches(texts.lengths, EVALUATION_TOKENS):
         batch = hide(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
         logits = model(batch.ids, batch.mask)[batch.asked].float()
         targets = batch.targets[batch.asked]

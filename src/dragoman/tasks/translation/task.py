@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
+from dragoman.data.eval_batches import eval_batches
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
 from dragoman.data.stream_blocks import StreamBlocks
@@ -26,8 +27,9 @@ from dragoman.training.distillation import Teachers
 from dragoman.training.distributed import Ranks
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
+from dragoman.training.planned import Planned
 from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import Validation
 
 DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
@@ -146,7 +148,7 @@ class TranslationTask(Planned):
         model.eval()
         found = []
         lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
-        batches = list(BatchPlan.eval_batches(lengths, self.plan.batch_tokens))
+        batches = list(eval_batches(lengths, self.plan.batch_tokens))
         for rows in batches[ranks.rank :: ranks.world]:
             batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
@@ -174,7 +176,7 @@ class TranslationTask(Planned):
             src = self._if_it_fits(self.tokenizers.src.resample(src, rng), src)
             pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
-        parts = BatchPlan.eval_batches(widest, self.plan.batch_tokens)
+        parts = eval_batches(widest, self.plan.batch_tokens)
         return [collate([pairs[place] for place in part], rows[part]) for part in parts]
 
     def _augmented(self, src: list[int], tgt: list[int], rng: random.Random) -> tuple[list[int], list[int]]:

@@ -23,8 +23,8 @@ from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
 from dragoman.training.loss import Losses
+from dragoman.training.planned import Planned
 from dragoman.training.step import TrainingStep, pick_losses
-from dragoman.training.task import Planned
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18

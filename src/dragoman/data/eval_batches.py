@@ -1,0 +1,47 @@
+"""Batches of row numbers where nothing is learnt: for validation, and for translation with equal bits in any batch."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from dragoman.data.row_order import IntArray
+
+
+def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[IntArray]:
+    """Batches of row numbers for inference, from long to short, by source lengths alone.
+
+    As someone waits for each of them, a row that is longer than the budget gets a batch of its own.
+
+    >>> [rows.tolist() for rows in eval_batches([2, 30, 3, 2], batch_tokens=8)]
+    [[1], [2, 0], [3]]
+    """
+    widths = np.asarray(lengths, dtype=np.int64) + 1
+    rows = np.argsort(-widths, kind="stable")
+    cuts = _cuts(widths[rows], batch_tokens)
+    for start, stop in itertools.pairwise(cuts):
+        yield rows[start:stop]
+
+
+def even_batches(lengths: IntArray | list[int], batch_tokens: int, multiple: int) -> Iterator[IntArray]:
+    """As `eval_batches`, but all rows of a batch are padded to one width, their own up to a `multiple`.
+
+    So what a row is padded to does not depend on its neighbours, nor does anything that is computed of it. The
+    price: where few rows are of about the same length, batches are small.
+
+    >>> [rows.tolist() for rows in even_batches([3, 20, 5, 7, 1], batch_tokens=24, multiple=8)]
+    [[1], [0, 2, 3], [4]]
+    """
+    widths = -(-(np.asarray(lengths, dtype=np.int64) + 1) // multiple) * multiple
+    for width in np.unique(widths)[::-1]:
+        rows = np.flatnonzero(widths == width)
+        size = max(1, batch_tokens // int(width))
+        yield from (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
+    """Where batches start and the last one ends, over widths sorted from wide to narrow."""
+    cuts = [0]
+    while cuts[-1] < len(widths):
+        cuts.append(min(cuts[-1] + max(1, batch_tokens // int(widths[cuts[-1]])), len(widths)))
+    return np.array(cuts, dtype=np.int64)
