@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.data import batching, row_order
+from dragoman.data import batching, eval_batches, row_order
 from dragoman.data.batching import BatchPlan
 from dragoman.data.random import raw_words
 from dragoman.data.store import Lengths
@@ -41,8 +41,10 @@ def test_blocks_give_the_order_of_one_sort(
     monkeypatch.setattr(row_order, "BLOCK", block)
     monkeypatch.setattr(batching, "ON_DISK", 0 if on_disk else 10**9)
     src, tgt = lengths(3000)
-    offsets = [np.concatenate([[0], np.cumsum(side)]) for side in (src, tgt)]
-    plan = BatchPlan(*map(Lengths, offsets), batch_tokens=BATCH_TOKENS, seed=1, folder=tmp_path / "orders")
+    for name, side in (("src", src), ("tgt", tgt)):
+        np.concatenate([[0], np.cumsum(side)]).astype(np.int64).tofile(tmp_path / name)
+    sides = Lengths(tmp_path / "src"), Lengths(tmp_path / "tgt")
+    plan = BatchPlan(*sides, batch_tokens=BATCH_TOKENS, seed=1, folder=tmp_path / "orders")
     rows, mixed, order = expected(src, tgt, 5, plan.num_batches)
     assert (plan._rows == rows).all()
     found, batches = plan._plan(5)
@@ -50,7 +52,7 @@ def test_blocks_give_the_order_of_one_sort(
     assert (batches == order).all()
     assert (tmp_path / "orders" / "sorted.bin").exists() == on_disk
     widths = np.maximum(src, tgt)[rows] + 1
-    assert plan._cuts.tolist() == batching._cuts(widths, BATCH_TOKENS).tolist()
+    assert plan._cuts.tolist() == eval_batches._cuts(widths, BATCH_TOKENS).tolist()
     real, padded = 0, 0
     for begin, end in zip(plan._cuts[:-1], plan._cuts[1:], strict=True):
         for side in (src[rows[begin:end]], tgt[rows[begin:end]]):

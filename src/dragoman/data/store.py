@@ -100,7 +100,8 @@ class IdCorpus:
         offsets = self._map(f"{side}_offsets.bin", "int64")
         if len(offsets) != len(self) + 1 or offsets[0] != 0 or offsets[-1] != len(ids):
             raise DragomanError(f"{self.path / f'{side}_offsets.bin'} does not fit {side}.bin: {_REMEDY}")
-        return ids, offsets, Lengths(offsets) if len(self) > ON_DISK else Lengths(offsets)[:]
+        lengths = Lengths(self.path / f"{side}_offsets.bin")
+        return ids, offsets, lengths if len(self) > ON_DISK else lengths[:]
 
     def _map(self, name: str, dtype: str) -> IntArray:
         # As a plain array: slices of the memmap class itself cost several times as much.
@@ -108,18 +109,23 @@ class IdCorpus:
 
 
 class Lengths:
-    """The length of each of very many rows, made of the mapped offsets as it is asked for."""
+    """The length of each of very many rows, made of a file of offsets as it is asked for.
 
-    def __init__(self, offsets: IntArray) -> None:
+    The file is read, not mapped: whoever walks through all of it would have all of it in memory.
+    """
+
+    def __init__(self, offsets: Path) -> None:
         self._offsets = offsets
+        self._len = offsets.stat().st_size // 8 - 1
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return self._len
 
     def __getitem__(self, rows: slice) -> IntArray:
         begin, end, step = rows.indices(len(self))
         assert step == 1, "lengths of neighbouring rows"
-        return np.diff(self._offsets[begin : max(begin, end) + 1]).astype(np.int32)
+        found = np.fromfile(self._offsets, dtype=np.int64, count=max(0, end - begin) + 1, offset=8 * begin)
+        return np.diff(found).astype(np.int32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> IntArray:
         return self[:].astype(dtype) if dtype is not None else self[:]
