@@ -108,7 +108,7 @@ def wait_for_step(run: Path, step: int, seconds: float = 120) -> None:
     raise AssertionError(f"{run}: step {step} did not come")
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_the_bytes_do_not_depend_on_the_number_of_processes(
     recipe: Path, alone: Path, tmp_path: Path, processes: int
 ) -> None:
@@ -137,6 +137,7 @@ def test_another_seed_has_other_bytes(recipe: Path, alone: Path, tmp_path: Path)
     assert bytes_of(tmp_path / "run") != bytes_of(alone)
 
 
+@pytest.mark.slow
 def test_fast_is_the_same_up_to_rounding(recipe: Path, tmp_path: Path) -> None:
     settings = ("training.reduce=fast", "training.max_steps=8", "training.log_every=1", "training.validate_every=8")
     logs = []
@@ -192,6 +193,7 @@ def test_a_killed_process_ends_all_and_a_restart_ends_in_the_same_bytes(
     assert bytes_of(run) == bytes_of(alone)
 
 
+@pytest.mark.slow
 def test_a_frozen_process_ends_all_within_90_seconds(recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ("training.max_steps=1000000", "training.validate_every=1000000", "--processes", "4")
@@ -226,6 +228,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_on_one_rank_is_told_by_all_as_by_one(recipe: Path, tmp_path: Path) -> None:
     script = tmp_path / "spoilt.py"
     script.write_text(SPOILT)
@@ -279,7 +282,7 @@ def test_two_agents(recipe: Path, alone: Path, tmp_path: Path) -> None:
     assert bytes_of(tmp_path / "run") == bytes_of(alone)
 
 
-@pytest.mark.parametrize("what", ["corpus", "run directory"])
+@pytest.mark.parametrize("what", ["corpus", pytest.param("run directory", marks=pytest.mark.slow)])
 def test_what_differs_on_one_machine_is_told_before_the_first_step(recipe: Path, tmp_path: Path, what: str) -> None:
     """Relative paths: each machine has files of its own under them."""
     folders = [tmp_path / "one", tmp_path / "other"]
@@ -316,10 +319,8 @@ def test_a_mistake_is_told_once_and_not_tried_again(tmp_path: Path) -> None:
     assert "training.micro_batches=2 training.batch_tokens=128 takes steps of the same size" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "task",
-    ["lm-demo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("language-id-demo", "masked-demo"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["lm-demo", "language-id-demo", "masked-demo"])
 def test_other_tasks(task: str, tmp_path: Path) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / f"{task}.yaml"
     settings = ("training.max_steps=30", "training.micro_batches=2", "training.validate_every=15", "training.samples=1")
@@ -329,6 +330,7 @@ def test_other_tasks(task: str, tmp_path: Path) -> None:
     assert bytes_of(tmp_path / "1", 30) == bytes_of(tmp_path / "2", 30)
 
 
+@pytest.mark.slow
 def test_a_time_budget_is_kept_by_all(recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = train(recipe, run, "--processes", "2", "--budget", "40s")
