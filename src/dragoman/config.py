@@ -8,7 +8,7 @@ A default exists once: in the class. Unknown keys are refused, with their path a
 import dataclasses
 import difflib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
@@ -161,7 +161,8 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
     try:
         return _adapter(cls).validate_python(dict(data))
     except ValidationError as error:
-        findings = [_finding(cls, item) for item in error.errors()]
+        errors = error.errors()
+        findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
         raise DragomanError(f"{source}: " + "; ".join(findings)) from error
 
 
@@ -208,7 +209,7 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
 
 
 def _finding(cls: Any, item: Any) -> str:
-    location = [str(part) for part in item["loc"]]
+    location = [str(part) for part in item["loc"] if not str(part).startswith("list[")]
     known, keys = _walk(cls, location)
     path = ".".join(keys)
     match item["type"]:
@@ -228,6 +229,16 @@ def _finding(cls: Any, item: Any) -> str:
     shown = f" (given: {given!r})" if not isinstance(given, Mapping | list) or not given else ""
     message = item["msg"].removeprefix("Value error, ").replace("Input should", "should")
     return f"`{path}`: {message}{shown}" if path else f"{message}{shown}"
+
+
+def _is_of_other_kind(item: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
+    """True where a setting may be a list or settings, and this error only says that it is not the other of the two."""
+    *place, last = item["loc"] or ("",)
+    if not (str(last)[:1].isupper() or str(last).startswith("list[")):  # pydantic's name for one of them
+        return False
+    if item["type"] not in ("dataclass_type", "list_type"):
+        return False
+    return any(other is not item and list(other["loc"][: len(place)]) == place for other in errors)
 
 
 def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
