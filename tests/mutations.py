@@ -123,8 +123,8 @@ MUTATIONS = [
         ("data/batch.py", "num_tokens=int(tgt_mask.sum())", "num_tokens=int(tgt_mask.numel())"),
         (
             "data/row_order.py",
-            "return np.maximum(groups.src, groups.tgt) + 1\n",
-            "return np.maximum(groups.src, groups.tgt)\n",
+            "return np.maximum(self.src, self.tgt) + 1\n",
+            "return np.maximum(self.src, self.tgt)\n",
         ),
         ("data/batching.py", "-(-self.num_batches // self.micro_batches)", "self.num_batches // self.micro_batches"),
         ("data/batching.py", "words = raw_words(self.seed, epoch)", "words = raw_words(self.seed, 0)"),

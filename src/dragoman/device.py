@@ -44,8 +44,13 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
         if device.index is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:  # each process has a GPU of its own
-            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+            device = own_gpu()
     return device
+
+
+def own_gpu() -> torch.device:
+    """The GPU of this process among those that torchrun has started on this machine."""
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
 
 
 def _named_device(name: str) -> torch.device:

@@ -108,6 +108,16 @@ def wait_for_step(run: Path, step: int, seconds: float = 120) -> None:
     raise AssertionError(f"{run}: step {step} did not come")
 
 
+def signalled(recipe: Path, run: Path, step: int, rank: int, number: int, *arguments: str) -> tuple[int, str]:
+    """(exit code, what it said) of a training of which one process gets a signal after a step."""
+    with subprocess.Popen(command(recipe, run, *arguments), stderr=subprocess.PIPE, text=True) as started:
+        wait_for_step(run, step)
+        os.kill(workers_of(run)[rank], number)
+        assert started.stderr is not None
+        said = started.stderr.read()
+    return started.returncode, said
+
+
 @pytest.mark.parametrize("processes", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_the_bytes_do_not_depend_on_the_number_of_processes(
     recipe: Path, alone: Path, tmp_path: Path, processes: int
@@ -153,12 +163,8 @@ def test_fast_is_the_same_up_to_rounding(recipe: Path, tmp_path: Path) -> None:
 
 def test_sigterm_to_one_saves_once_and_fewer_go_on(recipe: Path, alone: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    with subprocess.Popen(command(recipe, run, "--processes", "4"), stderr=subprocess.PIPE, text=True) as started:
-        wait_for_step(run, 30)
-        os.kill(workers_of(run)[2], signal.SIGTERM)
-        assert started.stderr is not None
-        said = started.stderr.read()
-    assert started.returncode == 0, said
+    code, said = signalled(recipe, run, 30, 2, signal.SIGTERM, "--processes", "4")
+    assert code == 0, said
     assert said.count("stopped and saved at step") == 1
     step = int(said.partition("stopped and saved at step ")[2].partition(";")[0])
     assert 30 <= step < 100
@@ -173,22 +179,12 @@ def test_a_killed_process_ends_all_and_a_restart_ends_in_the_same_bytes(
     recipe: Path, alone: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    with subprocess.Popen(command(recipe, run, "--processes", "2"), stderr=subprocess.PIPE, text=True) as started:
-        wait_for_step(run, 30)
-        os.kill(workers_of(run)[1], signal.SIGKILL)
-        assert started.stderr is not None
-        said = started.stderr.read()
-    assert started.returncode == 1
+    code, said = signalled(recipe, run, 30, 1, signal.SIGKILL, "--processes", "2")
+    assert code == 1
     assert "process 1 of 2 was ended by SIGKILL; the same command goes on" in said
     assert "Traceback" not in said
-    with subprocess.Popen(
-        command(recipe, run, "--processes", "2", "--max-restarts", "1"), stderr=subprocess.PIPE, text=True
-    ) as started:
-        wait_for_step(run, 60)
-        os.kill(workers_of(run)[0], signal.SIGKILL)
-        assert started.stderr is not None
-        said = started.stderr.read()
-    assert started.returncode == 0, said
+    code, said = signalled(recipe, run, 60, 0, signal.SIGKILL, "--processes", "2", "--max-restarts", "1")
+    assert code == 0, said
     assert said.count("going on from step") == 2
     assert bytes_of(run) == bytes_of(alone)
 
@@ -346,8 +342,12 @@ def test_a_time_budget_is_kept_by_all(recipe: Path, tmp_path: Path) -> None:
 @pytest.mark.timeout(2400)
 def test_thirty_kills_of_random_processes(recipe: Path, tmp_path: Path) -> None:
     """Under --max-restarts, with four processes and later with two; as soon as they train, or while they start."""
-    settings = ("training.validate_every=10", "training.keep_last=30", "training.samples=0")
-    settings += ("training.schedule={type: noam, factor: 1.0, warmup_steps: 50}",)  # which knows no last step
+    settings = (
+        "training.validate_every=10",
+        "training.keep_last=30",
+        "training.samples=0",
+        "training.schedule={type: noam, factor: 1.0, warmup_steps: 50}",  # which knows no last step
+    )
     done = train(recipe, tmp_path / "straight", *settings, "training.max_steps=400")
     assert done.returncode == 0, done.stderr
     run, chance, kills = tmp_path / "run", random.Random(1), 0

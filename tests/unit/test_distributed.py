@@ -58,10 +58,10 @@ with joined() as ranks:
     own.gradients = [one if one is None else one / own.tokens / ranks.world for one in own.gradients]
     found["means"] = told(ranks.add_up(own, parameters, PLANNED, PLANNED))
     found["any"] = [ranks.any(ranks.rank == 1), ranks.any(False)]
-    found["numbers"] = ranks.numbers(lambda: [3, 4], 2)
-    found["told"] = ranks.told(lambda: {"a": [1.5, None]})
+    found["numbers"] = ranks.broadcast_numbers(lambda: [3, 4], 2)
+    found["told"] = ranks.broadcast(lambda: {"a": [1.5, None]})
     found["first"] = [ranks.first(lambda: ranks.rank), ranks.rank]
-    found["gathered"] = [ranks.gathered(str(ranks.rank * call)) for call in (1, 2, 3)]
+    found["gathered"] = [ranks.all_gather(str(ranks.rank * call)) for call in (1, 2, 3)]
 
     def refused():
         raise DragomanError("the disk is full")
@@ -166,7 +166,7 @@ def test_the_tree() -> None:
     assert tree_sum([]) is None
     ranks = Ranks()
     assert list(ranks.mine(1, 3)) == [0, 1, 2]
-    assert ranks.told(lambda: "x") == "x"
+    assert ranks.broadcast(lambda: "x") == "x"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ import torch
 
 from dragoman import config
 from dragoman.config import parse
+from dragoman.data import batching
+from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.translator import Translator
@@ -90,6 +92,26 @@ def test_before_the_first_checkpoint_another_corpus_takes_the_directory(recipe: 
     carried.prepare()
     assert carried.prepared.tokenizers.src.id_of("sechs") != carried.prepared.tokenizers.src.id_of("eins")
     assert json.loads((tmp_path / "run/identity.json").read_text(encoding="utf-8")) == carried.identity()
+
+
+def test_orders_of_another_corpus_are_not_taken(
+    recipe: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of as many rows, but other lengths: batches cut by the old orders would be too large."""
+    monkeypatch.setattr(batching, "ON_DISK", 0)
+    source = Path(recipe["corpus"]["train"]["src"])
+    for times in (1, 3):
+        lines = source.read_text().splitlines()
+        source.write_text(
+            "".join(f"{' '.join([line] * (times if row % 2 else 1))}\n" for row, line in enumerate(lines))
+        )
+        one = job(recipe)
+        one.prepare()
+        plan = one.start()[1].plan  # type: ignore[attr-defined]
+        lengths = one.prepared.train.src_lengths, one.prepared.train.tgt_lengths
+        alone = BatchPlan(*lengths, batch_tokens=plan.batch_tokens, seed=plan.seed)
+        assert [rows.tolist() for rows in plan.step(0, 0)] == [rows.tolist() for rows in alone.step(0, 0)]
+        assert len(list((tmp_path / "run" / "prepared" / "orders").iterdir())) == 1
 
 
 def test_a_corpus_that_was_moved_is_the_same_corpus(recipe: dict[str, Any], tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def train(
         return config.to_dict(settings)
 
     with joined() as ranks, contextlib.ExitStack() as owned:
-        told = ranks.told(lambda: read(owned))
+        told = ranks.broadcast(lambda: read(owned))
         settings = settings or recipes.of_dict(told)
         left = None if seconds is None else seconds - (time.monotonic() - started)
         result = recipes.run(settings, left, ranks)

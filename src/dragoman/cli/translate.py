@@ -237,8 +237,8 @@ def _in_blocks(
     options: Any, paths: list[Path], output: Path | None, form: Any, shard: str | None, ray: int | None, **others: Any
 ) -> None:
     """The work of --bulk. Raises DragomanError for what does not go with it."""
-    from dragoman.tools.bulk import Work, identity, run_worker, shard_of
-    from dragoman.tools.bulk_translate import decoding_of, translating
+    from dragoman.tools.bulk import Work, run_worker, shard_of
+    from dragoman.tools.bulk_translate import identity, translating
 
     for name, value in others.items():
         if value:
@@ -248,12 +248,12 @@ def _in_blocks(
     if output is None or output.is_file():
         raise DragomanError("--bulk: say with -o FOLDER where the blocks and the translation go")
     part = None if shard is None else shard_of(shard)
-    work = Work(paths[0], output, identity(decoding_of(options), form))
+    work = Work(paths[0], output, identity(options, form))
     if ray is not None:
         from dragoman.tools.bulk_ray import run_on_ray
 
         run_on_ray(work, options, form, ray)
-    elif work.left(part or (0, 1)) or not work.is_done:
+    elif not work.is_done:
         run_worker(work, translating(options, form), part)
     else:
         typer.echo(work.output)

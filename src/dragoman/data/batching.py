@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data import row_order
 from dragoman.data.random import raw_words
-from dragoman.data.row_order import ON_DISK, IntArray, Lengths, fill_of, refuse_too_long, shuffled, sorted_by_length
+from dragoman.data.row_order import ON_DISK, IntArray, Lengths, refuse_too_long, shuffled, sorted_by_length
 from dragoman.errors import DragomanError
 
 
@@ -60,8 +59,8 @@ class BatchPlan:
         self._folder = folder if len(src) > ON_DISK else None
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
         refuse_too_long(self._groups, self._rows, batch_tokens, lines)
-        self._cuts = row_order.cuts_of_groups(self._groups, batch_tokens)
-        self._fill = fill_of(self._groups, self._cuts)
+        self._cuts = self._groups.cuts(batch_tokens)
+        self._fill = self._groups.fill(self._cuts)
         self._epoch: tuple[int, IntArray, IntArray] | None = None
 
     def _file(self, name: str) -> Path | None:
@@ -93,8 +92,8 @@ class BatchPlan:
     def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
         groups = self._groups
-        cuts = row_order.cuts_of_groups(groups, max(batch_tokens, int(row_order.widths_of(groups)[0])))
-        src, tgt = row_order.longest_of(groups, cuts)
+        cuts = groups.cuts(max(batch_tokens, int(groups.widths[0])))
+        src, tgt = groups.longest(cuts)
         batch = int((np.diff(cuts) * (src + tgt + 2)).argmax())
         return self._rows[cuts[batch] : cuts[batch + 1]]
 

@@ -48,6 +48,41 @@ class Groups:
         """The group at each place of the order."""
         return np.searchsorted(self.starts, places, side="right") - 1
 
+    @property
+    def widths(self) -> IntArray:
+        """The positions that a row of each group takes, </s> included."""
+        return np.maximum(self.src, self.tgt) + 1
+
+    def cuts(self, batch_tokens: int) -> IntArray:
+        """Where batches start and the last one ends, over all rows; a batch is as wide as its first row."""
+        widths, total = self.widths, int(self.starts[-1])
+        cuts, place = [np.zeros(1, dtype=np.int64)], 0
+        for group, end in enumerate(self.starts[1:].tolist()):
+            if place >= end:
+                continue
+            size = max(1, batch_tokens // int(widths[group]))
+            count = -(-(end - place) // size)  # batches that begin in this group
+            cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
+            place += count * size
+        return np.concatenate(cuts)
+
+    def longest(self, cuts: IntArray) -> tuple[IntArray, IntArray]:
+        """The longest source and target of each batch."""
+        first, last = self.of(cuts[:-1]), self.of(cuts[1:] - 1)
+        bounds = np.stack([first, last + 1], axis=1).ravel()
+        # `reduceat` wants its last bound inside.
+        src, tgt = (np.maximum.reduceat(np.append(side, 0), bounds)[::2] for side in (self.src, self.tgt))
+        return src, tgt
+
+    def fill(self, cuts: IntArray) -> float:
+        """The share of the positions of all batches, both sides, that hold real tokens."""
+        real, padded = 0, 0
+        counts, sizes = np.diff(self.starts), np.diff(cuts)
+        for lengths, longest in zip((self.src, self.tgt), self.longest(cuts), strict=True):
+            real += int(((lengths + 1) * counts).sum())
+            padded += int(((longest + 1) * sizes).sum())
+        return real / padded
+
 
 def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[IntArray, Groups]:
     """(row numbers, int32, widest first; their groups); in the file `path`, if there is one.
@@ -95,50 +130,9 @@ def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], p
     return filled(path, len(rows), fill)
 
 
-def widths_of(groups: Groups) -> IntArray:
-    """The positions that a row of each group takes, </s> included."""
-    return np.maximum(groups.src, groups.tgt) + 1
-
-
-def cuts_of_groups(groups: Groups, batch_tokens: int) -> IntArray:
-    """Where batches start and the last one ends, over rows from wide to narrow; a batch is as wide as its first row."""
-    widths = widths_of(groups)
-    total = int(groups.starts[-1])
-    cuts, place = [np.zeros(1, dtype=np.int64)], 0
-    for group, end in enumerate(groups.starts[1:].tolist()):
-        if place >= end:
-            continue
-        size = max(1, batch_tokens // int(widths[group]))
-        count = -(-(end - place) // size)  # batches that begin in this group
-        cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
-        place += count * size
-    return np.concatenate(cuts)
-
-
-def longest_of(groups: Groups, cuts: IntArray) -> tuple[IntArray, IntArray]:
-    """The longest source and target of each batch."""
-    first, last = groups.of(cuts[:-1]), groups.of(cuts[1:] - 1)
-    bounds = np.stack([first, last + 1], axis=1).ravel()
-    sides = []
-    for side in (groups.src, groups.tgt):
-        padded = np.append(side, 0)  # `reduceat` wants its last bound inside
-        sides.append(np.maximum.reduceat(padded, bounds)[::2])
-    return sides[0], sides[1]
-
-
-def fill_of(groups: Groups, cuts: IntArray) -> float:
-    """The share of positions that hold real tokens, of both sides."""
-    real, padded = 0, 0
-    counts, sizes = np.diff(groups.starts), np.diff(cuts)
-    for lengths, longest in zip((groups.src, groups.tgt), longest_of(groups, cuts), strict=True):
-        real += int(((lengths + 1) * counts).sum())
-        padded += int(((longest + 1) * sizes).sum())
-    return real / padded
-
-
 def refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
     """Raises DragomanError, naming the row, where one does not fit into a batch by itself."""
-    widths = widths_of(groups)
+    widths = groups.widths
     group = int(widths.argmax())
     if (needed := int(widths[group])) > batch_tokens:
         row = int(rows[groups.starts[:-1][widths == needed]].min())

@@ -243,7 +243,7 @@ class Job(ABC):
         self.ranks.first(self.prepare)
         if self.ranks.world > 1:
             self._join()
-        found = self.ranks.told(self._newest)
+        found = self.ranks.broadcast(self._newest)
         return Path(found) if found else None
 
     def _trained(self, log: RunLog, path: Path | None, deadline: float | None) -> tuple[Trainer, Outcome]:
@@ -284,7 +284,7 @@ class Job(ABC):
             atomic_io.replace_text(mark, name)
             return name
 
-        name = self.ranks.told(marked)
+        name = self.ranks.broadcast(marked)
         shared = mark.exists() and mark.read_text(encoding="utf-8") == name
         self.ranks.require_alike("there" if shared else "not there", "run directory (all need one on a shared disk)")
         self.ranks.first(mark.unlink)
@@ -413,7 +413,7 @@ class Job(ABC):
     def _plan_steps(self, took: Estimate, seconds: float) -> None:
         """Plan for the steps that take so long; the clock may move the end (`training/pace.py`)."""
         training = self.recipe.training
-        steps = self.ranks.told(
+        steps = self.ranks.broadcast(
             lambda: took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)
         )
         if not steps:

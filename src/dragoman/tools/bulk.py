@@ -13,7 +13,6 @@ blocks begin and who translates them makes no difference to any byte.
 import contextlib
 import fcntl
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -226,8 +225,3 @@ def _counted(source: Path) -> tuple[int, str]:
             count += 1
             bar.advance()
     return count, digest.hexdigest()
-
-
-def identity(weights: str, options: object) -> str:
-    """A digest of all that a translation depends on besides its text."""
-    return hashlib.sha256(json.dumps([weights, str(options)]).encode()).hexdigest()

@@ -1,5 +1,6 @@
 """The translator of a worker of bulk translation, and its identity."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from dragoman.tools.output import Form
 from dragoman.tools.translate import TranslateOptions, assemble, splits_lines, translate_lines
 
 
-def decoding_of(options: TranslateOptions) -> str:
-    """Weights and options, in words: what two workers must have in common."""
-    digest = checkpoint.inference_digest(checkpoint.select(check_run_dir(options.run), options.which))
-    return f"{digest} {replace(options, run=Path(), device='')}"
+def identity(options: TranslateOptions, form: Form) -> str:
+    """SHA-256 over weights and options: what two workers must have in common."""
+    weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(options.run), options.which))
+    return hashlib.sha256(f"{weights} {replace(options, run=Path(), device='')} {form}".encode()).hexdigest()
 
 
 def translating(options: TranslateOptions, form: Form) -> Translate:

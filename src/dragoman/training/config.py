@@ -23,8 +23,8 @@ class TrainingConfig:
     among themselves."""
     reduce: Literal["exact", "fast"] = "exact"
     """The sum over micro-batches. `exact`: along a fixed tree, so that a run's bytes do not depend on the number of
-    processes; `fast`: in the order in which they come, between processes while gradients are computed (PyTorch's DDP):
-    equal up to rounding, and to the last bit only with as many processes."""
+    processes; `fast`: between processes while gradients are computed (PyTorch's DDP): equal up to rounding, and to the
+    last bit only with as many processes."""
     optimizer: OptimizerConfig = Field(default_factory=AdamWConfig)  #: The optimizer.
     schedule: ScheduleConfig = Field(default_factory=LinearConfig)
     """The learning rate of each step; it has the rate itself too (`lr`)."""

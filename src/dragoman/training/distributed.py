@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from dragoman.device import own_gpu
 from dragoman.errors import DragomanError, SaidElsewhere
 from dragoman.progress import complain, only_errors
 from dragoman.training.summation import Sums
@@ -43,7 +44,7 @@ POLL_S = 0.01
 class Ranks:
     """A world of one process."""
 
-    rank = local_rank = 0
+    rank = 0
     world = 1
 
     @property
@@ -67,15 +68,15 @@ class Ranks:
         """The result of work that rank 0 does while the others wait; there it is None. Its errors are raised on all."""
         return work()
 
-    def told(self, work: Callable[[], T]) -> T:
+    def broadcast(self, work: Callable[[], T]) -> T:
         """As `first`, with a result that JSON can hold, which all ranks get."""
         return work()
 
-    def numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
-        """As `told`, of so many whole numbers: quick enough for every step."""
+    def broadcast_numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
+        """As `broadcast`, of so many whole numbers: quick enough for every step."""
         return decide()
 
-    def gathered(self, text: str) -> list[str]:
+    def all_gather(self, text: str) -> list[str]:
         """The texts of all ranks, in their order."""
         return [text]
 
@@ -93,7 +94,6 @@ class TorchRanks(Ranks):
 
     def __init__(self) -> None:
         self.rank, self.world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         self._plain = self._client()
         if self._plain.check([GIVEN_UP]):
             raise SaidElsewhere(self._plain.get(GIVEN_UP).decode())
@@ -102,7 +102,7 @@ class TorchRanks(Ranks):
         self._store = dist.PrefixStore(self._prefix, self._plain)
         on_gpu = torch.cuda.is_available()
         if on_gpu:
-            torch.cuda.set_device(self.local_rank % torch.cuda.device_count())
+            torch.cuda.set_device(own_gpu())
         backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
         dist.init_process_group(
             backend,
@@ -129,6 +129,8 @@ class TorchRanks(Ranks):
         return range(min(count, self.rank * share), min(count, (self.rank + 1) * share))
 
     def add_up(self, sums: Sums | None, parameters: Sequence[Tensor], planned: int, count: int) -> Sums:
+        """An all-reduce by recursive doubling (Thakur et al. 2005): in round k a rank exchanges its sum with the one
+        2^k away, and both add, so that all go up the tree together."""
         share = planned // self.world
         flags = self.flags(sums, len(parameters))
         has = flags[:, 0] > 0
@@ -206,11 +208,11 @@ class TorchRanks(Ranks):
     def first(self, work: Callable[[], T]) -> T | None:
         return self._at_first(work, lambda result: "null")[0]
 
-    def told(self, work: Callable[[], T]) -> T:
+    def broadcast(self, work: Callable[[], T]) -> T:
         result, text = self._at_first(work, json.dumps)
         return result if self.is_first else json.loads(text)  # type: ignore[return-value]
 
-    def numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
+    def broadcast_numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
         own = decide() if self.is_first else [0] * count
         found = torch.tensor([int(number) for number in own])
         dist.broadcast(found, 0)
@@ -235,7 +237,7 @@ class TorchRanks(Ranks):
             raise SaidElsewhere(answer[1:])
         return None, answer[1:]
 
-    def gathered(self, text: str) -> list[str]:
+    def all_gather(self, text: str) -> list[str]:
         self._calls += 1
         before, self._gathered = self._gathered, f"text/{self._calls}/{self.rank}"
         self._store.set(f"text/{self._calls}/{self.rank}", text)
@@ -251,7 +253,7 @@ class TorchRanks(Ranks):
             time.sleep(POLL_S)
 
     def require_alike(self, text: str, what: str) -> None:
-        found = self.gathered(f"{socket.gethostname()}\n{text}")
+        found = self.all_gather(f"{socket.gethostname()}\n{text}")
         expected = found[0].partition("\n")[2]
         for rank, other in enumerate(found):
             host, _, told = other.partition("\n")

@@ -146,7 +146,7 @@ class Trainer:
         self._share_marks()
 
     def _share_marks(self) -> None:
-        self.pace.marks = [Mark(**mark) for mark in self.ranks.told(self.pace.plain_marks)]
+        self.pace.marks = [Mark(**mark) for mark in self.ranks.broadcast(self.pace.plain_marks)]
 
     def _what_is_due(self) -> tuple[bool, bool]:
         """After a step: (a validation, a checkpoint). A clock has something to say in it, so rank 0 decides."""
@@ -155,7 +155,7 @@ class Trainer:
             moved = self.pace.look(self.step)
             return [moved, self.pace.should_validate(self.step), self.pace.should_save()]
 
-        moved, due, save = self.ranks.numbers(decided, 3)
+        moved, due, save = self.ranks.broadcast_numbers(decided, 3)
         if moved:
             self._share_marks()
         return bool(due), bool(save)
@@ -230,7 +230,7 @@ class Trainer:
             if isinstance(self.task, InShards):  # others are validated at rank 0, for all
                 result = self.task.validate(self.model)
             else:
-                result = Validation(**self.ranks.told(lambda: vars(self.task.validate(self.model))))
+                result = Validation(**self.ranks.broadcast(lambda: vars(self.task.validate(self.model))))
         self.pace.validated(time.monotonic() - started)
         for name, value in result.ranked_by.items():
             if not math.isfinite(value):

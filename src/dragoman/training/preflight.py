@@ -90,7 +90,7 @@ def preflight(trainer: Trainer) -> Estimate:
         found = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
         return asdict(found)
 
-    estimate = Estimate(**trainer.ranks.told(measured))
+    estimate = Estimate(**trainer.ranks.broadcast(measured))
     trainer.training_step.optimizer.state.clear()
     return estimate
 

@@ -104,7 +104,7 @@ def roll_back(trainer: "Trainer", error: NotFinite, bar: Progress) -> bool:
     if not isinstance(reaction, RollbackConfig):
         return False
     # A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
-    found = trainer.ranks.told(lambda: _last_validated(trainer, bar))
+    found = trainer.ranks.broadcast(lambda: _last_validated(trainer, bar))
     path = Path(found) if found else None
     if path is None or trainer.rollbacks >= reaction.limit:
         tried = "no checkpoint to go back to" if path is None else f"rolled back {trainer.rollbacks} times before"

@@ -1,8 +1,9 @@
 """Sums of gradients whose bytes do not depend on how many processes compute them.
 
 Floating-point sums depend on their order, (a + b) + c is not a + (b + c). So the micro-batches of a step are added
-along one fixed tree, whoever computed them: with four of them (0 + 1) + (2 + 3). A process has the leaves of a whole
-subtree; what is above it is added between processes (`distributed.py`), and a + b = b + a to the last bit.
+along one fixed tree, whoever computed them (pairwise summation, Higham 1993): of four (0 + 1) + (2 + 3). A process has
+the leaves of a whole subtree; what is above it is added between processes (`distributed.py`), and a + b = b + a to the
+last bit.
 """
 
 from collections.abc import Iterable

@@ -189,7 +189,7 @@ class TranslationJob(Job):
             if vectors := getattr(recipe.vectors, side):
                 load_vectors(model.embeddings()[side], tokenizer, vectors)
         if self.stream is None:
-            plan, blocks = self._batch_plan(prepared.train, self.run_dir / "prepared" / "orders"), None
+            plan, blocks = self._batch_plan(prepared.train, self._orders()), None
         else:
             blocks = StreamBlocks(
                 self.stream,
@@ -229,6 +229,16 @@ class TranslationJob(Job):
             ranks=self.ranks,
             stream=blocks,
         )
+
+    def _orders(self) -> Path:
+        """The folder for orders of the corpus as it is stored now; those of another one are dropped."""
+        everything = self.run_dir / "prepared" / "orders"
+        folder = everything / self.prepared.train.meta["fingerprint"][:16]
+        if self.ranks.is_first and everything.is_dir():
+            for other in everything.iterdir():
+                if other != folder:
+                    atomic_io.remove(other)
+        return folder
 
     def _batch_plan(self, corpus: IdCorpus, folder: Path | None) -> BatchPlan:
         training = self.recipe.training

@@ -64,6 +64,7 @@ class TranslationTask(Planned):
         """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
         self.ranks = ranks or Ranks()
         self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
+        self.lines = train.lines  # that `describe` names: of a stream those of the block in use
         self.tokenizers, self.translator = tokenizers, translator
         self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
         self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
@@ -86,7 +87,7 @@ class TranslationTask(Planned):
             epoch, step_in_epoch = self.position(step)
             return self.train, epoch, self.plan.step(epoch, step_in_epoch)
         block, within = self.stream.at(step)
-        self.train = block.corpus  # whose lines `describe` names
+        self.lines = block.corpus.lines
         return block.corpus, block.number, block.plan.step(block.number, within)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
@@ -113,7 +114,7 @@ class TranslationTask(Planned):
         return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
 
     def describe(self, batch: Batch) -> str:
-        return f"{listed(self.unit, self.train.lines[batch.rows])} of {self.origin}"
+        return f"{listed(self.unit, self.lines[batch.rows])} of {self.origin}"
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing over the validation pairs that were kept; BLEU and chrF over all of them, decoded.
@@ -122,7 +123,7 @@ class TranslationTask(Planned):
         """
         loss = self._validation_loss(model, self.ranks)
         mine = self.valid_pairs[self.ranks.rank :: self.ranks.world]
-        shards = [json.loads(text) for text in self.ranks.gathered(json.dumps(translate(self.translator, mine)))]
+        shards = [json.loads(text) for text in self.ranks.all_gather(json.dumps(translate(self.translator, mine)))]
         hypotheses = [shards[row % self.ranks.world][row // self.ranks.world] for row in range(len(self.valid_pairs))]
         references = [pair.tgt for pair in self.valid_pairs]
         scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
@@ -153,7 +154,7 @@ class TranslationTask(Planned):
             batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
             found.append((float(loss), tokens))
-        shards = [json.loads(text) for text in ranks.gathered(json.dumps(found))]
+        shards = [json.loads(text) for text in ranks.all_gather(json.dumps(found))]
         total, count = 0.0, 0
         for number in range(len(batches)):
             loss, tokens = shards[number % ranks.world][number // ranks.world]
