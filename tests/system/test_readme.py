@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,6 +56,9 @@ def run(command: str) -> None:
         arguments += [f"{key}={value}" for key, value in changes.items() if key != "device"]
     if arguments[0] == "bench":
         arguments += ["--steps", "2"]
+    if "--processes" in arguments:  # it starts its own command line again
+        subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True)
+        return
     with (
         files["<"].open(encoding="utf-8") as stdin,
         files[">"].open("w", encoding="utf-8") as stdout,
