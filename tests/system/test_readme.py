@@ -1,5 +1,6 @@
 """Every command of the README runs, in its order, on small corpora and for few steps."""
 
+import gzip
 import re
 import shlex
 import shutil
@@ -81,6 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             lines = (tmp_path / f"data/demo/train.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
             (tmp_path / f"{name}.{language}").write_text("".join(lines[first:last]), encoding="utf-8")
     shutil.copy("test.de", "letter.de")
+    (tmp_path / "lines.de.gz").write_bytes(gzip.compress((tmp_path / "test.de").read_bytes()))
     (tmp_path / "terms.tsv").write_text("bier\tbeer\n", encoding="utf-8")
     store = Store(tmp_path / "runs" / "serve.sqlite")
     for row in range(10):

@@ -244,7 +244,8 @@ def _in_blocks(
         if value:
             raise DragomanError(f"--{name}: does not go with --bulk")
     if len(paths) != 1 or not paths[0].is_file():
-        raise DragomanError("--bulk translates one file of lines: name it")
+        missing = f"{paths[0]}: no such file; " if len(paths) == 1 else ""
+        raise DragomanError(f"{missing}--bulk translates one file of lines: name it")
     if output is None or output.is_file():
         raise DragomanError("--bulk: say with -o FOLDER where the blocks and the translation go")
     part = None if shard is None else shard_of(shard)
