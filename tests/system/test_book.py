@@ -34,6 +34,7 @@ def test_a_chapter_becomes_a_page_and_a_notebook(chapter: object, tmp_path: Path
     assert (tmp_path / "index.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", GRADED_BY_TRAINING, ids=lambda exercise: exercise.name)
 def test_settings_are_graded_by_training(exercise: Exercise) -> None:
     exercise.check(exercise.solution)

@@ -161,6 +161,7 @@ def test_fast_is_the_same_up_to_rounding(recipe: Path, tmp_path: Path) -> None:
         assert one == pytest.approx(other, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_sigterm_to_one_saves_once_and_fewer_go_on(recipe: Path, alone: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, said = signalled(recipe, run, 30, 2, signal.SIGTERM, "--processes", "4")
@@ -175,6 +176,7 @@ def test_sigterm_to_one_saves_once_and_fewer_go_on(recipe: Path, alone: Path, tm
     assert bytes_of(run) == bytes_of(alone)
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_all_and_a_restart_ends_in_the_same_bytes(
     recipe: Path, alone: Path, tmp_path: Path
 ) -> None:

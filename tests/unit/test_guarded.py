@@ -39,6 +39,7 @@ from dragoman.text.tokenizers.words import WordsConfig
 PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
 
 
+@pytest.mark.slow
 @pytest.mark.system
 def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
     translator = Translator.load(run, device="cpu")
