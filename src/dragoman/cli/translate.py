@@ -243,9 +243,10 @@ def _in_blocks(
     for name, value in others.items():
         if value:
             raise DragomanError(f"--{name}: does not go with --bulk")
-    if len(paths) != 1 or not paths[0].is_file():
-        missing = f"{paths[0]}: no such file; " if len(paths) == 1 else ""
-        raise DragomanError(f"{missing}--bulk translates one file of lines: name it")
+    if len(paths) != 1:
+        raise DragomanError("--bulk translates one file of lines: name it")
+    if not paths[0].is_file():
+        raise DragomanError(f"{paths[0]}: there is no such file: --bulk translates one file of lines")
     if output is None or output.is_file():
         raise DragomanError("--bulk: say with -o FOLDER where the blocks and the translation go")
     part = None if shard is None else shard_of(shard)
