@@ -61,6 +61,18 @@ def test_what_is_kept_and_why_the_rest_is_not(source, tmp_path):
         corpus.src(0)[0] = 1
 
 
+def test_a_very_large_corpus_is_read_instead_of_mapped_and_is_the_same(source, tmp_path, monkeypatch):
+    mapped, _ = run(source, tmp_path / "ids")
+    monkeypatch.setattr(store, "ON_DISK", 10)
+    read, _ = run(source, tmp_path / "ids")
+    assert contents(read) == contents(mapped)
+    assert read.src_lengths[:].tolist() == mapped.src_lengths.tolist()
+    rows = np.array([51, 3, 0, 3])
+    for found, expected in zip(read.pairs(rows), mapped.pairs(rows), strict=True):
+        assert [side.tolist() for side in found] == [side.tolist() for side in expected]
+        assert [side.dtype for side in found] == [side.dtype for side in expected]
+
+
 def test_the_limit_itself_is_kept_on_either_side(tmp_path):
     eight, nine = "w1 " * 8, "w1 " * 9
     corpus, report = run(write(tmp_path, [eight, "w1", nine, "w1"], ["w1", eight, "w1", nine]), tmp_path / "ids")

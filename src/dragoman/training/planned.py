@@ -13,6 +13,14 @@ class InShards(Protocol):
     ranks: Ranks
 
 
+@runtime_checkable
+class FromDisk(Protocol):
+    """A task that may have so many examples that it reads each from the disk when a step asks for it."""
+
+    @property
+    def from_disk(self) -> bool: ...
+
+
 class Planned(ABC):
     """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
 

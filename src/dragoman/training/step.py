@@ -23,6 +23,7 @@ from dragoman.training.fast_reduction import FastReduction
 from dragoman.training.freezing import frozen_parameters
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import NotFinite, not_finite
+from dragoman.training.planned import FromDisk
 from dragoman.training.prefetch import Prefetcher
 from dragoman.training.summation import Sums, tree_sum
 from dragoman.training.task import Task
@@ -37,7 +38,7 @@ class TrainingStep:
     """Takes the optimizer steps of `model` on `task`; where a training stands is the caller's affair.
 
     `prefetch`: make the batches of the next step on a thread during this one; None: where the device is no CPU, whose
-    cores have enough to do.
+    cores have enough to do, or where the task reads them from a disk.
     """
 
     def __init__(
@@ -60,7 +61,8 @@ class TrainingStep:
         self.frozen = frozen_parameters(self.model, config.freeze)
         self.optimizer = config.optimizer.build(self.model)
         self.compiled = compile_layers(self.model, config.compile, device)
-        prefetch = device.type != "cpu" if prefetch is None else prefetch
+        if prefetch is None:
+            prefetch = device.type != "cpu" or (isinstance(task, FromDisk) and task.from_disk)
         self.prefetched = Prefetcher(self._made, device if device.type == "cuda" else None) if prefetch else None
         self.fast: FastReduction | None = None
         if config.reduce == "fast" and isinstance(self.ranks, TorchRanks):

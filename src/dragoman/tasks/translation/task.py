@@ -71,6 +71,10 @@ class TranslationTask(Planned):
         self.augment, self.origin, self.unit = augment or TextAugmentConfig(), origin, unit
         """The unit that `describe` numbers, and the files that hold it."""
 
+    @property
+    def from_disk(self) -> bool:
+        return self.train.is_read
+
     def position(self, step: int) -> tuple[int, int]:
         return super().position(step) if self.stream is None else self.stream.position(step)
 
@@ -111,7 +115,7 @@ class TranslationTask(Planned):
 
     def worst_case_batch(self, batch_tokens: int) -> Batch:
         rows = self.plan.worst_case_batch(batch_tokens)
-        return collate([(self.train.src(row), self.train.tgt(row)) for row in rows], rows)
+        return collate(self.train.pairs(rows), rows)
 
     def describe(self, batch: Batch) -> str:
         return f"{listed(self.unit, self.lines[batch.rows])} of {self.origin}"
@@ -151,7 +155,7 @@ class TranslationTask(Planned):
         lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
         batches = list(eval_batches(lengths, self.plan.batch_tokens))
         for rows in batches[ranks.rank :: ranks.world]:
-            batch = collate([(self.valid.src(row), self.valid.tgt(row)) for row in rows]).to(self.translator.device)
+            batch = collate(self.valid.pairs(rows)).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
             found.append((float(loss), tokens))
         shards = [json.loads(text) for text in ranks.all_gather(json.dumps(found))]
@@ -168,12 +172,12 @@ class TranslationTask(Planned):
         several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
-            return [collate([(corpus.src(row), corpus.tgt(row)) for row in rows], rows)]
+            return [collate(corpus.pairs(rows), rows)]
         pairs = []
-        for row in rows:
+        for row, (src_ids, tgt_ids) in zip(rows, corpus.pairs(rows), strict=True):
             # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
             rng = random.Random(hash64(f"({self.seed}, {epoch}, {row})"))
-            src, tgt = self._augmented(corpus.src(row).tolist(), corpus.tgt(row).tolist(), rng)
+            src, tgt = self._augmented(src_ids.tolist(), tgt_ids.tolist(), rng)
             src = self._if_it_fits(self.tokenizers.src.resample(src, rng), src)
             pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
