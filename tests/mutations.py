@@ -85,7 +85,7 @@ TESTS: dict[str, list[str]] = {
     "importing/huggingface.py": [],
     "text/tokenizers/language_tags.py": [],
     "text/tokenizers/sentencepiece_model.py": ["unit/test_sentencepiece_model.py"],
-    "export/shortlist.py": [],
+    "text/lexicon.py": [],
     "inference/watched_search.py": ["unit/test_watched_search.py"],
     "tools/vocabulary.py": [],
 }
@@ -96,7 +96,7 @@ SYSTEM: dict[str, list[str]] = {
     "importing/ctranslate2.py": ["system/test_import_ctranslate2.py"],
     "importing/huggingface.py": ["system/test_import_huggingface.py"],
     "text/tokenizers/language_tags.py": ["system/test_import_huggingface.py"],
-    "export/shortlist.py": ["system/test_distil.py"],
+    "text/lexicon.py": ["system/test_distil.py"],
     "tools/vocabulary.py": ["system/test_vocabulary.py"],
     "runs/atomic_io.py": ["system/test_crash_points.py"],
     "runs/checkpoint.py": ["system/test_crash_points.py", "system/test_killed.py"],
@@ -330,7 +330,11 @@ MUTATIONS = [
             "_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5",
             "_NORMAL, _USER_DEFINED, _UNUSED = 1, 1, 5",
         ),
-        ("export/shortlist.py", "probability = counts / np.bincount(src, weights=counts)[src]", "probability = counts"),
+        (
+            "text/lexicon.py",
+            "probability = counts / np.bincount(src_ids, weights=counts)[src_ids]",
+            "probability = counts",
+        ),
         ("inference/watched_search.py", "log_prob / by if finished else None", "log_prob if finished else None"),
         (
             "export/huggingface_weights.py",

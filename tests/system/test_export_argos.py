@@ -128,7 +128,7 @@ def test_a_package_is_one_file_with_its_folder(run: Path, tmp_path: Path, capsys
     told: list[str] = []
     (tmp_path / "more").write_text("".join(line + "\n" for line in [*LINES[:5], "", "▁"]), encoding="utf-8")
     export(run, "argos", tmp_path / "out", src=tmp_path / "more", tell=told.append)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["translate-en_de-1_0.argosmodel"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"translate-en_de-1_0.argosmodel", "MODEL_CARD.md"}
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as package:
         names = {name.removeprefix("translate-en_de-1_0/") for name in package.namelist()}
         metadata = json.loads(package.read("translate-en_de-1_0/metadata.json"))
@@ -189,7 +189,7 @@ def test_a_wrong_package_is_found_and_leaves_nothing(
 def test_int8_is_smaller(run: Path, tmp_path: Path) -> None:
     for quantize in (None, "int8"):
         export(run, "argos", tmp_path / f"{quantize}", quantize=quantize, verify=False)
-    full, small = (next((tmp_path / name).iterdir()).stat().st_size for name in ("None", "int8"))
+    full, small = (next((tmp_path / name).glob("*.argosmodel")).stat().st_size for name in ("None", "int8"))
     assert small < full
     with pytest.raises(DragomanError, match="int4"):
         argos.write(tiny(), tmp_path, "int4")
@@ -219,7 +219,7 @@ def test_argos_translate_itself_installs_and_translates_it(
     told: list[str] = []
     export(run, "argos", tmp_path / "out", src=tmp_path / "lines", tell=told.append)
     assert "translated by argostranslate itself" in told[-1]
-    package.install_from_path(next((tmp_path / "out").iterdir()))
+    package.install_from_path(next((tmp_path / "out").glob("*.argosmodel")))
     searching = Translator.load(run, device="cpu").with_decoding(**vars(argos.nearest(DecodingConfig())))
     expected = [items[0].text for items in argos.load(tmp_path / "out", searching).n_best(LINES)]
     monkeypatch.setattr(translate.settings, "compute_type", "default")

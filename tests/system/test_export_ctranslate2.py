@@ -411,7 +411,8 @@ def test_an_export_is_compared_and_appears(run: Path, tmp_path: Path) -> None:
     told: list[str] = []
     export(run, "ctranslate2", tmp_path / "out", tell=told.append)
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["config.json", "dragoman.json", "model.bin", "shared_vocabulary.json", "tokenizer"]
+    files = ["config.json", "dragoman.json", "model.bin", "shared_vocabulary.json", "tokenizer"]
+    assert names == ["MODEL_CARD.md", *files]
     figures = dict(line.split("  ", 1) for line in told if "  " in line)
     assert figures["sentences"].strip() == "12 of demo"
     assert figures["equal"].strip() == "12 (100.0%), near-ties 0"

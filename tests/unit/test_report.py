@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.analysis.report import SHOWN_VALIDATIONS, _compare, write_report
+from dragoman.analysis.marked import marked
+from dragoman.analysis.report import SHOWN_VALIDATIONS, write_report
 from dragoman.errors import DragomanError
 from dragoman.evaluation.classification import score_labels
 from dragoman.runs.log import RunLog
@@ -264,4 +265,4 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
     ],
 )
 def test_words_that_differ(hyp: str, ref: str, expected: list[tuple[str, bool]]) -> None:
-    assert _compare(hyp, ref) == expected
+    assert marked(hyp, ref) == expected

@@ -4,12 +4,7 @@ It is made from metrics.jsonl and config.yaml of a run directory, during trainin
 report is written.
 """
 
-import difflib
-import itertools
-import operator
-import re
 import statistics
-import string
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
+from dragoman.analysis.marked import marked
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
 from dragoman.config import read_yaml
 from dragoman.runs import atomic_io
@@ -347,35 +343,10 @@ def _samples(events: list[Event], best: Event | None = None, words: Words = WORD
             for hyp in hyps[:1]:
                 shown, left_out = hyp[:limit], max(0, len(hyp) - limit)
                 same = [(shown, True)] if shown else []
-                runs = _compare(shown, ref) if words.marks_differences else same
+                runs = marked(shown, ref) if words.marks_differences else same
                 attempts.append(Attempt(event.get("step", 0), event is best, runs, left_out))
         samples.append(Sample(src, ref, attempts))
     return samples
-
-
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_PUNCTUATION = re.escape(string.punctuation) + "“”„‘’«»…–—¿¡،؟؛।。、，！？：；「」『』（）"
-_WORD = re.compile(rf"\s+|[{_UNSPACED}]|[{_PUNCTUATION}]|[^\s{_UNSPACED}{_PUNCTUATION}]+")
-
-
-def _compare(hyp: str, ref: str) -> list[tuple[str, bool]]:
-    """`hyp` as (text, whether the reference has it there) runs, by words (by characters in scripts without spaces).
-
-    >>> _compare("a cat sleeps here", "the cat sleeps")
-    [('a', False), (' cat sleeps ', True), ('here', False)]
-    """
-    words, wanted = _WORD.findall(hyp), [word for word in _WORD.findall(ref) if not word.isspace()]
-    places = [place for place, word in enumerate(words) if not word.isspace()]
-    matcher = difflib.SequenceMatcher(None, [words[place] for place in places], wanted, autojunk=False)
-    same = {places[i] for block in matcher.get_matching_blocks() for i in range(block.a, block.a + block.size)}
-    flags: list[bool] = []
-    for place, word in enumerate(words):
-        if word.isspace():  # between two different words it belongs to them, else to the text around
-            flags.append(not (flags and not flags[-1] and place + 1 < len(words) and place + 1 not in same))
-        else:
-            flags.append(place in same)
-    runs = itertools.groupby(zip(words, flags, strict=True), key=operator.itemgetter(1))
-    return [("".join(word for word, _ in run), is_same) for is_same, run in runs]
 
 
 def _last(events: list[Event], kind: str) -> Event:

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +15,11 @@ from typer.core import TyperCommand
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.cli.adapt import adapt
 from dragoman.cli.bench import bench
+from dragoman.cli.compare import compare
 from dragoman.cli.distil import distil
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
+from dragoman.cli.evaluate import evaluate
 from dragoman.cli.explain import explain
 from dragoman.cli.export import export
 from dragoman.cli.fill import fill
@@ -26,26 +27,22 @@ from dragoman.cli.import_model import import_
 from dragoman.cli.inspect import inspect_app
 from dragoman.cli.learn import learn_app
 from dragoman.cli.options import (
-    BeamSize,
     Device,
-    Ensemble,
-    LengthPenalty,
     Overrides,
-    Precision,
     Recipe,
     Run,
     RunDir,
-    SearchChanges,
     Which,
     check_not_the_same,
-    decoding_changes,
     given,
-    precision_given,
     text_input,
     text_output,
 )
+from dragoman.cli.reproduce import reproduce
+from dragoman.cli.runs import runs
 from dragoman.cli.serve import corrections, keys_app, serve
 from dragoman.cli.settings import settings as settings_command
+from dragoman.cli.sweep import sweep
 from dragoman.cli.translate import GuardCommand, score, translate
 from dragoman.cli.vocabulary import vocabulary
 from dragoman.errors import DragomanError, SaidElsewhere
@@ -361,74 +358,6 @@ def generate(
             write("\n---\n".join(prompt + text for text in generator.generate([prompt] * count)) + "\n")
 
 
-def evaluate(
-    run: Run,
-    overrides: SearchChanges = None,
-    src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
-    ref: Annotated[list[Path] | None, typer.Option(help="Reference translations, or labels, of each --src.")] = None,
-    name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
-    tokenize: Annotated[
-        str | None,
-        typer.Option(
-            help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"
-        ),
-    ] = None,
-    lowercase: Annotated[
-        bool | None, typer.Option("--lowercase", help="Lower-case translations and references before scoring.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the translations, a file for each set.")
-    ] = None,
-    min_context: Annotated[
-        int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
-    ] = None,
-    ensemble: Ensemble = None,
-    precision: Precision = None,
-    which: Which = "best",
-    device: Device = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Score a run on test sets: translations by BLEU, chrF and TER (sacreBLEU, with full signatures).
-
-    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
-    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
-    Without --src and --ref, the test sets of the run's own recipe are scored.
-
-    Example: dragoman evaluate runs/mine --src test.de --ref test.en --json
-    """
-    from dragoman.tasks import recipes
-
-    results = recipes.evaluate(
-        run,
-        sources=src or [],
-        references=ref or [],
-        names=name or [],
-        which=which,
-        device=device,
-        **given(tokenize=tokenize, lowercase=lowercase, output=output, min_context=min_context, ensemble=ensemble),
-        **precision_given(precision),
-        **decoding_changes(beam_size, length_penalty),
-        **given(changes=overrides or None),
-    )
-    if as_json:
-        typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
-        return
-    _print_scores(results)
-
-
-def _print_scores(results: Mapping[str, Any]) -> None:
-    rows = {key: scores.figures() for key, scores in results.items()}
-    width = max(len(key) for key in rows)
-    typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
-    for key, figures in rows.items():
-        typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
-    for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
-        for note in notes:
-            typer.echo(note)
-
-
 def average(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, two or more.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="New run directory.", show_default=False)],
@@ -529,9 +458,9 @@ def data_demo(
 GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo, learn_app),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
-    "Train": (train, import_, vocabulary, distil, adapt, bench, average),
+    "Train": (train, sweep, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate, fill),
-    "Measure and look inside": (evaluate, report, explain, inspect_app, settings_command),
+    "Measure and look inside": (evaluate, compare, runs, reproduce, report, explain, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""

@@ -1,22 +1,18 @@
 """Corpus scores by sacreBLEU (Post 2018), each with the signature that says how it was computed."""
 
 import time
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
+from dragoman.evaluation.metrics import Metric, metric
+from dragoman.evaluation.test_set import TestSet
 from dragoman.inference.translator import Translator
 from dragoman.text.corpus import Pair
-from dragoman.text.languages import is_chinese, written_without_spaces
 
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
-
-UNSPACED = ("zh", "char", "ja-mecab")
-"""Tokenizers for text whose words are not separated: TER then counts Chinese and Japanese characters, where it would
-take a sentence for one word. sacreBLEU knows no others: in Thai, Lao, Khmer or Burmese TER still means little."""
 
 
 @settings
@@ -79,43 +75,23 @@ def score(
     """
     if len(hypotheses) != len(references):
         raise DragomanError(f"{len(hypotheses):,} translations cannot be scored against {len(references):,} references")
-    if not hypotheses:
-        raise DragomanError("there is nothing to score: no sentences")
-    hypotheses = [unicodedata.normalize("NFC", line) for line in hypotheses]
-    references = [unicodedata.normalize("NFC", line) for line in references]
+    test = TestSet(list(hypotheses), [list(references)], ("", tgt_lang))
     metrics = _metrics(config, tgt_lang, with_ter=with_ter)
-    values = {name: metric.corpus_score(list(hypotheses), [list(references)]).score for name, metric in metrics.items()}
+    values = {each.name: each.score(each.statistics(test, hypotheses).sum(axis=0)) for each in metrics}
     return Scores(
         bleu=values["bleu"],
         chrf=values["chrf"],
         ter=values.get("ter"),
-        exact_match=_exact_match(hypotheses, references, config.lowercase),
-        signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
+        exact_match=values["exact_match"],
+        signatures={each.name: each.signature() for each in metrics if each.name != "exact_match"},
         sentences=len(hypotheses),
     )
 
 
-def _metrics(config: EvaluationConfig, tgt_lang: str, *, with_ter: bool) -> dict[str, Any]:
-    """sacreBLEU's metrics by name. Raises DragomanError when a tokenizer needs a package that is not there."""
-    from sacrebleu.metrics import BLEU, CHRF, TER
-
-    tokenize = bleu_tokenizer(config.tokenize, tgt_lang)
-    try:
-        # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
-        bleu = BLEU(tokenize=tokenize, lowercase=config.lowercase, force=True)
-    except (ImportError, RuntimeError) as error:  # the message names what to install
-        raise DragomanError(f"evaluation.tokenize {tokenize}: {' '.join(str(error).split())}") from error
-    metrics = {"bleu": bleu, "chrf": CHRF(lowercase=config.lowercase)}
-    if with_ter:
-        unspaced = tokenize in UNSPACED
-        metrics["ter"] = TER(case_sensitive=not config.lowercase, asian_support=unspaced, normalized=unspaced)
-    return metrics
-
-
-def _exact_match(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
-    fold = str.lower if lowercase else str
-    same = sum(fold(hyp) == fold(ref) for hyp, ref in zip(hypotheses, references, strict=True))
-    return 100 * same / len(references)
+def _metrics(config: EvaluationConfig, tgt_lang: str, *, with_ter: bool) -> list[Metric]:
+    """The metrics of a score. Raises DragomanError when a tokenizer needs a package that is not there."""
+    names = ("bleu", "chrf", "ter", "exact_match") if with_ter else ("bleu", "chrf", "exact_match")
+    return [metric(name, tgt_lang, tokenize=config.tokenize, lowercase=config.lowercase) for name in names]
 
 
 @dataclass(frozen=True)
@@ -155,10 +131,3 @@ def spread(pairs: Sequence[Pair], hypotheses: Sequence[str], count: int) -> list
     count = min(count, len(pairs))
     chosen = [i * len(pairs) // count for i in range(count)]
     return [{"src": pairs[i].src, "ref": pairs[i].tgt, "hyp": hypotheses[i]} for i in chosen]
-
-
-def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:
-    """The sacreBLEU tokenizer that `auto` stands for in this target language."""
-    if tokenize != "auto":
-        return tokenize
-    return "zh" if is_chinese(tgt_lang) else "char" if written_without_spaces(tgt_lang) else "13a"

@@ -20,6 +20,7 @@ import torch
 
 from dragoman import config
 from dragoman.errors import DragomanError, writing
+from dragoman.export import model_card
 from dragoman.export.shortlist import write_shortlist
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
 from dragoman.inference.translator import Translator
@@ -90,6 +91,7 @@ def export(
                     if left.name != UNFINISHED:
                         atomic_io.remove(left)
                 module.write(translator, partial, quantize)
+                atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
                 if shortlist:
                     write_shortlist(run_dir / "prepared" / "train", partial, translator.tokenizers)
             if text is not None:

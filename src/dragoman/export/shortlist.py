@@ -13,7 +13,7 @@ all that ever stand in one pair,
     t(w | v) = c(w, v) / (the sum of c(w', v) over all w')                                             (maximisation)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
+from dragoman.text.lexicon import translation_probabilities
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
@@ -79,13 +80,7 @@ def frequent(corpus: IdCorpus, vocab_size: int, count: int = FREQUENT) -> list[i
 
 def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> dict[int, list[int]]:
     """The most probable translations of each source id, at most `count`."""
-    keys, which, tokens = _links(corpus, vocab_size)
-    src, tgt = keys // vocab_size, keys % vocab_size
-    probability = np.ones(len(keys))
-    for _ in range(ROUNDS):
-        weights = probability[which]
-        counts = np.bincount(which, weights=weights / np.bincount(tokens, weights=weights)[tokens], minlength=len(keys))
-        probability = counts / np.bincount(src, weights=counts)[src]
+    src, tgt, probability = translation_probabilities(_sentences(corpus), vocab_size, ROUNDS)
     found = {}
     starts = np.flatnonzero(np.r_[True, src[1:] != src[:-1]]) if len(src) else np.zeros(0, dtype=np.int64)
     for start, end in zip(starts, [*starts[1:], len(src)], strict=True):
@@ -93,24 +88,15 @@ def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> d
     return found
 
 
-def _links(corpus: IdCorpus, vocab_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every pair of a source and a target piece that stand in one pair of sentences: the different ones, as source id *
-    `vocab_size` + target id in order; the place of each link among them; and the number of the target token that it is
-    of."""
-    lengths = np.stack([corpus.src_lengths, corpus.tgt_lengths]).astype(np.int64)
+def _sentences(corpus: IdCorpus) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs that are not too long, all of them or so many that they are spread over the corpus."""
+    lengths = np.stack([np.asarray(corpus.src_lengths), np.asarray(corpus.tgt_lengths)]).astype(np.int64)
     rows = np.flatnonzero(lengths.max(axis=0) <= LONGEST)
     if not len(rows):
         rows = np.arange(len(corpus))
     links = int(lengths[:, rows].prod(axis=0).sum())
-    rows = rows[:: max(1, -(-links // MOST_LINKS))]
-    keys, tokens, so_far = [], [], 0
-    for row in map(int, rows):
-        src, tgt = np.unique(corpus.src(row)).astype(np.int64), corpus.tgt(row).astype(np.int64)
-        keys.append((src[:, None] * vocab_size + tgt).ravel())
-        tokens.append(np.tile(np.arange(so_far, so_far + len(tgt)), len(src)))
-        so_far += len(tgt)
-    different, which = np.unique(np.concatenate(keys), return_inverse=True)
-    return different, which, np.concatenate(tokens)
+    for row in map(int, rows[:: max(1, -(-links // MOST_LINKS))]):
+        yield corpus.src(row), corpus.tgt(row)
 
 
 def _best(values: np.ndarray, ids: np.ndarray, count: int) -> list[int]:

@@ -24,6 +24,7 @@ from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
 from dragoman.errors import DragomanError, writing
+from dragoman.export.model_card import write_card
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say, size_text
 from dragoman.runs import atomic_io, checkpoint
@@ -41,7 +42,7 @@ from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.schedules import NoamConfig
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
-from dragoman.version import __version__
+from dragoman.version import __version__, commit
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validate_seconds",
               "training.validation_beam_size", "training.patience", "training.keep_", "training.log_every",
@@ -119,7 +120,13 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
     """Raises DragomanError where one of the `evaluate` options that say how to translate was given."""
     if options:
         name = min(options)
-        named = {"changes": "decoding.*", "alpha": "--length-penalty"}.get(name, f"--{name.replace('_', '-')}")
+        special = {
+            "changes": "decoding.*",
+            "alpha": "--length-penalty",
+            "judging": "--metric, --by, --training-text, --no-checks",
+            "more_references": "several --ref for one --src",
+        }
+        named = special.get(name, f"--{name.replace('_', '-')}")
         raise DragomanError(f"{named}: {what} is not scored by translating")
 
 
@@ -205,7 +212,7 @@ class Job(ABC):
         found = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
         return [run for run in found if run]
 
-    def run(self, seconds_left: float | None = None) -> Result:
+    def run(self, seconds_left: float | None = None, stop_when: Callable[[int], bool] | None = None) -> Result:
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
         `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps what was
@@ -220,12 +227,13 @@ class Job(ABC):
                 self._take_steps_of_run()
         path = self._prepared()
         with RunLog(self.run_dir) if ranks.is_first else SilentLog() as log:
-            trainer, outcome = self._trained(log, path, deadline)
+            trainer, outcome = self._trained(log, path, deadline, stop_when)
             tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
         report = ranks.first(lambda: write_report(self.run_dir)) or self.run_dir / REPORT
+        ranks.first(lambda: write_card(self.run_dir))
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
         doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
         return Result(outcome, tests, report, self.run_dir, best, next_command, doubt)
@@ -246,7 +254,9 @@ class Job(ABC):
         found = self.ranks.broadcast(self._newest)
         return Path(found) if found else None
 
-    def _trained(self, log: RunLog, path: Path | None, deadline: float | None) -> tuple[Trainer, Outcome]:
+    def _trained(
+        self, log: RunLog, path: Path | None, deadline: float | None, stop_when: Callable[[int], bool] | None = None
+    ) -> tuple[Trainer, Outcome]:
         """Train from a checkpoint, or from the beginning."""
         ranks = self.ranks
         step = self.training_step(fresh=path is None)
@@ -273,6 +283,8 @@ class Job(ABC):
         if ranks.is_first:
             self._announce(trainer, log, took, busy)
         ranks.watch(took.seconds_per_step)
+        if stop_when is not None:
+            trainer.stop_when = stop_when
         return trainer, trainer.train()
 
     def _join(self) -> None:
@@ -480,6 +492,7 @@ class Job(ABC):
         log.event(
             "start",
             dragoman=__version__,
+            commit=commit(),
             torch=torch.__version__,
             python=platform.python_version(),
             machine=machine_name(trainer.device),

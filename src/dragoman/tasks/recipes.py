@@ -5,7 +5,7 @@ run(recipe)
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +78,16 @@ def prepare(recipe: Any) -> list[str]:
         return job(recipe).prepare()
 
 
-def run(recipe: Any, seconds_left: float | None = None, ranks: Ranks | None = None) -> Result:
+def run(
+    recipe: Any,
+    seconds_left: float | None = None,
+    ranks: Ranks | None = None,
+    stop_when: Callable[[int], bool] | None = None,
+) -> Result:
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report.
 
     `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
-    of which call this.
+    of which call this. `stop_when`: asked after each step whether to save and stop there, as Ctrl-C would.
     """
     with contextlib.ExitStack() as stack:
         if ranks is None:
@@ -90,7 +95,7 @@ def run(recipe: Any, seconds_left: float | None = None, ranks: Ranks | None = No
         ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
         stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
-        return job(recipe, ranks).run(seconds_left)
+        return job(recipe, ranks).run(seconds_left, stop_when)
 
 
 def evaluate(
@@ -108,23 +113,32 @@ def evaluate(
     Raises DragomanError when the lists do not match or there is nothing to score.
     """
     recipe: Any = of_run(run_dir)
-    if references and len(sources) != len(references):
-        raise DragomanError(f"{len(sources)} --src but {len(references)} --ref: give one reference for each source")
-    if names and len(names) != len(sources):
-        raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
     if not sources and not recipe.corpus.test:
         raise DragomanError(f"{run_dir}: its recipe names no test set; give --src (and --ref, where there is one)")
-    titles = _titles(sources, names)
-    pairs: list[tuple[Path, Path | None]] = [(src, None) for src in sources]
-    if references:
-        pairs = list(zip(sources, references, strict=True))
+    titles = titles_of(sources, names)
+    each = references_of(sources, references)
+    pairs = [(src, refs[0] if refs else None) for src, refs in zip(sources, each, strict=True)]
     carried = job(recipe)
     carried.run_dir = Path(run_dir)  # it may have been moved since
+    if any(len(refs) > 1 for refs in each):
+        options["more_references"] = {title: refs[1:] for title, refs in zip(titles, each, strict=True)}
     return carried.evaluate(dict(zip(titles, pairs, strict=True)), which, device, **options)
 
 
-def _titles(sources: list[Path], names: list[str]) -> list[str]:
+def references_of(sources: list[Path], references: list[Path]) -> list[list[Path]]:
+    """The references of each source: as many of each, those of the first source first."""
+    if len(references) % max(1, len(sources)):
+        raise DragomanError(
+            f"{len(sources)} --src but {len(references)} --ref: give one reference for each source, or as many of each"
+        )
+    size = len(references) // max(1, len(sources))
+    return [references[size * place : size * (place + 1)] for place in range(len(sources))]
+
+
+def titles_of(sources: list[Path], names: list[str]) -> list[str]:
     """The name of each set: as it was given, or else its file's name, or the whole path where two share a name."""
+    if names and len(names) != len(sources):
+        raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
     files = [path.name for path in sources]
     titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
     if repeated := [title for title in titles if titles.count(title) > 1]:

@@ -5,7 +5,7 @@ Where a run stands is one integer, the step; nothing else needs to be remembered
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,6 +71,8 @@ class Trainer:
         self.stop_asked = False
         """Agreed on by all ranks."""
         self._stop_wanted = False
+        self.stop_when: Callable[[int], bool] = lambda step: False
+        """Asked after each step: whether to save and stop there, as Ctrl-C would."""
 
     @property
     def model(self) -> nn.Module:
@@ -122,6 +124,7 @@ class Trainer:
                 return False
             recovery.skip(self, error, bar)
         self.step += 1
+        self._stop_wanted = self._stop_wanted or self.stop_when(self.step)
         due, save = self._what_is_due()
         bar.total = self.pace.end
         if self.step % self.config.log_every == 0 or self.step == self.pace.end:

@@ -1,6 +1,7 @@
 """Recipes for translation: from raw parallel text to a scored translator."""
 
 import hashlib
+import itertools
 import os
 import random
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError, writing
-from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread
+from dragoman.evaluation.judging import Judged, Judging
+from dragoman.evaluation.test_set import TestSet
+from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.translator import Translator
 from dragoman.models.families import ModelConfig, TransformerConfig
@@ -42,8 +45,8 @@ from dragoman.tasks.base import (
 from dragoman.tasks.fine_tuning import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
-from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Source, TrainSource
-from dragoman.text.lines import show
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source, TrainSource
+from dragoman.text.lines import find, read_lines, show
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
@@ -70,6 +73,8 @@ USEFUL_BLEU = 2.0
 TER_SECONDS = 0.01
 """Of a sentence, about: its edits are searched for shifts, which validation leaves out."""
 
+LOOKED_AT_FOR_LEAKS = 1_000_000
+"""Training pairs in which the sentences of a test set are looked for when it is scored."""
 EXAMINED = 20_000
 """Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
 
@@ -349,8 +354,9 @@ class TranslationJob(Job):
 
     def evaluate(
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> dict[str, Scores]:
+    ) -> dict[str, Judged]:
         tests: dict[str, Source] = dict(self.recipe.corpus.test)
+        more: dict[str, list[Path]] = options.pop("more_references", {})
         if files:
             tests = {}
             for name, (src, ref) in files.items():
@@ -364,19 +370,44 @@ class TranslationJob(Job):
             EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "--tokenize or --lowercase"
         )
         output = options.pop("output", None)
+        judging: Judging = options.pop("judging", Judging())
+        judging = replace(judging, training=judging.training or self._training_sources)
+        languages = self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang
+        metrics = judging.built(languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
         texts = {name: list(source.pairs()) for name, source in tests.items()}
+        sets = {name: _test_set(name, pairs, more.get(name, []), languages) for name, pairs in texts.items()}
         translator = Translator.load(self.run_dir, which=which, device=device, **options)
-        lang = self.recipe.corpus.tgt_lang
         scores = {}
         for name, pairs in texts.items():
-            result = evaluate(translator, pairs, evaluation, lang)
-            scores[name] = result.scores
+            hypotheses = translate(translator, pairs)
             if output is not None:
-                path = Path(output) / f"{name.replace('/', '_')}.{lang}"
+                path = Path(output) / f"{name.replace('/', '_')}.{languages[1]}"
                 with writing(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    atomic_io.replace_text(path, "".join(line + "\n" for line in result.hypotheses))
+                    atomic_io.replace_text(path, "".join(line + "\n" for line in hypotheses))
+            scores[name] = judging.judge(sets[name], hypotheses, metrics)
         return scores
+
+    def _training_sources(self) -> Iterator[str] | None:
+        """The source lines of the training text, the first million at most; None where it is not there any more."""
+        source = self.recipe.corpus.train
+        if isinstance(source, StreamSource):
+            return None
+        try:
+            if not files_of(source):
+                return None
+            pairs = source.pairs()
+            first = next(pairs, None)
+        except DragomanError:
+            return None
+        rest = itertools.islice(pairs, LOOKED_AT_FOR_LEAKS - 1)
+        return (pair.src for pair in itertools.chain([first] if first is not None else [], rest))
+
+
+def _test_set(name: str, pairs: list[Pair], more: list[Path], languages: tuple[str, str]) -> TestSet:
+    """The lines of pairs, with further references from files."""
+    references = [list(read_lines(find(path))) for path in more]
+    return TestSet([pair.src for pair in pairs], [[pair.tgt for pair in pairs], *references], languages, name)
 
 
 def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:

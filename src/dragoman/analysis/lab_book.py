@@ -1,0 +1,282 @@
+"""All runs of a folder in one table: how their recipes differ, on what data, where they ran, and what came out."""
+
+import csv
+import hashlib
+import io
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dragoman import config
+from dragoman.errors import DragomanError
+from dragoman.progress import clock, say
+from dragoman.runs.directory import CONFIG
+from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats
+
+DEEPEST = 4
+"""Folders below the one that is searched."""
+LEFT_OUT = ("run_dir", "device", "workers")
+"""Settings that say nothing about the experiment."""
+SCORES = ("bleu", "chrf", "ter", "accuracy", "macro_f1", "bits_per_character", "loss")
+"""Figures of a test set that have a column."""
+
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as the lab book has it: facts of every run, settings by dotted name, and figures of its test sets."""
+
+    path: Path
+    facts: dict[str, Cell]
+    settings: dict[str, Any]
+    scores: dict[str, float]
+    signatures: dict[str, str] = field(default_factory=dict)
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """The run directories in a folder, or the folder itself, if it is one. Raises DragomanError where there is none."""
+    if not folder.is_dir():
+        raise DragomanError(f"{folder}: no such folder")
+    found = [folder] if (folder / CONFIG).is_file() else _below(folder, DEEPEST)
+    if not found:
+        raise DragomanError(f"{folder}: there are no runs in it; a run directory has a {CONFIG}")
+    return sorted(found)
+
+
+def _below(folder: Path, depth: int) -> list[Path]:
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+            if (path / CONFIG).is_file():
+                found.append(path)
+            elif depth > 1:
+                found += _below(path, depth - 1)
+    return found
+
+
+def entries_of(paths: Sequence[Path]) -> list[Entry]:
+    """The lab book's entry of each run. One that cannot be read is told, and left out."""
+    found = []
+    for path in paths:
+        try:
+            found.append(entry_of(path))
+        except DragomanError as error:
+            say(f"left out: {error}")
+    return found
+
+
+def entry_of(path: Path) -> Entry:
+    """The lab book's entry of a run. Raises DragomanError for one that cannot be read."""
+    settings = _flat(config.read_yaml(path / CONFIG))
+    events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
+    start, plan = _last(events, "start"), _last(events, "plan")
+    end, best = _last(events, "end"), best_validation(events)
+    elapsed = max((float(event.get("elapsed_s") or 0) for event in events), default=0.0)
+    step = max((int(event["step"]) for event in events if event.get("step") is not None), default=0)
+    facts: dict[str, Cell] = {
+        "run": str(path),
+        "state": str(end["reason"]) if end else "not finished" if events else "not begun",
+        "begun": str(next((event["time"] for event in events), ""))[:16].replace("T", " "),
+        "steps": step,
+        "minutes": round(elapsed / 60, 1),
+        "parameters": plan.get("parameters"),
+        "machine": start.get("machine"),
+        "precision": start.get("precision"),
+        "torch": start.get("torch"),
+        "commit": start.get("commit"),
+        "data": _fingerprint(path),
+        "validation": None if best is None else _number(best.get("score", best.get("loss"))),
+    }
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for test in (event for event in events if event["event"] == "test"):
+        for name in SCORES:
+            if (value := _number(test.get(name))) is not None:
+                scores[f"{test['name']} {name}"] = value
+        signatures |= {f"{test['name']} {name}": str(said) for name, said in (test.get("signatures") or {}).items()}
+    return Entry(path, facts, settings, scores, signatures)
+
+
+def _fingerprint(path: Path) -> str | None:
+    """Eight digits of what a run was trained on."""
+    try:
+        return hashlib.sha256((path / "identity.json").read_bytes()).hexdigest()[:8]
+    except OSError:
+        return None
+
+
+def differing(entries: Sequence[Entry]) -> list[str]:
+    """The settings in which the runs differ from each other, in the order of the recipe."""
+    names = dict.fromkeys(name for entry in entries for name in entry.settings)
+    return [
+        name
+        for name in names
+        if name not in LEFT_OUT and len({json.dumps(entry.settings.get(name), sort_keys=True) for entry in entries}) > 1
+    ]
+
+
+def table(entries: Sequence[Entry]) -> list[dict[str, Cell]]:
+    """A row for each run: facts, the settings that differ, and figures; columns that are empty for all are left out."""
+    names = differing(entries)
+    scores = sorted({name for entry in entries for name in entry.scores}, key=_place_of_score)
+    rows: list[dict[str, Cell]] = []
+    for entry in entries:
+        settings = {name: _cell(entry.settings.get(name)) for name in names}
+        head = {name: entry.facts[name] for name in ("run", "state", "begun", "steps", "minutes")}
+        rest = {name: value for name, value in entry.facts.items() if name not in head and name != "validation"}
+        figures: dict[str, Cell] = {name: entry.scores.get(name) for name in scores}
+        rows.append({**head, **settings, "validation": entry.facts["validation"], **figures, **rest})
+    if not rows:
+        return rows
+    kept = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in kept} for row in rows]
+
+
+_PLACES: dict[str, int] = {name: place for place, name in enumerate(SCORES)}
+
+
+def _place_of_score(name: str) -> tuple[str, int]:
+    test, _, metric = name.rpartition(" ")
+    return test, _PLACES.get(metric, len(_PLACES))
+
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+def only(entries: Iterable[Entry], conditions: Sequence[str]) -> list[Entry]:
+    """The runs that meet every condition: `training.optimizer.type=muon`, `validation>40`, `run=base` (a part of it).
+
+    Raises DragomanError for a condition that is none, or whose name no run has.
+    """
+    entries = list(entries)
+    for condition in conditions:
+        match = re.fullmatch(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", condition)
+        if match is None:
+            raise DragomanError(f"--filter {condition}: write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
+        name, sign, wanted = match[1].strip(), match[2], match[3].strip()
+        if entries and not any(name in _all(entry) for entry in entries):
+            known = ", ".join(sorted({key for entry in entries for key in (*entry.facts, *entry.scores)}))
+            raise DragomanError(f"--filter {condition}: no run has {name}; there are settings, and {known}")
+        entries = [entry for entry in entries if _holds(_all(entry).get(name), sign, wanted)]
+    return entries
+
+
+def _holds(value: Any, sign: str, wanted: str) -> bool:
+    try:
+        numbers = float(value), float(wanted)
+    except (TypeError, ValueError):
+        if sign in ("<", ">", "<=", ">="):
+            return False
+        same = wanted.lower() in str(value).lower() if value is not None else wanted in ("", "null")
+        return same if sign == "=" else not same
+    return _COMPARED[sign](*numbers)
+
+
+def ordered(entries: Sequence[Entry], by: str) -> list[Entry]:
+    """The runs in the order of a fact, a setting or a figure, ascending; with a minus before its name, descending.
+
+    Runs without it come last. Raises DragomanError where no run has it.
+    """
+    name = by.removeprefix("-")
+    have = [entry for entry in entries if _all(entry).get(name) is not None]
+    if entries and not have:
+        raise DragomanError(f"--sort {by}: no run has {name}")
+    text = any(isinstance(_all(entry)[name], str) for entry in have)
+    have.sort(key=lambda entry: str(_all(entry)[name]) if text else _all(entry)[name], reverse=by.startswith("-"))
+    return have + [entry for entry in entries if _all(entry).get(name) is None]
+
+
+def as_text(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """A table for a terminal. Columns that are alike in all rows stand once, below it."""
+    if not rows:
+        return "no runs\n"
+    alike = {name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1}
+    names = [name for name in rows[0] if name not in alike]
+    cells = [names, *([_shown(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+    numeric = [all(isinstance(row[name], int | float | None) for row in rows) for name in names]
+    lines = [
+        "  ".join(
+            f"{cell:>{width}}" if right else f"{cell:<{width}}"
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+    lines += [f"all: {name} {_shown(rows[0][name])}" for name in rows[0] if name in alike]
+    return "\n".join(lines) + "\n"
+
+
+def as_csv(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """A table for a spreadsheet."""
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue()
+
+
+def as_html(rows: Sequence[Mapping[str, Cell]], entries: Sequence[Entry], title: str) -> str:
+    """A page whose table is sorted by a click on a heading and filtered by what is typed."""
+    from jinja2 import Environment, StrictUndefined
+
+    template = (files("dragoman.analysis") / "lab_book.html.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    signatures = {name: said for entry in entries for name, said in entry.signatures.items()}
+    minutes = sum(float(entry.facts["minutes"] or 0) for entry in entries)
+    return environment.from_string(template).render(
+        title=title,
+        names=list(rows[0]) if rows else [],
+        rows=[[(value, _shown(value)) for value in row.values()] for row in rows],
+        signatures=signatures,
+        took=clock(60 * minutes),
+    )
+
+
+def _all(entry: Entry) -> dict[str, Any]:
+    return {**entry.settings, **entry.scores, **entry.facts}
+
+
+def _shown(value: Cell) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:g}"
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or isinstance(value, bool | list | dict):
+        return None if value is None else str(value).lower() if isinstance(value, bool) else json.dumps(value)
+    return value if isinstance(value, str | int | float) else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _last(events: Sequence[Event], kind: str) -> Event:
+    return next((event for event in reversed(events) if event["event"] == kind), {})
+
+
+def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{path}{key}.")
+        else:
+            found[f"{path}{key}"] = value
+    return found

@@ -1,0 +1,112 @@
+"""`dragoman compare`: which of several systems is better, and how sure that is."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
+from dragoman.cli.options import Device, Which, given
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.systems import Comparison
+
+EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
+"""By the verdict; 2 is for what a person can mend, as everywhere."""
+
+
+Systems = Annotated[
+    list[Path], typer.Argument(help="Run directories or files of translations; the first is the baseline.")
+]
+Source = Annotated[Path, typer.Option(help="Source text.", show_default=False)]
+References = Annotated[list[Path], typer.Option(help="Reference translations; repeat for several.", show_default=False)]
+Names = Annotated[list[str] | None, typer.Option(help="Name of each system. [default: of its file]")]
+TrainingSrc = Annotated[
+    Path | None, typer.Option(help="Training text for the alignment, with --training-tgt. [default: a run's own]")
+]
+TrainingTgt = Annotated[Path | None, typer.Option(help="Its other side.")]
+Terms = Annotated[Path | None, typer.Option(help="Glossary (.tsv, .csv, .tbx) whose terms are looked for.")]
+
+
+def compare(
+    systems: Systems,
+    src: Source,
+    ref: References,
+    name: Names = None,
+    metric: Metrics = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("comparison.html"),
+    training_src: TrainingSrc = None,
+    training_tgt: TrainingTgt = None,
+    terms: Terms = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 1000,
+    trials: Annotated[int, typer.Option(min=100, help="Of approximate randomisation.")] = 10_000,
+    lowercase: Lowercase = None,
+    tokenize: Tokenizer = None,
+    which: Which = "best",
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Compare systems on one test set: is a difference more than chance, where is it, in which sentences?
+
+    Paired bootstrap and approximate randomisation (p-values equal to sacreBLEU's), corrected where several systems are
+    compared with the first; wins and losses, faults by class, and a page with the fifty most telling sentences.
+
+    The exit code is 0 if the others are better than the first by the first metric, 3 if that is undecided, and 4 if
+    one is worse.
+
+    Example: dragoman compare runs/old runs/new deepl.en --src test.de --ref test.en -o comparison.html
+    """
+    from dragoman.analysis.comparison import write_page
+    from dragoman.tools.compare import Wanted
+    from dragoman.tools.compare import compare as compared
+
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise DragomanError(f"{output}: a page is an .html file")
+    if (training_src is None) != (training_tgt is None):
+        raise DragomanError("--training-src and --training-tgt: give both or none")
+    wanted = Wanted(
+        metrics=tuple(metric or ()),
+        names=tuple(name or ()),
+        training=(training_src, training_tgt) if training_src and training_tgt else None,
+        terms=terms,
+        resamples=resamples,
+        trials=trials,
+        device=device,
+        which=which,
+        **given(lowercase=lowercase, tokenize=tokenize),
+    )
+    comparison = compared(systems, src, ref, wanted)
+    write_page(comparison, output)
+    if as_json:
+        typer.echo(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _print(comparison, output)
+    raise typer.Exit(EXIT_CODES[comparison.verdict])
+
+
+def _print(comparison: "Comparison", page: Path) -> None:
+    from dragoman.analysis.comparison import shown_p
+
+    titles = {metric.name: metric.title for metric in comparison.metrics}
+    for pair in comparison.pairs:
+        typer.echo(f"{pair.second.name} beside {comparison.first.name}, {len(comparison.test):,} sentences")
+        head = ("", "first", "second", "better by", "95 % interval", "p boot", "p rand", "p", "won", "lost", "")
+        rows: list[tuple[str, ...]] = [head]
+        for test in pair.tests:
+            interval = f"{test.low:+.2f} to {test.high:+.2f}"
+            p_values = (shown_p(value) for value in (test.p_bootstrap, test.p_randomised, test.p_corrected))
+            figures = (f"{test.first:.2f}", f"{test.second:.2f}", f"{test.difference:+.2f}", interval)
+            rows.append((titles[test.metric], *figures, *p_values, str(test.wins), str(test.losses), test.verdict))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        for row in rows:
+            cells = [f"{cell:>{width}}" for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+            typer.echo("  ".join([f"{row[0]:<{widths[0]}}", *cells, row[-1]]).rstrip())
+        if pair.classes:
+            shown = (f"{kind} {row.first_alone}/{row.second_alone}" for kind, row in pair.classes.items())
+            typer.echo("faults that one has alone (first/second): " + ", ".join(shown))
+        typer.echo("")
+    for title, signature in comparison.signatures.items():
+        typer.echo(f"{title}: {signature}")
+    typer.echo(f"page {page}")

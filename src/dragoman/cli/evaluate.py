@@ -1,0 +1,150 @@
+"""`dragoman evaluate`: figures of a run, or of a file of translations, on test sets."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.cli.options import (
+    BeamSize,
+    Device,
+    Ensemble,
+    LengthPenalty,
+    Precision,
+    SearchChanges,
+    Which,
+    decoding_changes,
+    given,
+    precision_given,
+)
+from dragoman.errors import DragomanError
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        help="bleu, chrf, chrf++, ter, spbleu, exact_match, with settings: bleu:tokenize=char:lowercase. NAME=FILE: "
+        "figures of another program; NAME=!COMMAND calls one with {src} {hyp} {ref}; NAME:lower=... where lower is "
+        "better; FILE.py: your own. Repeat for more. [default: bleu, chrf, ter, exact_match]",
+    ),
+]
+TrainingText = Annotated[
+    list[Path] | None,
+    typer.Option(help="Source side of the training text, for leaks and rare words. [default: the run's own]"),
+]
+
+
+AnyRun = Annotated[Path | None, typer.Argument(help="Run directory; none with --hypotheses.")]
+Sources = Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")]
+References = Annotated[
+    list[Path] | None,
+    typer.Option(help="Reference translations, or labels, of each --src; twice as many give it two each."),
+]
+Names = Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")]
+Hypotheses = Annotated[
+    list[Path] | None, typer.Option(help="Translations of each --src, by whatever system: no run is needed.")
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(help="Parts to score by themselves: length, rarity, or a file with a label for each line."),
+]
+Checks = Annotated[
+    bool, typer.Option("--checks/--no-checks", help="Look for shifted, swapped, cut, copied lines first.")
+]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"),
+]
+Lowercase = Annotated[
+    bool | None, typer.Option("--lowercase", help="Lower-case translations and references before scoring.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Folder for the translations, a file for each set.")
+]
+MinContext = Annotated[
+    int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def evaluate(
+    run: AnyRun = None,
+    overrides: SearchChanges = None,
+    src: Sources = None,
+    ref: References = None,
+    name: Names = None,
+    hypotheses: Hypotheses = None,
+    metric: Metrics = None,
+    by: By = None,
+    training_text: TrainingText = None,
+    checks: Checks = True,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    tokenize: Tokenizer = None,
+    lowercase: Lowercase = None,
+    output: Output = None,
+    min_context: MinContext = None,
+    ensemble: Ensemble = None,
+    precision: Precision = None,
+    which: Which = "best",
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Score a run, or a file of translations, on test sets: BLEU, chrF and TER (sacreBLEU, with full signatures).
+
+    What is wrong with an output as a whole is said first, on standard error: lines that are shifted, swapped, copied
+    or cut, lost numbers and negations, test lines that are in the training text.
+
+    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
+    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
+    Without --src and --ref, the test sets of the run's own recipe are scored.
+
+    Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
+    """
+    from dragoman.tasks import recipes
+    from dragoman.tools.judge import Asked, judge_files
+
+    asked = Asked(tuple(metric or ()), tuple(by or ()), checks, tuple(training_text or ()))
+    if hypotheses:
+        if run is not None:
+            raise DragomanError(f"{run} and --hypotheses: give a run to translate with, or translations, not both")
+        results: Mapping[str, Any] = judge_files(
+            asked, src or [], ref or [], hypotheses, name or [], **given(tokenize=tokenize, lowercase=lowercase)
+        )
+    elif run is None:
+        raise DragomanError("give a run directory, or --hypotheses FILE with --src and --ref")
+    else:
+        results = recipes.evaluate(
+            run,
+            sources=src or [],
+            references=ref or [],
+            names=name or [],
+            which=which,
+            device=device,
+            **given(judging=asked.of_a_run()),
+            **given(tokenize=tokenize, lowercase=lowercase, output=output, min_context=min_context, ensemble=ensemble),
+            **precision_given(precision),
+            **decoding_changes(beam_size, length_penalty),
+            **given(changes=overrides or None),
+        )
+    print_scores(results, as_json)
+
+
+def print_scores(results: Mapping[str, Any], as_json: bool = False) -> None:
+    """A table of figures, parts of a set below it, and the signatures; or all of it as JSON."""
+    if as_json:
+        typer.echo(json.dumps({key: scores.to_dict() for key, scores in results.items()}, indent=2, ensure_ascii=False))
+        return
+    rows = {}
+    for key, scores in results.items():
+        rows[key] = scores.figures()
+        rows |= {f"  {part}": of_part.figures() for part, of_part in getattr(scores, "parts", {}).items()}
+    width = max(len(key) for key in rows)
+    typer.echo(f"{'':<{width}}" + "".join(f"  {title:>9}" for title in next(iter(rows.values()))))
+    for key, figures in rows.items():
+        typer.echo(f"{key:<{width}}" + "".join(f"  {text:>{max(9, len(title))}}" for title, text in figures.items()))
+    for notes in dict.fromkeys(tuple(scores.notes()) for scores in results.values()):
+        for note in notes:
+            typer.echo(note)

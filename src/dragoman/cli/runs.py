@@ -1,0 +1,56 @@
+"""`dragoman runs`: the lab book."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import text_output
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.analysis.lab_book import Entry
+
+FORMATS = {".csv": "csv", ".html": "html", ".htm": "html"}
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Folder of run directories.")] = Path("runs"),
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter", help="Only runs of which this is true: training.optimizer.type=muon, validation>40; repeat."
+        ),
+    ] = None,
+    sort: Annotated[
+        str, typer.Option(help="Fact, setting or figure to sort by; with a minus, the largest first.")
+    ] = "-validation",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File: .csv, .html, or text. [default: text to the terminal]")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="text, csv or html. [default: by the file's name]")
+    ] = None,
+) -> None:
+    """Show all runs of a folder: where their recipes differ, data, commit, machine, minutes, scores.
+
+    Example: dragoman runs runs --filter "validation>30" --sort -validation -o runs.html
+    """
+    from dragoman.analysis import lab_book
+
+    kind = kind or FORMATS.get(output.suffix.lower() if output else "", "text")
+    if kind not in ("text", "csv", "html"):
+        raise DragomanError(f"--format {kind}: text, csv or html")
+    entries = lab_book.only(lab_book.entries_of(lab_book.find_runs(folder)), conditions or [])
+    entries = lab_book.ordered(entries, sort) if sort != "-validation" or _validated(entries) else entries
+    rows = lab_book.table(entries)
+    if kind == "html":
+        text = lab_book.as_html(rows, entries, str(folder))
+    else:
+        text = lab_book.as_csv(rows) if kind == "csv" else lab_book.as_text(rows)
+    with text_output(output) as write:
+        write(text)
+
+
+def _validated(entries: list["Entry"]) -> bool:
+    return any(entry.facts["validation"] is not None for entry in entries)

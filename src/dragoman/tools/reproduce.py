@@ -1,0 +1,152 @@
+"""A run carried out once more from its own record, and whether the same came out."""
+
+import hashlib
+import platform
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from dragoman.device import pick_device, pick_precision
+from dragoman.errors import DragomanError
+from dragoman.progress import say
+from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_json
+from dragoman.runs.log import METRICS, Event, read_events, without_repeats
+from dragoman.tasks import recipes
+from dragoman.training.pace import PACE
+from dragoman.version import __version__, commit
+
+Verdict = Literal["bytes", "scores", "differs", "interrupted"]
+WEIGHTS = ("model.safetensors", "averaged.safetensors", "optimizer.safetensors")
+FIGURES = ("loss", "bleu", "chrf", "ter", "accuracy", "macro_f1", "perplexity", "bits_per_character")
+EQUAL = 0.005
+"""Figures that differ by less are equal in the two decimals that are published."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The result of doing a run again."""
+
+    run: Path
+    again: Path
+    verdict: Verdict
+    environment: list[str]
+    """Differences of this machine, known before anything was computed."""
+    checkpoints: dict[str, bool]
+    """Each checkpoint that both have: whether all of its bytes are equal."""
+    differences: list[str] = field(default_factory=list)
+    """Figures that differ: which, then and now."""
+
+
+def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction:
+    """Train a run's recipe once more in the directory `again`, and compare checkpoints by bytes and figures by value.
+
+    Raises DragomanError where it cannot be the same: the corpus is not there or another one, the run is a mean or was
+    imported, or another run lies in `again`.
+    """
+    recipe: Any = recipes.of_run(run)
+    events = without_repeats(read_events(run / METRICS))
+    start = _last(events, "start")
+    if checkpoint.is_mean(run) or not start:
+        raise DragomanError(
+            f"{run}: was not trained from a recipe (it is a mean, or imported): there is nothing to repeat"
+        )
+    if not checkpoint.list_checkpoints(run):
+        raise DragomanError(f"{run}: has no checkpoint to compare with: train it first")
+    _require_same_corpus(run, recipe)
+    environment = _environment(start, recipe)
+    for line in environment:
+        say(f"not as then: {line}")
+    if not environment:
+        say("machine, versions and corpus are as they were")
+    training = recipe.training
+    chosen = pick_device(device or recipe.device)
+    if (
+        start.get("precision")
+        and pick_precision(training.precision, chosen, recipe.model.d_model) != start["precision"]
+    ):
+        training = replace(training, precision=start["precision"])
+    recipe = replace(recipe, run_dir=str(again), training=training, device=device or recipe.device)
+    result = recipes.run(recipe)
+    if result.outcome.reason == "interrupted":
+        return Reproduction(run, again, "interrupted", environment, {})
+    return _compared(run, again, environment)
+
+
+def _compared(run: Path, again: Path, environment: list[str]) -> Reproduction:
+    old, new = ({path.name: path for path in checkpoint.list_checkpoints(place)} for place in (run, again))
+    same = {name: _digest(old[name]) == _digest(new[name]) for name in sorted(old) if name in new}
+    differences = _differences(
+        without_repeats(read_events(run / METRICS)), without_repeats(read_events(again / METRICS))
+    )
+    verdict: Verdict = "differs" if differences else "scores"
+    if same and all(same.values()) and not differences:
+        verdict = "bytes"
+    return Reproduction(run, again, verdict, environment, same, differences)
+
+
+def _require_same_corpus(run: Path, recipe: Any) -> None:
+    if not (run / "identity.json").exists():
+        raise DragomanError(f"{run}: does not say what it was trained on (no identity.json): it cannot be done again")
+    then, now = read_json(run / "identity.json", dict), recipes.job(recipe).identity()
+    if other := [key for key, digest in then.items() if now.get(key) != digest]:
+        raise DragomanError(
+            f"{run}: {', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than then, or is another "
+            "file: put the text back that it was trained on"
+        )
+
+
+def _environment(start: Event, recipe: Any) -> list[str]:
+    """The differences from then, each a line."""
+    from dragoman.tasks.base import machine_name
+
+    device = pick_device(recipe.device)
+    now = {
+        "dragoman": __version__,
+        "commit": commit(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": machine_name(device),
+        "device": str(device),
+        "precision": pick_precision(recipe.training.precision, device, recipe.model.d_model),
+    }
+    names = {"dragoman": "Dragoman", "commit": "commit of Dragoman", "torch": "PyTorch", "python": "Python"}
+    found = [
+        f"{names.get(key, key)}: {start[key]}, now {value}"
+        for key, value in now.items()
+        if start.get(key) is not None and start[key] != value
+    ]
+    if (Path(recipe.run_dir) / PACE).exists():
+        found.append("the clock decided where it ended (--budget); the number of steps is kept, its marks are not")
+    return found
+
+
+def _differences(then: list[Event], now: list[Event]) -> list[str]:
+    found = []
+    for kind in ("valid", "test"):
+        for event in (event for event in then if event["event"] == kind):
+            place = str(event.get("name") or f"step {event.get('step'):,}")
+            of_kind = (it for it in now if it["event"] == kind)
+            other = next((it for it in of_kind if _place(it) == _place(event)), None)
+            if other is None:
+                found.append(f"{kind} {place}: is not there now")
+                continue
+            for name in FIGURES:
+                before, after = event.get(name), other.get(name)
+                if isinstance(before, int | float) and isinstance(after, int | float) and abs(before - after) >= EQUAL:
+                    found.append(f"{kind} {place}: {name} {before:.4f}, now {after:.4f}")
+    return found
+
+
+def _place(event: Event) -> Any:
+    return event.get("name", event.get("step"))
+
+
+def _digest(path: Path) -> dict[str, str]:
+    return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in WEIGHTS if (path / name).exists()}
+
+
+def _last(events: list[Event], kind: str) -> Event:
+    return next((event for event in reversed(events) if event["event"] == kind), {})
