@@ -110,9 +110,8 @@ def evaluate(
     if hypotheses:
         if run is not None:
             raise DragomanError(f"{run} and --hypotheses: give a run to translate with, or translations, not both")
-        results: Mapping[str, Any] = judge_files(
-            asked, src or [], ref or [], hypotheses, name or [], **given(tokenize=tokenize, lowercase=lowercase)
-        )
+        scoring = given(tokenize=tokenize, lowercase=lowercase)
+        results: Mapping[str, Any] = judge_files(asked, src or [], ref or [], hypotheses, name or [], **scoring)
     elif run is None:
         raise DragomanError("give a run directory, or --hypotheses FILE with --src and --ref")
     else:
@@ -123,11 +122,10 @@ def evaluate(
             names=name or [],
             which=which,
             device=device,
-            **given(judging=asked.of_a_run()),
-            **given(tokenize=tokenize, lowercase=lowercase, output=output, min_context=min_context, ensemble=ensemble),
+            **given(judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble),
+            **given(tokenize=tokenize, lowercase=lowercase, changes=overrides or None),
             **precision_given(precision),
             **decoding_changes(beam_size, length_penalty),
-            **given(changes=overrides or None),
         )
     print_scores(results, as_json)
 
