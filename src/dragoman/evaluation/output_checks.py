@@ -62,8 +62,17 @@ def named(lines: Sequence[int], most: int = 8) -> str:
 
 
 def check_output(test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
-    """The faults of an output of a test set with references, the gravest first."""
-    return [found for check in CHECKS.values() for found in check(_Output(test, hypotheses))]
+    """The faults of an output of a test set with references, the gravest first.
+
+    Of shifted lines nothing more is said: they are compared with what they do not translate.
+    """
+    output = _Output(test, hypotheses)
+    found: list[Finding] = []
+    for check in CHECKS.values():
+        found += check(output)
+        if any(fault.kind == "shifted" for fault in found):
+            break
+    return found
 
 
 class _Output:
@@ -122,8 +131,6 @@ def shifted(output: _Output) -> Iterator[Finding]:
 def swapped(output: _Output) -> Iterator[Finding]:
     """Pairs of lines that each hold the other's translation."""
     hyp, ref = _vectors(output.hypotheses), _vectors(output.references)
-    if _shifts(hyp, ref):
-        return
     pairs: list[tuple[int, int]] = []
     for begin in range(0, len(output), BLOCK):
         likeness = hyp[begin : begin + BLOCK] @ ref[begin : begin + BLOCK].T
