@@ -1,6 +1,5 @@
 """Every command of the README runs, in its order, on small corpora and for few steps."""
 
-import gzip
 import re
 import shlex
 import shutil

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,7 +100,8 @@ def evaluate(
 
     A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
     and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
-    Without --src and --ref, the test sets of the run's own recipe are scored.
+    Without --src and --ref, the test sets of the run's own recipe are scored; with --src alone, the chrF that a run
+    expects of its translation is printed with its error (`dragoman calibrate` comes first).
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
@@ -114,6 +116,9 @@ def evaluate(
         results: Mapping[str, Any] = judge_files(asked, src or [], ref or [], hypotheses, name or [], **scoring)
     elif run is None:
         raise DragomanError("give a run directory, or --hypotheses FILE with --src and --ref")
+    elif src and not ref and recipes.of_run(run).task == "translation":
+        project(run, src, which, device, as_json)
+        return
     else:
         results = recipes.evaluate(
             run,
@@ -128,6 +133,19 @@ def evaluate(
             **decoding_changes(beam_size, length_penalty),
         )
     print_scores(results, as_json)
+
+
+def project(run: Path, sources: list[Path], which: str, device: str, as_json: bool) -> None:
+    """Print the chrF that a run expects of its translations, with the half width of its 95 % interval."""
+    from dragoman.tools.calibrate import project as projected
+
+    found = {str(path): projected(run, path, which, device) for path in sources}
+    if as_json:
+        typer.echo(json.dumps({name: asdict(it) for name, it in found.items()}, indent=2, ensure_ascii=False))
+        return
+    for name, it in found.items():
+        lines = f"{it.lines:,} lines, confidence {it.confidence:.2f}"
+        typer.echo(f"{name}: expected chrF {it.chrf:.1f} ± {it.error:.1f} ({lines})")
 
 
 def print_scores(results: Mapping[str, Any], as_json: bool = False) -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.cli.adapt import adapt
 from dragoman.cli.bench import bench
+from dragoman.cli.calibrate import calibrate
 from dragoman.cli.compare import compare
 from dragoman.cli.distil import distil
 from dragoman.cli.diversify import diversify
@@ -460,7 +461,17 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, sweep, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate, fill),
-    "Measure and look inside": (evaluate, compare, runs, reproduce, report, explain, inspect_app, settings_command),
+    "Measure and look inside": (
+        evaluate,
+        compare,
+        calibrate,
+        runs,
+        reproduce,
+        report,
+        explain,
+        inspect_app,
+        settings_command,
+    ),
     "Ship": (export, serve, keys_app, corrections),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""

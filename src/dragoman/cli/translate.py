@@ -84,6 +84,15 @@ def translate(
             "`--guard=fail`: exit with 3 where there are any.",
         ),
     ] = None,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Name lines of less as in doubt; --json has the confidence of lines and words. After `dragoman "
+            "calibrate RUN`.",
+        ),
+    ] = None,
     split: Annotated[
         str,
         typer.Option(
@@ -179,7 +188,7 @@ def translate(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
         keep or (bool(paths) and not bulk), guard,
         split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
-        decoding=decoding_changes(beam_size, length_penalty, n_best),
+        decoding=decoding_changes(beam_size, length_penalty, n_best), min_confidence=min_confidence,
     )  # fmt: skip
     if bulk:
         _in_blocks(
@@ -214,7 +223,7 @@ def translate(
                     doubts.update(text.partition(":")[0] for text in warnings)
                     bar.say(f"line {bar.done}: {'; '.join(warnings)}")
         total = bar.done
-    if guard or lines_in_doubt:
+    if guard or lines_in_doubt or min_confidence is not None:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in doubts.most_common())
         say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({kinds})" if kinds else ""))
     if guard == "fail" and lines_in_doubt:

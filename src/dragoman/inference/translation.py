@@ -19,6 +19,10 @@ class Translation:
     log_prob: float
     warnings: tuple[str, ...] = ()
     """Visible faults (`inference/warnings.py`), where that was asked for."""
+    confidence: float | None = None
+    """The share of its words that a human's translation is expected to have, where that was asked for."""
+    words: tuple[tuple[int, int, float], ...] = ()
+    """Of each word where it begins and ends in the text, and its confidence."""
 
 
 Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]

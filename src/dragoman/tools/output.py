@@ -39,7 +39,11 @@ def _as_json(
     translations = []
     for place, item in enumerate(found):
         warnings = list(item.warnings) or warnings_of(src, item.text, languages) + source_warnings(src, languages)
-        record = {"text": item.text, "score": item.score, "log_prob": item.log_prob, "warnings": warnings}
+        record: dict[str, Any] = {"text": item.text, "score": item.score, "log_prob": item.log_prob}
+        record["warnings"] = warnings
+        if item.confidence is not None:
+            record["confidence"] = round(item.confidence, 4)
+            record["words"] = [[item.text[begin:end], round(value, 4)] for begin, end, value in item.words]
         translations.append({**record, "alignment": links[place]} if links else record)
     memory = [{"source": item.src, "target": item.tgt, "similarity": round(item.similarity, 4)} for item in matches]
     of_line = {"line": line, "source": src, "translations": translations, **({"memory": memory} if memory else {})}

@@ -11,6 +11,8 @@ from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.by_sentence import NBest, SentenceTranslator, are_single_sentences
 from dragoman.inference.capitals import CapitalsTranslator
+from dragoman.inference.confidence import Calibration, ConfidentTranslator
+from dragoman.inference.confidence import load as load_calibration
 from dragoman.inference.glossary import Glossary
 from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import corpus_settings
@@ -19,6 +21,7 @@ from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_o
 from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.progress import say
+from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.text.lines import read_lines
 
@@ -50,6 +53,8 @@ class TranslateOptions:
     """From and to, of a run that knows several languages."""
     decoding: Mapping[str, Any] = field(default_factory=dict)
     """Changes of decoding settings by options of their own."""
+    min_confidence: float | None = None
+    """Lines of less are in doubt; of a run that was calibrated."""
 
     def __post_init__(self) -> None:
         if self.precision not in (None, "float32", "bfloat16", "int8"):
@@ -66,6 +71,8 @@ class TranslateOptions:
             raise DragomanError("--split always: not with --prefix, which says how a whole line begins")
         if self.rerank_weight is not None and not 0 <= self.rerank_weight <= 1000:
             raise DragomanError(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
+        if self.min_confidence is not None and self.prefix:
+            raise DragomanError("--min-confidence: not with --prefix")
         if self.memory and self.prefix:
             raise DragomanError("--memory: not with --prefix, which says how a translation begins")
         if self.rerank_weight is not None and self.rerank is None:
@@ -86,10 +93,14 @@ class Assembled(NamedTuple):
     memory: TranslationMemory | None = None
     n_best: int = 1
     """Translations of a line that are asked for; the translator may give more of them, to choose from."""
+    calibration: Calibration | None = None
+    min_confidence: float = 0.0
 
     def asked(self) -> NBest:
-        """The translator with what it makes of capitals and has from the memory."""
+        """The translator with what it makes of capitals and has from the memory, and how sure it is."""
         by_text: NBest = CapitalsTranslator(self.guarded)
+        if self.calibration is not None:
+            by_text = ConfidentTranslator(by_text, self.translator, self.calibration, self.min_confidence)
         return by_text if self.memory is None else RememberingTranslator(by_text, self.memory, self.n_best)
 
 
@@ -129,7 +140,10 @@ def assemble(options: TranslateOptions) -> Assembled:
     guarded: Translator | GuardedTranslator = translator
     if options.keep or options.guard:
         guarded = GuardedTranslator(translator, keep=options.keep, guard=bool(options.guard), fallback=own)
-    return Assembled(translator, guarded, memory, n_best)
+    if options.min_confidence is None:
+        return Assembled(translator, guarded, memory, n_best)
+    calibration = load_calibration(options.run, checkpoint.select(options.run, options.which).name)
+    return Assembled(translator, guarded, memory, n_best, calibration, options.min_confidence)
 
 
 def _glossary(options: TranslateOptions) -> Glossary:
