@@ -100,8 +100,8 @@ def evaluate(
 
     A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
     and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
-    Without --src and --ref, the test sets of the run's own recipe are scored; with --src alone, the chrF that a run
-    expects of its translation is printed with its error (`dragoman calibrate` comes first).
+    Without --src and --ref the recipe's own test sets are scored; with --src alone the chrF that a calibrated run
+    expects is printed.
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
@@ -109,28 +109,25 @@ def evaluate(
     from dragoman.tools.judge import Asked, judge_files
 
     asked = Asked(tuple(metric or ()), tuple(by or ()), checks, tuple(training_text or ()))
+    scoring = given(tokenize=tokenize, lowercase=lowercase)
+    sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
     if hypotheses:
         if run is not None:
             raise DragomanError(f"{run} and --hypotheses: give a run to translate with, or translations, not both")
-        scoring = given(tokenize=tokenize, lowercase=lowercase)
-        results: Mapping[str, Any] = judge_files(asked, src or [], ref or [], hypotheses, name or [], **scoring)
+        results: Mapping[str, Any] = judge_files(asked, hypotheses, **sets, **scoring)
     elif run is None:
         raise DragomanError("give a run directory, or --hypotheses FILE with --src and --ref")
-    elif src and not ref and recipes.of_run(run).task == "translation":
-        project(run, src, which, device, as_json)
-        return
+    elif src and not ref and (run / "confidence.json").exists():
+        return project(run, src, which, device, as_json)
     else:
         results = recipes.evaluate(
             run,
-            sources=src or [],
-            references=ref or [],
-            names=name or [],
             which=which,
             device=device,
+            **sets,
             **given(judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble),
-            **given(tokenize=tokenize, lowercase=lowercase, changes=overrides or None),
-            **precision_given(precision),
-            **decoding_changes(beam_size, length_penalty),
+            **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
+            **given(changes=overrides or None),
         )
     print_scores(results, as_json)
 

@@ -461,17 +461,8 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, sweep, import_, vocabulary, distil, adapt, bench, average),
     "Use": (translate, score, predict, generate, fill),
-    "Measure and look inside": (
-        evaluate,
-        compare,
-        calibrate,
-        runs,
-        reproduce,
-        report,
-        explain,
-        inspect_app,
-        settings_command,
-    ),
+    "Measure": (evaluate, compare, calibrate, runs, reproduce),
+    "Look inside": (report, explain, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),
 }
 """The commands, as `dragoman --help` groups them; a command of several has an app of its own."""

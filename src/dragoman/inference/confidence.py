@@ -1,4 +1,4 @@
-"""How sure a model is of a translation, in numbers that mean what they say.
+"""Confidence of a model in its translations, in numbers that mean what they say.
 
 A model's own probabilities are too high on text that it knows little of, and differ between models. What is wanted: of
 all words that have a confidence of 0.8, eight of ten stand in a human's translation. So probabilities are calibrated on
@@ -144,14 +144,18 @@ def project(calibration: Calibration, found: Sequence[Confidence | None]) -> Pro
     weights = sizes / sizes.sum()
     expected = float(weights @ np.array([it.chrf for it in known]))
     effective = 1 / float((weights**2).sum())
-    far = UNLIKE * abs(expected - calibration.usual)
-    error = 1.96 * (calibration.line_error**2 / effective + calibration.text_error**2 + far**2) ** 0.5
+    far = expected - calibration.usual
+    error = 1.96 * (calibration.line_error**2 / effective + calibration.text_error**2 + (UNLIKE * far) ** 2) ** 0.5
     confidence = float(weights @ np.array([it.line for it in known]))
-    return Projection(float(np.clip(expected + calibration.bias, 0, 100)), error, len(known), confidence)
+    chrf = expected + calibration.bias + FURTHER * far
+    return Projection(float(np.clip(chrf, 0, 100)), error, len(known), confidence)
 
 
-UNLIKE = 0.25
-"""Uncertainty for each point by which a text's expected chrF is away from the usual one."""
+FURTHER = 0.8
+"""Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
+in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
+UNLIKE = 0.35
+"""Uncertainty of that for each point."""
 
 
 def load(run: Path, checkpoint: str) -> Calibration:
@@ -231,7 +235,7 @@ class _Line:
 
 
 def _looked_at(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[_Line]:
-    """What the model says of each translation. A source that is too long is cut, as far as it may be read."""
+    """Features of each translation, by the model's probabilities. A source that is too long loses its end."""
     encode_src, tokenizer = translator.tokenizers.src.encode, translator.tokenizers.tgt
     texts = [(translator.normalize(src), translator.normalize(text)) for src, text in pairs]
     limit = translator.model.max_target_length

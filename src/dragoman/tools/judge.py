@@ -35,11 +35,11 @@ class Asked:
 
 def judge_files(
     asked: Asked,
+    hypotheses: list[Path],
+    *,
     sources: list[Path],
     references: list[Path],
-    hypotheses: list[Path],
     names: list[str],
-    *,
     tokenize: str = "auto",
     lowercase: bool = False,
 ) -> dict[str, Judged]:

@@ -361,7 +361,10 @@ class TranslationJob(Job):
             tests = {}
             for name, (src, ref) in files.items():
                 if ref is None:
-                    raise DragomanError(f"{src}: --src needs a --ref, the reference translation of each line")
+                    raise DragomanError(
+                        f"{src}: --src needs a --ref, the reference translation of each line; without one a run that "
+                        "`dragoman calibrate` has seen says what it expects"
+                    )
                 tests[name] = FilesSource(src=str(src), tgt=str(ref))
         if "min_context" in options:
             raise DragomanError("--min-context: of language models, and this run translates")
