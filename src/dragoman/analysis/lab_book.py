@@ -254,7 +254,7 @@ def _shown(value: Cell) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:g}"
+        return f"{value:.2f}" if abs(value) >= 0.1 or not value else f"{value:.2g}"
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)
 
 

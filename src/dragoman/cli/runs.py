@@ -45,7 +45,7 @@ def runs(
     entries = lab_book.ordered(entries, sort) if sort != "-validation" or _validated(entries) else entries
     rows = lab_book.table(entries)
     if kind == "html":
-        text = lab_book.as_html(rows, entries, str(folder))
+        text = lab_book.as_html(rows, entries, str(folder.resolve().name))
     else:
         text = lab_book.as_csv(rows) if kind == "csv" else lab_book.as_text(rows)
     with text_output(output) as write:
