@@ -1,11 +1,15 @@
 """The page in a real browser (Chromium, by Playwright): what people do with it, with a mouse and without."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.system.chromium import CHROMIUM
+
+from dragoman.corpora import embedded
+from dragoman.tools.calibrate import calibrate
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
@@ -34,7 +38,12 @@ XSS = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, live_server: Any, run_of_languages: Any) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("page")
-    with live_server(folder, runs=(FIXTURE, run_of_languages(folder, "de", "en"))) as running:
+    run = shutil.copytree(FIXTURE, folder / "calibrated")
+    pairs = list(embedded.sentences("de-en", "test", 60, 1))
+    for name, lines in (("src", [en for _, en in pairs]), ("ref", [de for de, _ in pairs])):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    calibrate(run, folder / "src", folder / "ref", device="cpu")
+    with live_server(folder, runs=(run, run_of_languages(folder, "de", "en"))) as running:
         yield running
 
 
@@ -116,6 +125,22 @@ def test_words_are_linked_and_another_word_rewrites_the_rest(open_page: Any) -> 
     assert after != before
     assert after.split()[0] == before.split()[0]
     assert after.split()[1] == word
+
+
+def test_doubtful_words_are_underlined_and_a_line_says_why(open_page: Any, server: Any) -> None:
+    page = open_page()
+    text = "qwertz asdf the dog yxcv"
+    translated(page, text)
+    asked = {"text": text, "source": "en", "target": "de", "confidence": True}
+    found = server.post("/v1/translate", json=asked).json()
+    values = {found["text"][begin:end]: value for begin, end, value in found["confidence"]}
+    assert min(values.values()) < 0.5
+    page.wait_for_selector("#output .doubt-0, #output .doubt-1")
+    for word in page.query_selector_all("#output .word"):
+        doubtful = "doubt" in word.get_attribute("class")
+        assert doubtful == (values[word.inner_text()] < 0.5)
+        assert word.get_attribute("title") == f"confidence {round(100 * values[word.inner_text()])} %"
+    assert "stand in a human's translation" in page.inner_text(".notes")
 
 
 def test_swapping_and_detection(open_page: Any) -> None:

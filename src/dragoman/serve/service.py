@@ -14,8 +14,10 @@ from dragoman import export
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
+from dragoman.inference import confidence
 from dragoman.inference.by_sentence import NBest, SentenceTranslator
 from dragoman.inference.capitals import CapitalsTranslator
+from dragoman.inference.confidence import Calibration
 from dragoman.inference.document import DocumentTranslator, Report
 from dragoman.inference.glossary import Glossary
 from dragoman.inference.guarded import GuardedTranslator
@@ -100,6 +102,8 @@ class ServedRun:
     digest: str
     """Of its weights."""
     splits: bool
+    calibration: Calibration | None = None
+    """Of its confidence, where `dragoman calibrate` has made one."""
 
     @classmethod
     def load(
@@ -119,8 +123,10 @@ class ServedRun:
         translator = own
         if engine != "pytorch":
             translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None, threads)
-        digest = checkpoint.inference_digest(checkpoint.select(path))
-        return cls(path, own.languages, translator, own, digest, splits_lines(options, 1))
+        chosen = checkpoint.select(path)
+        calibration = confidence.load(path, chosen.name) if (path / confidence.FILE).exists() else None
+        digest = checkpoint.inference_digest(chosen)
+        return cls(path, own.languages, translator, own, digest, splits_lines(options, 1), calibration)
 
     def directions(self) -> "list[ServedRun]":
         """This run in every direction that it knows, of a model of several languages; with more than MOST_LANGUAGES in
@@ -336,6 +342,24 @@ class Service:
                 )
                 out.append(places)
         return out
+
+    def confidence(
+        self, ticket: Ticket, src: str, tgt: str, text: str, item: Translated
+    ) -> list[tuple[int, int, float]]:
+        """Characters (from, to) of each word of a translation and its confidence, sentence by sentence. None for a way
+        through another language, and of a run that is not calibrated."""
+        legs = self.route(src, tgt)
+        if len(legs) > 1 or legs[0].calibration is None:
+            return []
+        pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
+        ticket.check()
+        with self._links:
+            found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
+        return [
+            (one.tgt[0] + begin, one.tgt[0] + end, round(value, 3))
+            for one, it in zip(item.sentences, found, strict=True)
+            for begin, end, value in (it.words if it is not None else ())
+        ]
 
     def words_instead(
         self, ticket: Ticket, src: str, tgt: str, text: str, prefix: str, count: int

@@ -5,7 +5,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -149,20 +149,19 @@ async def translate(server: "Server", request: Request) -> Response:
     src, tgt = languages_of(server, given, auto=True)
     choices = choices_of(given, server.limits.alternatives)
     answers = await translated(server, request, client, texts, src, tgt, choices)
-    wanted = {name: _flag(given, name, False) for name in ("alignments", "warnings")}
-    links: list[list[tuple[int, int, int, int]] | None] = [None] * len(answers)
-    if wanted["alignments"]:
+    wanted = {name: _flag(given, name, False) for name in ("alignments", "warnings", "confidence")}
 
-        def work(ticket: Ticket) -> list[list[tuple[int, int, int, int]] | None]:
-            return [
-                server.service.alignment(ticket, answer.src, tgt, text, answer.item) if answer.src != tgt else []
-                for text, answer in zip(texts, answers, strict=True)
-            ]
+    def work(ticket: Ticket) -> list[Details]:
+        return [
+            _details(server, ticket, text, tgt, answer, links=wanted["alignments"], confidence=wanted["confidence"])
+            for text, answer in zip(texts, answers, strict=True)
+        ]
 
-        links = await run(server, request, work, 0)
+    needed = wanted["alignments"] or wanted["confidence"]
+    details = await run(server, request, work, 0) if needed else [Details()] * len(answers)
     records = [
         _record(server, text, tgt, answer, found, warnings=wanted["warnings"])
-        for text, answer, found in zip(texts, answers, links, strict=True)
+        for text, answer, found in zip(texts, answers, details, strict=True)
     ]
     return JSONResponse({"translations": records} if is_list else records[0])
 
@@ -176,14 +175,27 @@ def _texts(given: Mapping[str, Any]) -> tuple[list[str], bool]:
     return [text_of(value, "text")], False
 
 
+class Details(NamedTuple):
+    """Links of words, and their confidence, where these were asked for."""
+
+    links: Sequence[tuple[int, int, int, int]] | None = None
+    confidence: Sequence[tuple[int, int, float]] | None = None
+
+
+def _details(
+    server: "Server", ticket: Ticket, text: str, tgt: str, answer: Answer, *, links: bool, confidence: bool
+) -> Details:
+    if answer.src == tgt:
+        return Details([] if links else None, [] if confidence else None)
+    asked = ticket, answer.src, tgt, text, answer.item
+    return Details(
+        server.service.alignment(*asked) if links else None,
+        server.service.confidence(*asked) if confidence else None,
+    )
+
+
 def _record(
-    server: "Server",
-    text: str,
-    tgt: str,
-    answer: Answer,
-    links: Sequence[tuple[int, int, int, int]] | None,
-    *,
-    warnings: bool,
+    server: "Server", text: str, tgt: str, answer: Answer, details: Details, *, warnings: bool
 ) -> dict[str, Any]:
     item = answer.item
     record: dict[str, Any] = {"text": item.text, "source": answer.src, "target": tgt}
@@ -191,8 +203,10 @@ def _record(
         record["detected"] = {"language": answer.detected.language, "confidence": round(answer.detected.confidence, 4)}
     record |= {"score": item.score, "log_prob": item.log_prob, "alternatives": list(item.alternatives)}
     record |= {"notes": list(item.notes), "sentences": _sentences(item)}
-    if links is not None:
-        record["alignments"] = [list(link) for link in links]
+    if details.links is not None:
+        record["alignments"] = [list(link) for link in details.links]
+    if details.confidence is not None:
+        record["confidence"] = [list(word) for word in details.confidence]
     if warnings:
         record["warnings"] = [] if answer.src == tgt else server.service.warnings(answer.src, tgt, text, item.text)
         record["memory"] = [
@@ -279,10 +293,13 @@ async def _events(
             src_at += len(part)
         text = "".join(parts)
         if code != tgt and text.strip():
-            links = await run(
-                server, request, lambda ticket: server.service.alignment(ticket, code, tgt, text, whole.item), 0
+            details = await run(
+                server,
+                request,
+                lambda ticket: _details(server, ticket, text, tgt, whole, links=True, confidence=True),
+                0,
             )
-            yield _event("details", _record(server, text, tgt, whole, links, warnings=True))
+            yield _event("details", _record(server, text, tgt, whole, details, warnings=True))
         yield _event("done", {})
     except asyncio.CancelledError:
         raise

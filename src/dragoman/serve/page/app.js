@@ -62,7 +62,7 @@ async function* events(answer) {
   }
 }
 
-const EMPTY = { text: "", sentences: [], alternatives: [], alignments: [], warnings: [], notes: [], memory: [], source: "", detected: null };
+const EMPTY = { text: "", sentences: [], alternatives: [], alignments: [], confidence: [], warnings: [], notes: [], memory: [], source: "", detected: null };
 
 function fromFragment() {
   const parts = location.hash.slice(1).split("/");
@@ -200,7 +200,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
         if (name === "part") {
           whole = { ...whole, ...data, text: whole.text + data.text, sentences: [...whole.sentences, ...data.sentences], alternatives: whole.text ? [] : data.alternatives, notes: [...whole.notes, ...data.notes] };
         } else if (name === "details") {
-          whole = { ...whole, alignments: data.alignments ?? [], warnings: data.warnings ?? [], memory: data.memory ?? [] };
+          whole = { ...whole, alignments: data.alignments ?? [], confidence: data.confidence ?? [], warnings: data.warnings ?? [], memory: data.memory ?? [] };
         } else if (name === "error") {
           throw new Error(data.error);
         }
@@ -271,14 +271,14 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
     const grown = lengthOf(translation) - (tgtTo - tgtFrom);
     const sentences = found.sentences.map((one) =>
       one === sentence ? [srcFrom, srcTo, tgtFrom, tgtTo + grown] : one[2] >= tgtTo ? [one[0], one[1], one[2] + grown, one[3] + grown] : one);
-    setFound({ ...found, text: cut(found.text, 0, tgtFrom) + translation + cut(found.text, tgtTo), sentences, alignments: [], alternatives: [], warnings: [] });
+    setFound({ ...found, text: cut(found.text, 0, tgtFrom) + translation + cut(found.text, tgtTo), sentences, alignments: [], confidence: [], alternatives: [], warnings: [] });
     setChoice(null);
   }
 
   async function keep() {
     try {
       await askJson("/v1/corrections", { text, translation: mending, source: realSource, target });
-      setFound({ ...found, text: mending, sentences: [], alignments: [], alternatives: [], warnings: [], notes: [] });
+      setFound({ ...found, text: mending, sentences: [], alignments: [], confidence: [], alternatives: [], warnings: [], notes: [] });
       setMending(null);
       setTold("Kept: this text is translated so from now on");
       setTimeout(() => setTold(""), 4000);
@@ -331,6 +331,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
         <ul class="notes" aria-live="polite">
           ${error && html`<li class="error">${error}</li>`}
           ${found.warnings.map((one) => html`<li class="warning">⚠ ${one}</li>`)}
+          ${found.confidence.some(([, , value]) => value < DOUBTS.at(-1)) && html`<li class="soft"><span class="doubt-0">doubtful</span> and <span class="doubt-1">uncertain</span> words: fewer than 3 and 5 of 10 such stand in a human's translation</li>`}
           ${found.notes.map((one) => html`<li class="soft">${one}</li>`)}
           ${told && html`<li>${told}</li>`}
         </ul>
@@ -342,7 +343,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
         </div>
         ${found.alternatives.length > 0 && mending === null && html`
           <div class="alternatives"><h2>Alternatives</h2>
-            ${found.alternatives.map((one) => html`<button dir="auto" lang=${target} onClick=${() => setFound({ ...found, text: one, alternatives: [found.text, ...found.alternatives.filter((other) => other !== one)], alignments: [], sentences: found.sentences.length === 1 ? [[...found.sentences[0].slice(0, 2), 0, lengthOf(one)]] : [] })}>${one}</button>`)}
+            ${found.alternatives.map((one) => html`<button dir="auto" lang=${target} onClick=${() => setFound({ ...found, text: one, alternatives: [found.text, ...found.alternatives.filter((other) => other !== one)], alignments: [], confidence: [], sentences: found.sentences.length === 1 ? [[...found.sentences[0].slice(0, 2), 0, lengthOf(one)]] : [] })}>${one}</button>`)}
           </div>`}
         ${found.memory.length > 0 && html`
           <div class="alternatives"><h2>Corrected before</h2>
@@ -397,6 +398,8 @@ function pieces(text) {
   return out;
 }
 
+const DOUBTS = [0.3, 0.5];
+
 function Output({ found, waiting, target, linked, link, unlink, choose }) {
   const all = useMemo(() => pieces(found.text), [found.text]);
   const [active, setActive] = useState(0);
@@ -429,7 +432,10 @@ function Output({ found, waiting, target, linked, link, unlink, choose }) {
       if (!piece.word) return piece.text;
       const to = piece.from + lengthOf(piece.text);
       const isLinked = linked.target.some(([a, b]) => a < to && piece.from < b);
-      return html`<span key=${number} class=${`word${isLinked ? " linked" : ""}`} role="button" data-number=${number} aria-haspopup="true" tabindex=${number === first ? 0 : -1}
+      const values = found.confidence.filter(([a, b]) => a < to && piece.from < b).map(([, , value]) => value);
+      const doubt = values.length ? DOUBTS.findIndex((bound) => Math.min(...values) < bound) : -1;
+      const sure = doubt < 0 ? "" : ` doubt-${doubt}`;
+      return html`<span key=${number} class=${`word${isLinked ? " linked" : ""}${sure}`} title=${values.length ? `confidence ${Math.round(100 * Math.min(...values))} %` : undefined} role="button" data-number=${number} aria-haspopup="true" tabindex=${number === first ? 0 : -1}
         onMouseEnter=${() => link(piece.from, to, "target")} onFocus=${() => { setActive(number); link(piece.from, to, "target"); }}
         onClick=${(event) => open(event.currentTarget, piece)} onKeyDown=${(event) => onKeyDown(event, number)}>${piece.text}</span>`;
     })}
