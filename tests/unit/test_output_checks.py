@@ -119,6 +119,14 @@ def test_planted_faults_are_named_with_their_lines(outputs, kind, rows, function
     assert len(found[kind].lines) >= 0.8 * len(changed)
 
 
+def test_another_language_is_named():
+    german = ["Ein Mann geht mit seinem Hund durch den Park.", "Die Frau kauft auf dem Markt frisches Brot ein."] * 5
+    french = ["Un homme marche avec son chien dans le parc.", "La femme achète du pain frais au marché."] * 5
+    english = ["A man walks through the park with his dog.", "The woman buys fresh bread at the market."] * 5
+    found = kinds(TestSet(english, [german], ("en", "de")), french)
+    assert "10 lines are in French, not German" in found["wrong language"].message
+
+
 def test_what_the_reference_does_is_no_fault(outputs):
     test, lines = outputs
     without = [line.replace(" nicht", "") for line in test.references[0]]

@@ -8,6 +8,7 @@ by its share of the lines that could have it (docs/judging.md has the shares tha
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ import numpy as np
 from dragoman.doctor.leakage import Leakage, key
 from dragoman.evaluation.test_set import TestSet
 from dragoman.inference.warnings import Line, longest_loop, numbers, written_densely
+from dragoman.text.identify import other_language
+from dragoman.text.languages import name_of
 from dragoman.text.negation import negations
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -189,6 +192,20 @@ def untranslated(output: _Output) -> Iterator[Finding]:
         yield Finding("untranslated", f"{len(lines):,} lines are their source", lines)
 
 
+def wrong_language(output: _Output) -> Iterator[Finding]:
+    """Lines in another language than the references are in."""
+    src, tgt = output.test.languages
+    if not src or not tgt:
+        return
+    lines = output.lines(lambda _, line: other_language(line, tgt, src) is not None)
+    if len(lines) >= max(2, 0.03 * len(output)):
+        told = Counter(other_language(output.hypotheses[line - 1], tgt, src) for line in lines)
+        other = told.most_common(1)[0][0]
+        yield Finding(
+            "wrong language", f"{len(lines):,} lines are in {name_of(other or '')}, not {name_of(tgt)}", lines
+        )
+
+
 def numbers_changed(output: _Output) -> Iterator[Finding]:
     """Numbers of the source that the reference has and the translation has not."""
     languages = output.test.languages
@@ -240,6 +257,7 @@ CHECKS: dict[str, Check] = {
     "swapped": swapped,
     "empty": empty,
     "untranslated": untranslated,
+    "wrong language": wrong_language,
     "truncated": truncated,
     "duplicated": duplicated,
     "repeated": repeated,
