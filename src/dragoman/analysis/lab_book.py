@@ -91,7 +91,7 @@ def entry_of(path: Path) -> Entry:
         "torch": start.get("torch"),
         "commit": start.get("commit"),
         "data": _fingerprint(path),
-        "validation": None if best is None else _number(best.get("score", best.get("loss"))),
+        "validation": _validation(best),
     }
     scores: dict[str, float] = {}
     signatures: dict[str, str] = {}
@@ -101,6 +101,14 @@ def entry_of(path: Path) -> Entry:
                 scores[f"{test['name']} {name}"] = value
         signatures |= {f"{test['name']} {name}": str(said) for name, said in (test.get("signatures") or {}).items()}
     return Entry(path, facts, settings, scores, signatures)
+
+
+def _validation(best: Event | None) -> float | None:
+    """The score of the best validation; the loss, where the task has no score."""
+    if best is None:
+        return None
+    score = _number(best.get("score"))
+    return _number(best.get("loss")) if score is None else score
 
 
 def _fingerprint(path: Path) -> str | None:

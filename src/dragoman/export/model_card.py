@@ -69,7 +69,7 @@ def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[st
         found["language"] = list(dict.fromkeys(languages))
     found |= {"library_name": "dragoman", "pipeline_tag": PIPELINES.get(task, task), "tags": ["dragoman", task]}
     if settings.get("init_from"):
-        found["base_model"] = str(settings["init_from"])
+        found["base_model"] = Path(settings["init_from"]).name
     results: list[dict[str, Any]] = []
     for test in tests:
         metrics = [
@@ -131,6 +131,15 @@ def _source(source: Any) -> str:
     return " ".join([str(source.get("type", "")), ", ".join(names)]).strip()
 
 
+def _without_places(value: Any) -> Any:
+    """Settings whose files are named without the folders that they lay in."""
+    if isinstance(value, Mapping):
+        return {key: _without_places(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_places(item) for item in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
 def _training(settings: Mapping[str, Any], events: list[Event]) -> str:
     start, end, best = _last(events, "start"), _last(events, "end"), best_validation(events)
     if not start:
@@ -151,7 +160,8 @@ def _training(settings: Mapping[str, Any], events: list[Event]) -> str:
     )
     if best is not None and best.get("score") is not None:
         lines.append(f"- best validation: {best['score']:.2f} at step {best.get('step') or 0:,}")
-    recipe = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True)
+    shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
+    recipe = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
     return "\n".join(lines) + f"\n\n<details><summary>The recipe</summary>\n\n```yaml\n{recipe}```\n\n</details>\n"
 
 

@@ -28,6 +28,7 @@ from dragoman.inference.translation import Translation
 from dragoman.inference.translator import Translator
 from dragoman.inference.warnings import source_warnings, warnings_of
 from dragoman.inference.word_links import word_links
+from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.serve.engine import ServingEngine, Ticket
@@ -124,7 +125,12 @@ class ServedRun:
         if engine != "pytorch":
             translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None, threads)
         chosen = checkpoint.select(path)
-        calibration = confidence.load(path, chosen.name) if (path / confidence.FILE).exists() else None
+        calibration = None
+        if (path / confidence.FILE).exists():
+            try:
+                calibration = confidence.load(path, chosen.name)
+            except DragomanError as error:
+                say(f"served without confidence: {error}")
         digest = checkpoint.inference_digest(chosen)
         return cls(path, own.languages, translator, own, digest, splits_lines(options, 1), calibration)
 

@@ -21,7 +21,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.log import METRICS, read_events, without_repeats
+from dragoman.runs.log import METRICS, Event, read_events, without_repeats
 from dragoman.tasks import recipes
 
 FILE = "sweep.json"
@@ -46,6 +46,7 @@ class Row:
     trial: Trial
     steps: int
     scores: tuple[float, ...]
+    """Higher is better: of a task without a score, the loss with a minus."""
     tests: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     state: str = "done"
 
@@ -101,7 +102,7 @@ def sweep(recipe: Path, changes: Sequence[str], folder: Path, seconds: float | N
         if end < steps:
             count = max(1, math.ceil(keep * len(alive)))
             for trial in alive[count:]:
-                say(f"ended early: {trial.name}, {rows[trial].mean:.2f} by {rows[alive[count - 1]].mean:.2f}")
+                say(f"ended early: {trial.name}, {rows[trial].mean:.3g} by {rows[alive[count - 1]].mean:.3g}")
             alive = alive[:count]
     return Swept(_table(trials, rows, alive, steps, failed), is_done=True)
 
@@ -229,7 +230,7 @@ def _row(trial: Trial, end: int, steps: int) -> Row:
     for _, path in trial.runs:
         events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
         valid = [event for event in events if event["event"] == "valid" and event["step"] <= end]
-        ranked = [value for event in valid if isinstance(value := event.get("score"), int | float)]
+        ranked = [value for event in valid if (value := _score(event)) is not None]
         if ranked:
             scores.append(float(max(ranked)))
         for event in events:
@@ -237,6 +238,14 @@ def _row(trial: Trial, end: int, steps: int) -> Row:
             if event["event"] == "test" and value is not None:
                 tests.setdefault(str(event["name"]), []).append(float(value))
     return Row(trial, end, tuple(scores), {name: tuple(values) for name, values in tests.items()})
+
+
+def _score(event: Event) -> float | None:
+    """The score of a validation, or its loss with a minus."""
+    score, loss = event.get("score"), event.get("loss")
+    if isinstance(score, int | float):
+        return float(score)
+    return -float(loss) if isinstance(loss, int | float) else None
 
 
 def _table(
