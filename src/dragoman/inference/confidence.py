@@ -213,7 +213,7 @@ def ece(expected: Array, seen: Array, bins: int = BINS) -> float:
     for place in np.unique(places):
         inside = places == place
         total += inside.mean() * abs(float(expected[inside].mean()) - float(seen[inside].mean()))
-    return round(total, 12)
+    return round(float(total), 12)
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Array:
