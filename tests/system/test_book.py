@@ -19,7 +19,14 @@ ROOT = Path(__file__).parents[2]
 GRADED_BY_TRAINING = [one for number in CHAPTERS for one in exercises_of(number) if one.grade is not None]
 
 
-@pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)
+LONG = {6, 8, 9, 11, 12, 13, 14}
+"""Chapters that train for a quarter of a minute and more: in `make test-all`."""
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [pytest.param(one, marks=[pytest.mark.slow] if one.number in LONG else [], id=one.name) for one in chapters()],
+)
 def test_a_chapter_becomes_a_page_and_a_notebook(chapter: object, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dragoman.learn.book", str(tmp_path), str(chapter.number)]  # type: ignore[attr-defined]
     environment = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_DATA"}

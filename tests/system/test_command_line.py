@@ -340,6 +340,7 @@ def test_mistakes_get_one_clear_line(run: Path, arguments: list[str], message: s
     assert message in refuse(*arguments, cwd=run)
 
 
+@pytest.mark.slow
 def test_learns_to_reverse_digits(tmp_path: Path) -> None:
     """Quality through the command line: unseen digit strings come back reversed."""
     rng = random.Random(int(os.environ.get("DRAGOMAN_TEST_SEED", "1")))

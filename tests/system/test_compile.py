@@ -51,6 +51,7 @@ def test_one_compilation_of_each_kind_of_layer_serves_batches_of_twenty_shapes(c
         assert found["gradient"] < 1e-6
 
 
+@pytest.mark.slow
 @needs_a_compiler
 def test_layers_compiled_to_machine_code_give_the_same_gradients() -> None:
     found = compared("inductor", "lm", steps=5)

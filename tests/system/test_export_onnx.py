@@ -195,7 +195,7 @@ def test_a_position_that_was_never_learnt_is_an_error_in_the_runtime_too(exporte
 def test_the_folder_translates_without_dragoman(exported: Any, variant: Any) -> None:
     """NumPy, ONNX Runtime and what the folder's own files say."""
     original, folder = exported(variant)
-    files = {"encoder.onnx", "step.onnx", "dragoman.json", "tokenizer", "MODEL_CARD.md"}
+    files = {"encoder.onnx", "step.onnx", "dragoman.json", "tokenizer"}
     assert {path.name for path in folder.iterdir()} == files
     told = json.loads((folder / "dragoman.json").read_text(encoding="utf-8"))
     vocabulary = json.loads((folder / "tokenizer/shared/vocabulary.json").read_text(encoding="utf-8"))

@@ -214,7 +214,7 @@ def test_a_package_for_argos_has_the_sources_model_and_no_languages(
         return
     export(made.run, "argos", tmp_path / "out", sentences=60, tell=told.append)
     assert any("60 (100.0%)" in line for line in told), told
-    [package] = (tmp_path / "out").iterdir()
+    [package] = (tmp_path / "out").glob("*.argosmodel")
     with zipfile.ZipFile(package) as archive:
         [model] = [name for name in archive.namelist() if name.endswith("sentencepiece.model")]
         assert archive.read(model) == (made.folder / "source.spm").read_bytes()

@@ -116,6 +116,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Runs]:
     return {model: Runs(tmp_path_factory.mktemp(model), model) for model in MODELS}
 
 
+@pytest.mark.slow
 def test_killed_runs_end_in_the_same_bytes(runs: dict[str, Runs]) -> None:
     killed = []
     for number, model in enumerate(["transformer", "lstm", "transformer", "lstm", "transformer"]):

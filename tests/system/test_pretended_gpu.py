@@ -68,7 +68,7 @@ def test_a_step_waits_for_a_gpu_once_and_is_on_no_other_device(
 
 
 @pytest.mark.parametrize("recipe", ["toy-reverse.yaml", "toy-reverse-lstm.yaml"])
-@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_a_step_of_a_search_waits_for_a_gpu_once_or_twice(recipe: str, beam_size: int, tmp_path: Path) -> None:
     found = on_pretended_gpu(
         recipe, [*PAIRS, *SHORT, f"decoding.beam_size={beam_size}", "decoding.min_length=8"], tmp_path

@@ -118,7 +118,7 @@ def signalled(recipe: Path, run: Path, step: int, rank: int, number: int, *argum
     return started.returncode, said
 
 
-@pytest.mark.parametrize("processes", [pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_bytes_do_not_depend_on_the_number_of_processes(
     recipe: Path, alone: Path, tmp_path: Path, processes: int
 ) -> None:

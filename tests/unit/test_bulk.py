@@ -136,6 +136,7 @@ run_worker(Work(Path(sys.argv[1]), Path(sys.argv[2]), "how", block_lines=100), t
 
 
 @pytest.mark.system
+@pytest.mark.slow
 def test_two_workers_twenty_kills_and_one_started_twice(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(30_000)]
     source, out, log = tmp_path / "big.txt", tmp_path / "out", tmp_path / "log"
