@@ -16,7 +16,7 @@ from dragoman import config
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
 from dragoman.runs.directory import CONFIG
-from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats
+from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 DEEPEST = 4
 """Folders below the one that is searched."""
@@ -75,8 +75,8 @@ def entry_of(path: Path) -> Entry:
     """The lab book's entry of a run. Raises DragomanError for one that cannot be read."""
     settings = _flat(config.read_yaml(path / CONFIG))
     events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
-    start, plan = _last(events, "start"), _last(events, "plan")
-    end, best = _last(events, "end"), best_validation(events)
+    start, plan = last_event(events, "start"), last_event(events, "plan")
+    end, best = last_event(events, "end"), best_validation(events)
     elapsed = max((float(event.get("elapsed_s") or 0) for event in events), default=0.0)
     step = max((int(event["step"]) for event in events if event.get("step") is not None), default=0)
     facts: dict[str, Cell] = {
@@ -274,10 +274,6 @@ def _cell(value: Any) -> Cell:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _last(events: Sequence[Event], kind: str) -> Event:
-    return next((event for event in reversed(events) if event["event"] == kind), {})
 
 
 def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:

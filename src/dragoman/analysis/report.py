@@ -16,7 +16,7 @@ from dragoman.analysis.marked import marked
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
 from dragoman.config import read_yaml
 from dragoman.runs import atomic_io
-from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats
+from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 SHOWN_VALIDATIONS = 6
 METRIC_NAMES = {
@@ -179,7 +179,7 @@ def write_report(run_dir: str | Path) -> Path:
 
 def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
     """The template's variables."""
-    start, plan, end = (_last(events, kind) for kind in ("start", "plan", "end"))
+    start, plan, end = (last_event(events, kind) for kind in ("start", "plan", "end"))
     if start and end and events.index(end) < events.index(start):
         end = {}  # the run went on after it
     valid = [event for event in events if event["event"] == "valid"]
@@ -347,10 +347,6 @@ def _samples(events: list[Event], best: Event | None = None, words: Words = WORD
                 attempts.append(Attempt(event.get("step", 0), event is best, runs, left_out))
         samples.append(Sample(src, ref, attempts))
     return samples
-
-
-def _last(events: list[Event], kind: str) -> Event:
-    return next((event for event in reversed(events) if event["event"] == kind), {})
 
 
 def _last_value(events: list[Event], name: str) -> Any:

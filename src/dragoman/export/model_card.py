@@ -14,7 +14,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io
 from dragoman.runs.directory import CONFIG
-from dragoman.runs.log import METRICS, Event, best_validation, read_events, without_repeats
+from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
 from dragoman.text.languages import language_of, name_of
 
 FILE = "MODEL_CARD.md"
@@ -90,7 +90,7 @@ def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[st
 def _what(settings: Mapping[str, Any], events: list[Event], export: str) -> str:
     task = str(settings.get("task", "translation")).replace("_", " ")
     model = settings.get("model", {})
-    size = _last(events, "plan").get("parameters")
+    size = last_event(events, "plan").get("parameters")
     kind = str(model.get("type", "model"))
     said = [f"A model for {task}"]
     codes = _languages(settings)
@@ -112,7 +112,7 @@ def _use(path: Path, settings: Mapping[str, Any], export: str) -> str:
 
 
 def _data(settings: Mapping[str, Any], events: list[Event], identity: Mapping[str, str]) -> str:
-    plan, corpus = _last(events, "plan"), settings.get("corpus", {})
+    plan, corpus = last_event(events, "plan"), settings.get("corpus", {})
     lines = ["## Training data\n"]
     lines += [f"- {split}: {_source(corpus[split])}" for split in ("train", "valid") if corpus.get(split)]
     read, kept = plan.get("pairs_read"), plan.get("pairs_kept")
@@ -141,7 +141,7 @@ def _without_places(value: Any) -> Any:
 
 
 def _training(settings: Mapping[str, Any], events: list[Event]) -> str:
-    start, end, best = _last(events, "start"), _last(events, "end"), best_validation(events)
+    start, end, best = last_event(events, "start"), last_event(events, "end"), best_validation(events)
     if not start:
         return ""
     training = settings.get("training", {})
@@ -200,7 +200,3 @@ def _limits(settings: Mapping[str, Any], events: list[Event]) -> str:
 def _languages(settings: Mapping[str, Any]) -> tuple[str, str]:
     corpus = settings.get("corpus", {})
     return str(corpus.get("src_lang") or ""), str(corpus.get("tgt_lang") or "")
-
-
-def _last(events: list[Event], kind: str) -> Event:
-    return next((event for event in reversed(events) if event["event"] == kind), {})

@@ -7,7 +7,7 @@ docs/architecture.md); TensorBoard is for watching.
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
@@ -186,6 +186,11 @@ def best_validation(events: Iterable[Event]) -> Event | None:
     """The best validation (`best.rank`), the first of equals; None where none measured anything."""
     ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
     return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
+
+
+def last_event(events: Sequence[Event], kind: str) -> Event:
+    """The last event of a kind; an empty one where there is none."""
+    return next((event for event in reversed(events) if event["event"] == kind), {})
 
 
 def _mend(path: Path) -> None:

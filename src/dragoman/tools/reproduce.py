@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
-from dragoman.runs.log import METRICS, Event, read_events, without_repeats
+from dragoman.runs.log import METRICS, Event, last_event, read_events, without_repeats
 from dragoman.tasks import recipes
 from dragoman.training.pace import PACE
 from dragoman.version import __version__, commit
@@ -48,7 +48,7 @@ def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction
     """
     recipe: Any = recipes.of_run(run)
     events = without_repeats(read_events(run / METRICS))
-    start = _last(events, "start")
+    start = last_event(events, "start")
     if checkpoint.is_mean(run) or not start:
         raise DragomanError(
             f"{run}: was not trained from a recipe (it is a mean, or imported): there is nothing to repeat"
@@ -146,7 +146,3 @@ def _place(event: Event) -> Any:
 
 def _digest(path: Path) -> dict[str, str]:
     return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in WEIGHTS if (path / name).exists()}
-
-
-def _last(events: list[Event], kind: str) -> Event:
-    return next((event for event in reversed(events) if event["event"] == kind), {})
