@@ -34,7 +34,7 @@ BLOCK = 2000
 SHORTEST_SHIFT = 6
 SHIFT_GAIN = 0.12
 """By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
-SWAP_GAIN = 0.75
+SWAP_GAIN = 0.5
 """The same for two lines that resemble each other's reference, both together."""
 _WORD = re.compile(r"\w+")
 _END = re.compile(r"[.!?…。！？:;\"'”’»)\]]\s*$")
@@ -144,7 +144,7 @@ def swapped(output: _Output) -> Iterator[Finding]:
         for row, other in enumerate(best.tolist()):
             if row < other and best[other] == row and gain[row, other] > SWAP_GAIN:
                 pairs.append((begin + row + 1, begin + other + 1))
-    if len(pairs) >= max(2, 0.01 * len(output)):
+    if len(pairs) >= max(3, 0.006 * len(output)):
         lines = tuple(line for pair in pairs for line in pair)
         message = f"{len(lines):,} lines hold each other's translation, two by two"
         yield Finding("swapped", message, lines)
@@ -248,7 +248,7 @@ def repeated(output: _Output) -> Iterator[Finding]:
 
 def _is_telling(wrong: int, count: int) -> bool:
     """Of the few lines with a number or a negation a weak system loses many: either most, or many are wrong."""
-    return wrong >= max(3, 0.35 * count) and (wrong >= 10 or wrong >= 0.8 * count)
+    return wrong >= max(3, 0.35 * count) and (wrong >= 20 or wrong >= 0.8 * count)
 
 
 CHECKS: dict[str, Check] = {
