@@ -151,7 +151,7 @@ def project(calibration: Calibration, found: Sequence[Confidence | None]) -> Pro
     return Projection(float(np.clip(chrf, 0, 100)), error, len(known), confidence)
 
 
-FURTHER = 0.8
+FURTHER = 0.4
 """Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
 in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
 UNLIKE = 0.35
