@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from dragoman.errors import DragomanError
+from dragoman.evaluation.external_metrics import any_metric, figures_of
 from dragoman.evaluation.judging import judge
 from dragoman.evaluation.metrics import metric
-from dragoman.evaluation.outer_metrics import any_metric, figures_of
 from dragoman.evaluation.test_set import TestSet
 
 TEST = TestSet(["ein hund .", "zwei katzen ."], [["a dog .", "two cats ."]], ("de", "en"))

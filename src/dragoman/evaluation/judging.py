@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.evaluation.external_metrics import any_metric
 from dragoman.evaluation.metrics import Metric
-from dragoman.evaluation.outer_metrics import any_metric
 from dragoman.evaluation.output_checks import Finding, check_output, leaks
 from dragoman.evaluation.slices import slices
 from dragoman.evaluation.test_set import TestSet

@@ -8,7 +8,6 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.evaluation.judging import Judging
-from dragoman.evaluation.output_checks import Finding
 from dragoman.evaluation.significance import RESAMPLES, TRIALS
 from dragoman.evaluation.systems import Comparison, System, compare_systems
 from dragoman.evaluation.test_set import TestSet, read_hypotheses
@@ -56,7 +55,10 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], wanted: Wa
     lang = test.languages[1]
     built = [judging.built(lang, tokenize=wanted.tokenize, lowercase=wanted.lowercase, system=name) for name in names]
     outputs = [_output(path, name, test, wanted) for path, name in zip(systems, names, strict=True)]
-    outputs = [replace(system, faults=tuple(_said(judging, test, system))) for system in outputs]
+    outputs = [
+        replace(system, faults=tuple(judging.faults(replace(test, name=system.name), system.lines)))
+        for system in outputs
+    ]
     return compare_systems(
         test,
         outputs,
@@ -95,10 +97,6 @@ def _output(path: Path, name: str, test: TestSet, wanted: Wanted) -> System:
     say(f"translating {len(test):,} lines by {name}")
     translator = Translator.load(path, which=wanted.which, device=wanted.device)
     return System(name, translator.translate(test.sources))
-
-
-def _said(judging: Judging, test: TestSet, system: System) -> list[Finding]:
-    return judging.faults(replace(test, name=system.name), system.lines)
 
 
 def _lexicon(systems: Sequence[Path], wanted: Wanted, test: TestSet) -> Lexicon:
