@@ -187,3 +187,12 @@ def test_what_the_readme_names_is_there() -> None:
     assert {"demo", "test"} <= set(targets)
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_references_go_with_their_sources() -> None:
+    a, b, one, two, three, four = map(Path, ("a", "b", "1", "2", "3", "4"))
+    assert recipes.references_of([a, b], [one, two, three, four]) == [[one, two], [three, four]]
+    assert recipes.references_of([a], []) == [[]]
+    for sources in ([], [a, b]):
+        with pytest.raises(DragomanError, match="--src but 1 --ref"):
+            recipes.references_of(sources, [one])

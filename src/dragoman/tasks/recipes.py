@@ -127,7 +127,7 @@ def evaluate(
 
 def references_of(sources: list[Path], references: list[Path]) -> list[list[Path]]:
     """The references of each source: as many of each, those of the first source first."""
-    if len(references) % max(1, len(sources)):
+    if len(references) % len(sources) if sources else references:
         raise DragomanError(
             f"{len(sources)} --src but {len(references)} --ref: give one reference for each source, or as many of each"
         )
