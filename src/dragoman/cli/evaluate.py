@@ -10,6 +10,7 @@ import typer
 
 from dragoman.cli.options import (
     BeamSize,
+    Datastore,
     Device,
     Ensemble,
     LengthPenalty,
@@ -88,6 +89,7 @@ def evaluate(
     output: Output = None,
     min_context: MinContext = None,
     ensemble: Ensemble = None,
+    datastore: Datastore = None,
     precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
@@ -98,10 +100,8 @@ def evaluate(
     What is wrong with an output as a whole is said first, on standard error: lines that are shifted, swapped, copied
     or cut, lost numbers and negations, test lines that are in the training text.
 
-    A language model is scored on --src alone, in nats per token and bits per character. A classifier's accuracy, F1
-    and confusion matrix need a label in --ref for each line of --src, or lines of `label, tab, text` in --src alone.
-    Without --src and --ref the recipe's own test sets are scored; with --src alone the chrF that a calibrated run
-    expects is printed.
+    A language model is scored on --src alone; a classifier needs labels in --ref, or lines of `label, tab, text`.
+    Without both the recipe's test sets are scored; with --src alone a calibrated run's expected chrF is printed.
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
@@ -125,9 +125,11 @@ def evaluate(
             which=which,
             device=device,
             **sets,
-            **given(judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble),
+            **given(
+                judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble, datastore=datastore
+            ),
             **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
-            **given(changes=overrides or None),
+            **given(changes=overrides or None, datastore=datastore),
         )
     print_scores(results, as_json)
 

@@ -17,6 +17,7 @@ from dragoman.cli.adapt import adapt
 from dragoman.cli.bench import bench
 from dragoman.cli.calibrate import calibrate
 from dragoman.cli.compare import compare
+from dragoman.cli.datastore import datastore
 from dragoman.cli.distil import distil
 from dragoman.cli.diversify import diversify
 from dragoman.cli.doctor import doctor
@@ -460,7 +461,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "Begin": (demo, learn_app),
     "Prepare a corpus": (doctor, data_app, diversify, check, prepare),
     "Train": (train, sweep, import_, vocabulary, distil, adapt, bench, average),
-    "Use": (translate, score, predict, generate, fill),
+    "Use": (translate, datastore, score, predict, generate, fill),
     "Measure": (evaluate, compare, calibrate, runs, reproduce),
     "Look inside": (report, explain, inspect_app, settings_command),
     "Ship": (export, serve, keys_app, corrections),

@@ -33,6 +33,9 @@ Precision = Annotated[
     str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
 ]
 Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
+Datastore = Annotated[
+    Path | None, typer.Option(help="Look up each token in this folder, which `dragoman datastore RUN` makes.")
+]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
 LengthPenalty = Annotated[
     float | None, typer.Option(help="Exponent of the length penalty; more favours longer. [default: the recipe's]")

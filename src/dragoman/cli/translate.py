@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from dragoman.cli.options import (
     BeamSize,
+    Datastore,
     Device,
     Ensemble,
     LengthPenalty,
@@ -128,6 +129,14 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
+    datastore: Datastore = None,
+    mbr: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Another run, of any vocabulary: of all runs' translations take the one that is most like all "
+            "(minimum Bayes risk; by chrF, or decoding.mbr=bleu); repeat for more."
+        ),
+    ] = None,
     rerank: Annotated[
         Path | None,
         typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
@@ -189,6 +198,7 @@ def translate(
         keep or (bool(paths) and not bulk), guard,
         split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
         decoding=decoding_changes(beam_size, length_penalty, n_best), min_confidence=min_confidence,
+        datastore=datastore, mbr=mbr or (),
     )  # fmt: skip
     if bulk:
         _in_blocks(

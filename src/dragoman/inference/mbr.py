@@ -2,16 +2,20 @@
 
 A model's most probable translation can be an odd one out; what most of its samples agree on seldom is (Kumar and Byrne
 2004; Eikema and Aziz 2020, "Is MAP Decoding All You Need?"). The samples stand for what the model holds possible: the
-expected utility of a candidate is the mean of its sentence-level metric against each of them.
+expected utility of a candidate is the mean of its sentence-level metric against each of them. The candidates of several
+runs, each of which has one vote, are a broader sample than those of one (`SeveralRuns`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from dragoman.errors import DragomanError
+from dragoman.inference.translation import Translation
+from dragoman.inference.translator import Translator
 
 CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
 """sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
@@ -20,11 +24,46 @@ BLOCK = 2**14
 """So many different n-grams are compared at once, at most."""
 
 
-def expected_utility(candidates: Sequence[str], utility: str, tokenize: str = "13a") -> dict[str, float]:
+@dataclass(frozen=True)
+class SeveralRuns:
+    """A way to rank translations by those of other runs too, for `Translator.reranked_by`.
+
+    The runs need not share a vocabulary. Each has one vote, of which its translations have equal parts.
+    """
+
+    others: Sequence[Translator]
+    utility: str = "chrf"
+    tokenize: str = "13a"
+
+    def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
+        """The translations of each source by all runs, each text once, best first, with expected utilities as scores.
+
+        What several runs have found keeps the log probability of the first.
+        """
+        wide = [other.with_decoding(n_best=other.decoding.num_candidates) for other in self.others]
+        lists = [found, *(other.n_best(sources) for other in wide)]
+        return [self._ranked(of_runs) for of_runs in zip(*lists, strict=True)]
+
+    def _ranked(self, of_runs: Sequence[list[Translation]]) -> list[Translation]:
+        items: dict[str, Translation] = {}
+        votes: dict[str, float] = defaultdict(float)
+        for of_run in of_runs:
+            for item in of_run:
+                items.setdefault(item.text, item)
+                votes[item.text] += 1 / len(of_run)
+        texts = list(items)
+        utility = expected_utility(texts, self.utility, self.tokenize, [votes[text] for text in texts])
+        ranked = sorted(texts, key=lambda text: -utility[text])  # stable: the first run's stand first among equals
+        return [replace(items[text], score=utility[text]) for text in ranked]
+
+
+def expected_utility(
+    candidates: Sequence[str], utility: str, tokenize: str = "13a", weights: Sequence[float] | None = None
+) -> dict[str, float]:
     """The mean utility (0 to 100) of each different candidate against all of them, itself among them.
 
     `utility`: `chrf` (Popovic 2015) or `bleu` (with sacreBLEU's smoothing for single sentences; `tokenize` is its
-    tokenizer). What was drawn several times counts several times.
+    tokenizer). What was drawn several times counts several times; `weights` say how much each counts beside that.
 
     >>> found = expected_utility(["a man", "a man", "one dog"], "chrf")
     >>> found["a man"] > found["one dog"]
@@ -32,8 +71,10 @@ def expected_utility(candidates: Sequence[str], utility: str, tokenize: str = "1
     """
     if utility not in UTILITIES:
         raise DragomanError(f"utility {utility!r} is not known: {' or '.join(UTILITIES)}")
-    counts = Counter(candidates)
-    shares = np.array(list(counts.values())) / len(candidates)
+    counts = dict.fromkeys(candidates, 0.0)
+    for text, weight in zip(candidates, weights or [1.0] * len(candidates), strict=True):
+        counts[text] += weight
+    shares = np.array(list(counts.values())) / sum(counts.values())
     found = UTILITIES[utility](list(counts), tokenize) @ shares
     return dict(zip(counts, found.tolist(), strict=True))
 

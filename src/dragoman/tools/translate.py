@@ -16,9 +16,10 @@ from dragoman.inference.confidence import load as load_calibration
 from dragoman.inference.glossary import Glossary
 from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import corpus_settings
+from dragoman.inference.mbr import SeveralRuns
 from dragoman.inference.memory import RememberingTranslator, TranslationMemory
 from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
-from dragoman.inference.translation import Translation
+from dragoman.inference.translation import Reranker, Translation
 from dragoman.inference.translator import Translator
 from dragoman.progress import say
 from dragoman.runs import checkpoint
@@ -47,6 +48,8 @@ class TranslateOptions:
     """`auto`, `never` or `always`: lines of several sentences are translated sentence by sentence."""
     rerank: Path | None = None
     rerank_weight: float | None = None
+    mbr: Sequence[Path] = ()
+    """Further runs, of any vocabulary: the translation that is most like all of theirs is taken."""
     changes: Sequence[str] = ()
     """Changes of decoding settings, as text."""
     languages: tuple[str | None, str | None] = (None, None)
@@ -55,6 +58,7 @@ class TranslateOptions:
     """Changes of decoding settings by options of their own."""
     min_confidence: float | None = None
     """Lines of less are in doubt; of a run that was calibrated."""
+    datastore: Path | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in (None, "float32", "bfloat16", "int8"):
@@ -75,8 +79,12 @@ class TranslateOptions:
             raise DragomanError("--min-confidence: not with --prefix")
         if self.memory and self.prefix:
             raise DragomanError("--memory: not with --prefix, which says how a translation begins")
+        if self.mbr and self.rerank:
+            raise DragomanError("--mbr and --rerank rank translations: choose one of both")
         if self.rerank_weight is not None and self.rerank is None:
             raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
+        if self.datastore and self.engine != "pytorch":
+            raise DragomanError(f"--datastore: not with --engine {self.engine}")
         if self.prefix and self.engine != "pytorch":
             raise DragomanError(f"--prefix: not with --engine {self.engine}")
         if self.prefix and (self.keep or self.guard):
@@ -112,6 +120,7 @@ def assemble(options: TranslateOptions) -> Assembled:
         which=options.which,
         device=options.device,
         ensemble=options.ensemble,
+        datastore=options.datastore,
         glossary=None if options.glossary is None else _glossary(options),
         banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
         changes=options.changes,
@@ -119,11 +128,14 @@ def assemble(options: TranslateOptions) -> Assembled:
         **precision,  # type: ignore[arg-type]
         **options.decoding,
     )
-    reranker = None
+    reranker: Reranker | None = None
+    if options.mbr:
+        reranker, own = _several_runs(options, own, precision), own.with_decoding(mbr="none")
     if options.rerank:
         back = Translator.load(check_run_dir(options.rerank), device=options.device, **precision)  # type: ignore[arg-type]
         require_opposite(own, back, str(options.rerank))
         reranker = NoisyChannelReranker(back, WEIGHT if options.rerank_weight is None else options.rerank_weight)
+    if reranker is not None:
         own.reranked_by(reranker)  # refused now, not when an engine has been made
     translator = own
     if options.engine != "pytorch":
@@ -144,6 +156,21 @@ def assemble(options: TranslateOptions) -> Assembled:
         return Assembled(translator, guarded, memory, n_best)
     calibration = load_calibration(options.run, checkpoint.select(options.run, options.which).name)
     return Assembled(translator, guarded, memory, n_best, calibration, options.min_confidence)
+
+
+def _several_runs(options: TranslateOptions, own: Translator, precision: Mapping[str, Any]) -> SeveralRuns:
+    """The choice among the translations of all runs that --mbr names; `decoding.mbr` says by what likeness."""
+    others = []
+    for run in options.mbr:
+        other = Translator.load(
+            check_run_dir(run), device=options.device, changes=options.changes, **precision, **options.decoding
+        )
+        if other.languages != own.languages:
+            (reads, writes), (src, tgt) = other.languages or ("?", "?"), own.languages or ("?", "?")
+            raise DragomanError(f"--mbr {run}: translates from {reads} to {writes}; give runs from {src} to {tgt}")
+        others.append(other.with_terms(own.glossary, own.banned).with_decoding(mbr="none"))
+    utility = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
+    return SeveralRuns(others, utility, "char" if own.join == "" else "13a")
 
 
 def _glossary(options: TranslateOptions) -> Glossary:

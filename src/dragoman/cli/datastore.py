@@ -1,0 +1,43 @@
+"""`dragoman datastore`: text for a run to look up while it translates."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Run, Which
+
+
+def datastore(
+    run: Run,
+    src: Annotated[Path | None, typer.Option(help="Source text. [default: the run's training text]")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Its translations.")] = None,
+    valid_src: Annotated[
+        Path | None, typer.Option(help="Source text to choose the mixture by. [default: the run's validation text]")
+    ] = None,
+    valid_tgt: Annotated[Path | None, typer.Option(help="Its translations.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new folder. [default: RUN/datastore]")
+    ] = None,
+    which: Which = "best",
+    device: Device = "auto",
+) -> None:
+    """Make a datastore of a text: `translate --datastore` looks up before each token what was said in similar places
+    of it (nearest-neighbour translation). Nothing is trained.
+
+    Of other text than the run was trained on, it takes the run to another domain.
+
+    Example: dragoman datastore runs/mine --src manual.de --tgt manual.en -o manuals
+    """
+    from dragoman.tools.datastore import make_datastore
+
+    folder = output or run / "datastore"
+    store = make_datastore(run, folder, src=src, tgt=tgt, valid=(valid_src, valid_tgt), which=which, device=device)
+    found = store.config
+    typer.echo(f"{found.tokens:,} tokens of {found.pairs:,} pairs in {folder}")
+    if found.weight:
+        typer.echo(f"{found.k} neighbours, temperature {found.temperature:.3g}, weight {found.weight}")
+    typer.echo(
+        f"validation: {found.nats_with:.4f} nats a token with it, {found.nats:.4f} without"
+        + ("" if found.weight else ": it does not help, and is not used")
+    )

@@ -1,0 +1,252 @@
+"""Nearest-neighbour translation (kNN-MT): before each token, look up what was said in the most similar places.
+
+A datastore holds, for every target token of a parallel text, the decoder's hidden state before it (the key) and the
+token (the value). In a search each hidden state h looks for the k keys that are nearest to it; their tokens are a
+second distribution, which is mixed with the model's own (Khandelwal et al. 2021, "Nearest Neighbor Machine
+Translation", equations 3 and 4):
+
+    p(y) = (1 - weight) * p_model(y)  +  weight * sum of softmax(-distance² / temperature) over neighbours that say y
+
+The weights of the model stay as they are. Distances are looked up in an inverted file of faiss, which looks at the
+`probes` nearest of its lists alone, row by row: what a row finds does not depend on the others.
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dragoman import config
+from dragoman.config import Field, settings
+from dragoman.data.batch import collate
+from dragoman.data.eval_batches import eval_batches
+from dragoman.errors import DragomanError
+from dragoman.inference.scoring import Ids
+from dragoman.inference.translator import BATCH_TOKENS, Translator
+from dragoman.models.base import Seq2SeqModel
+from dragoman.models.ensemble import Ensemble
+from dragoman.progress import Progress
+from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.text.tokenizers.base import PAD_ID
+
+INDEX, TOKENS, SETTINGS = "keys.faiss", "tokens.npy", "datastore.json"
+
+EXACT = 20_000
+"""Up to so many keys all of them are looked at."""
+KEYS_A_LIST = 100
+"""Keys of each list that the centres of the lists are learnt from, at most."""
+ROWS_AT_ONCE = 16
+"""Below 20 rows faiss measures each row by itself; above it multiplies matrices, which may round a row by its
+neighbours."""
+COUNTS, TEMPERATURES, WEIGHTS = (4, 8, 16, 32), (0.1, 0.2, 0.5, 1.0, 2.0), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+"""The values that are tried; temperatures as parts of the usual distance of the nearest key."""
+
+
+@settings
+class DatastoreConfig:
+    """The content of `datastore.json`: what a datastore was made of, and how its neighbours are mixed in."""
+
+    format: int = 1
+    weights: str  #: SHA-256 of the model's weights.
+    pairs: int  #: Pairs of text in it.
+    tokens: int  #: Target tokens in it.
+    k: int = Field(default=8, ge=1)  #: Neighbours of each token.
+    temperature: float = Field(default=10.0, gt=0)  #: Of the distances; more spreads wider.
+    weight: float = Field(default=0.0, ge=0, lt=1)  #: Share of the neighbours in the mixture.
+    nats: float = 0.0  #: Loss a token on the text that it was tuned on, without neighbours.
+    nats_with: float = 0.0  #: The same with them.
+
+
+@dataclass(frozen=True)
+class Datastore:
+    """Keys and their tokens, to be looked up."""
+
+    index: Any
+    """faiss's."""
+    tokens: np.ndarray[Any, np.dtype[np.int32]]
+    config: DatastoreConfig
+
+    def nearest(
+        self, hidden: Float[np.ndarray, "rows d_model"], k: int
+    ) -> tuple[Float[np.ndarray, "rows k"], Int[np.ndarray, "rows k"]]:
+        """(squared distances, tokens) of the k nearest keys of each row, nearest first; inf where there are fewer."""
+        _faiss().omp_set_num_threads(1)  # of this thread: a search is one of several
+        found = [
+            self.index.search(hidden[start : start + ROWS_AT_ONCE], k) for start in range(0, len(hidden), ROWS_AT_ONCE)
+        ]
+        distances, places = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return np.where(places >= 0, distances, np.inf), self.tokens[places]
+
+    def save(self, folder: Path) -> None:
+        """Write it into a new folder."""
+        folder.mkdir(parents=True)
+        _faiss().write_index(self.index, str(folder / INDEX))
+        np.save(folder / TOKENS, self.tokens)
+        write_json(folder / SETTINGS, config.to_dict(self.config))
+
+
+class NearestNeighbours(nn.Module):
+    """An output layer whose distribution is mixed with that of the nearest keys. Its logits are log probabilities."""
+
+    def __init__(self, output: nn.Module, datastore: Datastore) -> None:
+        super().__init__()
+        self.output, self.datastore = output, datastore
+
+    def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab"]:
+        own = self.output(hidden).log_softmax(dim=-1, dtype=torch.float32)
+        settings = self.datastore.config
+        rows = hidden.detach().reshape(-1, hidden.size(-1)).float().cpu().numpy()
+        distances, tokens = self.datastore.nearest(np.nan_to_num(rows), settings.k)
+        shares = torch.from_numpy(-distances / settings.temperature).softmax(dim=-1).to(own)
+        near = torch.zeros(len(rows), own.size(-1)).to(own)
+        near.scatter_add_(1, torch.from_numpy(tokens.astype(np.int64)).to(own.device), shares)
+        mixed = torch.logaddexp(
+            own + math.log1p(-settings.weight), near.log().view_as(own) + math.log(settings.weight or 1e-30)
+        )
+        return mixed
+
+
+def load(folder: Path, run: Path, which: str = "best") -> Datastore:
+    """The datastore in a folder, which was made for this checkpoint of a run.
+
+    Raises DragomanError where there is none, or it is damaged or of another checkpoint.
+    """
+    if not (folder / SETTINGS).is_file():
+        raise DragomanError(f"{folder}: no datastore is there: dragoman datastore {run} -o {folder}")
+    found = config.parse(DatastoreConfig, read_json(folder / SETTINGS, dict), str(folder / SETTINGS))
+    if found.weights != checkpoint.inference_digest(checkpoint.select(run, which)):
+        raise DragomanError(f"{folder}: was made with other weights than this checkpoint of {run}: make it again")
+    try:
+        index, tokens = _faiss().read_index(str(folder / INDEX)), np.load(folder / TOKENS, allow_pickle=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DragomanError(f"{folder}: is damaged, make it again ({str(error).splitlines()[-1]})") from error
+    if not index.ntotal == len(tokens) == found.tokens:
+        raise DragomanError(f"{folder}: is damaged, make it again (keys and tokens are not equally many)")
+    return Datastore(index, tokens, found)
+
+
+def with_datastore(translator: Translator, datastore: Datastore) -> Translator:
+    """The translator, of the same weights, that looks up each token.
+
+    Raises DragomanError for an ensemble, whose models have hidden states of their own, and for another engine.
+    """
+    if isinstance(translator.model, Ensemble):
+        raise DragomanError("a datastore belongs to one model: not with an ensemble")
+    if translator.engine is not None:
+        raise DragomanError("a datastore: only with the engine pytorch")
+    if datastore.index.d != (size := _d_model(translator)):
+        raise DragomanError(f"the datastore's keys have {datastore.index.d} numbers and the model's states {size}")
+    if datastore.config.weight == 0:  # tuning has found that it does not help
+        return translator
+    other = copy.copy(translator)
+    other.model = _with_output(translator.model, NearestNeighbours(_output(translator.model), datastore))
+    return other
+
+
+def build(translator: Translator, pairs: Sequence[Ids], weights: str) -> Datastore:
+    """The datastore of (source ids, target ids), whose mixture is not tuned yet.
+
+    Raises DragomanError for a text without a token.
+    """
+    faiss = _faiss()
+    total = sum(1 + len(tgt) for _, tgt in pairs)
+    if not pairs:
+        raise DragomanError("there is no pair to make a datastore of")
+    lists = 1 if total <= EXACT else 2 * round(total**0.5)
+    order = np.random.default_rng(1).permutation(len(pairs))  # what centres are learnt from is a fair part
+    states, tokens, waiting = _states(translator, [pairs[row] for row in order]), [], []
+    index = faiss.index_factory(_d_model(translator), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
+    with Progress("reading", total) as bar:
+        for hidden, said in states:
+            tokens.append(said)
+            bar.advance(len(said))
+            if index.is_trained:
+                index.add(hidden)
+                continue
+            waiting.append(hidden)
+            if sum(map(len, waiting)) >= min(total, KEYS_A_LIST * lists):
+                bar.say(f"learning {lists:,} lists of keys")
+                index.train(np.concatenate(waiting))
+                index.add(np.concatenate(waiting))
+    if lists > 1:
+        index.nprobe = 16
+    return Datastore(index, np.concatenate(tokens), DatastoreConfig(weights=weights, pairs=len(pairs), tokens=total))
+
+
+def tuned(datastore: Datastore, translator: Translator, pairs: Sequence[Ids]) -> Datastore:
+    """The datastore with the mixture under which held-out (source ids, target ids) are most probable.
+
+    Weight 0 where none is better than the model alone.
+    """
+    output = _output(translator.model)
+    own, right, distances = [], [], []
+    for hidden, said in _states(translator, pairs):
+        with torch.inference_mode():
+            log_probs = output(torch.from_numpy(hidden).to(translator.device)).log_softmax(-1, dtype=torch.float32)
+        own.append(log_probs.cpu().numpy()[np.arange(len(said)), said].astype(np.float64))
+        found, tokens = datastore.nearest(hidden, max(COUNTS))
+        distances.append(found.astype(np.float64))
+        right.append(tokens == said[:, None])
+    probs, away, hits = np.exp(np.concatenate(own)), np.concatenate(distances), np.concatenate(right)
+    usual = float(np.median(away[:, 0])) or float(away[np.isfinite(away)].mean()) or 1.0
+    best = replace(datastore.config, weight=0.0, nats=-float(np.log(probs).mean()))
+    best = replace(best, nats_with=best.nats)
+    for k in COUNTS:
+        for part in TEMPERATURES:
+            shares = np.exp((away[:, :1] - away[:, :k]) / (part * usual))
+            near = (shares * hits[:, :k]).sum(axis=1) / shares.sum(axis=1)
+            for weight in WEIGHTS:
+                nats = -float(np.log((1 - weight) * probs + weight * near).mean())
+                if nats < best.nats_with:
+                    best = replace(best, k=k, temperature=part * usual, weight=weight, nats_with=nats)
+    return replace(datastore, config=best)
+
+
+def _states(translator: Translator, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(hidden states before the target tokens, the tokens), batch by batch, `</s>` among them."""
+    model = _with_output(translator.model, nn.Identity())
+    model.eval()
+    for start in range(0, len(pairs), 4096):
+        chunk = pairs[start : start + 4096]
+        for rows in eval_batches([max(len(src), len(tgt)) for src, tgt in chunk], BATCH_TOKENS):
+            batch = collate([chunk[row] for row in rows])
+            with torch.inference_mode():
+                hidden = model(*(part.to(translator.device) for part in (batch.src, batch.src_mask, batch.tgt_in)))
+            real = batch.tgt_out != PAD_ID
+            yield hidden.float().cpu()[real].numpy(), batch.tgt_out[real].numpy().astype(np.int32)
+
+
+def _output(model: Seq2SeqModel) -> nn.Module:
+    output = model.output
+    assert isinstance(output, nn.Module)  # every family of models ends in one
+    return output.output if isinstance(output, NearestNeighbours) else output
+
+
+def _d_model(translator: Translator) -> int:
+    weight = _output(translator.model).weight
+    assert isinstance(weight, Tensor)
+    return weight.size(1)
+
+
+def _with_output(model: Seq2SeqModel, output: nn.Module) -> Seq2SeqModel:
+    """The model, of the same weights, with another output layer."""
+    other = copy.copy(model)
+    other._modules = {**model._modules, "output": output}
+    return other
+
+
+def _faiss() -> ModuleType:
+    try:
+        import faiss
+    except ImportError as error:
+        raise DragomanError("a datastore needs faiss: pip install 'dragoman[knn]'") from error
+    return faiss

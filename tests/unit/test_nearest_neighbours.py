@@ -1,0 +1,152 @@
+"""Nearest-neighbour translation: the mixture of the paper, a text found again, no part played by neighbouring lines."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.test_translator import LINES, run  # noqa: F401 (a fixture)
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
+from dragoman.errors import DragomanError
+from dragoman.inference import nearest_neighbours
+from dragoman.inference.loading import build_model
+from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, tuned, with_datastore
+from dragoman.inference.translator import Translator
+from dragoman.models.ensemble import Ensemble
+from dragoman.models.families import MODELS
+
+TARGETS = ["a bird sings .", "the dog runs today .", "we see the cat .", "a cat and a dog ."]
+
+
+def ids(translator: Translator, pairs: list[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+    tokenizers = translator.tokenizers
+    return [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
+
+
+@pytest.fixture(scope="module")
+def translator(run: Path) -> Translator:  # noqa: F811
+    return Translator.load(run, device="cpu", beam_size=3)
+
+
+@pytest.fixture(scope="module")
+def store(translator):
+    found = build(translator, ids(translator, list(zip(LINES, TARGETS, strict=True))), "digest")
+    return replace(found, config=replace(found.config, k=4, temperature=0.01, weight=0.9))
+
+
+def test_a_model_that_knows_nothing_says_what_the_datastore_says(translator, store):
+    assert translator.translate(LINES) != TARGETS
+    assert with_datastore(translator, store).translate(LINES) == TARGETS
+
+
+def test_the_mixture_is_that_of_the_paper(translator, store):
+    settings = replace(store.config, k=5, temperature=2.0, weight=0.25)
+    hidden = torch.randn(3, 16, generator=torch.Generator().manual_seed(1))
+    output = translator.model.output
+    mixed = NearestNeighbours(output, replace(store, config=settings))(hidden).exp().detach().numpy()
+    keys = store.index.reconstruct_n(0, store.index.ntotal)
+    own = output(hidden).softmax(-1).detach().numpy()
+    for row, probs, found in zip(hidden.numpy(), own, mixed, strict=True):
+        distances = ((keys - row) ** 2).sum(axis=1)
+        nearest = distances.argsort()[:5]
+        shares = np.exp(-distances[nearest] / 2.0)
+        expected = 0.75 * probs
+        np.add.at(expected, store.tokens[nearest], 0.25 * shares / shares.sum())
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_neighbours_in_a_batch_do_not_change_a_translation(translator, monkeypatch, exact):
+    if not exact:
+        monkeypatch.setattr(nearest_neighbours, "EXACT", 10)
+    pairs = [(f"{LINES[a % 4]} {LINES[b]}"[:30], f"{TARGETS[b]} {TARGETS[a % 4]}") for a in range(25) for b in range(4)]
+    store = build(translator, ids(translator, pairs), "digest")
+    asked = with_datastore(translator, replace(store, config=replace(store.config, temperature=1.0, weight=0.5)))
+    lines = [*LINES, *(src for src, _ in pairs[:20])]
+    together = asked.n_best(lines)
+    assert [asked.n_best([line])[0] for line in lines] == together
+    # Scoring reads a translation at once, the search token by token: the same distribution.
+    for line, found in zip(LINES, together, strict=False):
+        [scored] = asked.score([(line, found[0].text)])
+        if len(asked.tokenizers.tgt.encode(found[0].text)) < 8:
+            assert scored.log_prob == pytest.approx(found[0].log_prob, abs=1e-3)
+
+
+def test_an_lstm_looks_up_too(translator):
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    lstm = Translator(
+        build_model(MODELS["recurrent"](**sizes), translator.tokenizers),
+        translator.tokenizers,
+        decoding=translator.decoding,
+    )
+    store = build(lstm, ids(lstm, list(zip(LINES, TARGETS, strict=True))), "digest")
+    asked = with_datastore(lstm, replace(store, config=replace(store.config, k=2, temperature=0.001, weight=0.95)))
+    assert asked.translate(LINES) == TARGETS
+
+
+def test_the_mixture_is_chosen_by_held_out_pairs(translator, store):
+    pairs = ids(translator, list(zip(LINES, TARGETS, strict=True)))
+    helped = tuned(store, translator, pairs).config
+    assert helped.weight == max(nearest_neighbours.WEIGHTS)
+    assert helped.nats_with < helped.nats
+    other = replace(store, tokens=np.full_like(store.tokens, 3))  # it says nothing but </s>
+    useless = tuned(other, translator, [(src, tgt * 4) for src, tgt in pairs])
+    assert useless.config.weight == 0
+    assert with_datastore(translator, useless) is translator
+
+
+def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  # noqa: F811
+    for name, lines in (("a.en", LINES * 4), ("a.de", TARGETS * 4)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in [*lines, ""]), encoding="utf-8")
+    files = [
+        f"--src={tmp_path}/a.en",
+        f"--tgt={tmp_path}/a.de",
+        f"--valid-src={tmp_path}/a.en",
+        f"--valid-tgt={tmp_path}/a.de",
+    ]
+    folder = tmp_path / "store"
+    command = ["datastore", str(run), *files, "-o", str(folder), "--device", "cpu"]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0, told.output
+    assert "16 pairs in" in told.stdout
+    assert "nats a token with it" in told.stdout
+    with pytest.raises(DragomanError, match="is there already"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    out = tmp_path / "out"
+    CliRunner().invoke(app, ["translate", str(run), f"--datastore={folder}", f"-i{tmp_path}/a.en", f"-o{out}"])
+    expected = Translator.load(run, device="cpu", datastore=folder).translate(LINES)
+    assert out.read_text(encoding="utf-8").splitlines()[:4] == expected == TARGETS
+    with pytest.raises(DragomanError, match="no datastore is there"):
+        load(tmp_path, run)
+    settings = (folder / "datastore.json").read_text()
+    (folder / "datastore.json").write_text(settings.replace('"weights": "', '"weights": "0'))
+    with pytest.raises(DragomanError, match="other weights"):
+        load(folder, run)
+    (folder / "datastore.json").write_text(settings)
+    damaged = shutil.copytree(folder, tmp_path / "damaged")
+    (damaged / "keys.faiss").write_bytes((folder / "keys.faiss").read_bytes()[:100])
+    with pytest.raises(DragomanError, match="damaged"):
+        load(damaged, run)
+    shutil.copy(folder / "keys.faiss", damaged)
+    np.save(damaged / "tokens.npy", np.zeros(3, dtype=np.int32))
+    with pytest.raises(DragomanError, match="not equally many"):
+        load(damaged, run)
+
+
+def test_refusals(run, translator, store, tmp_path, monkeypatch):  # noqa: F811
+    both = Translator(
+        Ensemble([translator.model, translator.model]), translator.tokenizers, decoding=translator.decoding
+    )
+    with pytest.raises(DragomanError, match="not with an ensemble"):
+        with_datastore(both, store)
+    with pytest.raises(DragomanError, match="no pair"):
+        build(translator, [], "digest")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(DragomanError, match=r"pip install 'dragoman\[knn\]'"):
+        build(translator, ids(translator, [("a cat", "a dog")]), "digest")
