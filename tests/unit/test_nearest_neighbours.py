@@ -15,7 +15,7 @@ from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.inference import nearest_neighbours
 from dragoman.inference.loading import build_model
-from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, tuned, with_datastore
+from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, load_all, tuned, with_datastores
 from dragoman.inference.translator import Translator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
@@ -41,7 +41,7 @@ def store(translator):
 
 def test_a_model_that_knows_nothing_says_what_the_datastore_says(translator, store):
     assert translator.translate(LINES) != TARGETS
-    assert with_datastore(translator, store).translate(LINES) == TARGETS
+    assert with_datastores(translator, {0: store}).translate(LINES) == TARGETS
 
 
 def test_the_mixture_is_that_of_the_paper(translator, store):
@@ -66,7 +66,7 @@ def test_neighbours_in_a_batch_do_not_change_a_translation(translator, monkeypat
         monkeypatch.setattr(nearest_neighbours, "EXACT", 10)
     pairs = [(f"{LINES[a % 4]} {LINES[b]}"[:30], f"{TARGETS[b]} {TARGETS[a % 4]}") for a in range(25) for b in range(4)]
     store = build(translator, ids(translator, pairs), "digest")
-    asked = with_datastore(translator, replace(store, config=replace(store.config, temperature=1.0, weight=0.5)))
+    asked = with_datastores(translator, {0: replace(store, config=replace(store.config, temperature=1.0, weight=0.5))})
     lines = [*LINES, *(src for src, _ in pairs[:20])]
     together = asked.n_best(lines)
     assert [asked.n_best([line])[0] for line in lines] == together
@@ -86,7 +86,9 @@ def test_an_lstm_looks_up_too(translator):
         decoding=translator.decoding,
     )
     store = build(lstm, ids(lstm, list(zip(LINES, TARGETS, strict=True))), "digest")
-    asked = with_datastore(lstm, replace(store, config=replace(store.config, k=2, temperature=0.001, weight=0.95)))
+    asked = with_datastores(
+        lstm, {0: replace(store, config=replace(store.config, k=2, temperature=0.001, weight=0.95))}
+    )
     assert asked.translate(LINES) == TARGETS
 
 
@@ -98,7 +100,7 @@ def test_the_mixture_is_chosen_by_held_out_pairs(translator, store):
     other = replace(store, tokens=np.full_like(store.tokens, 3))  # it says nothing but </s>
     useless = tuned(other, translator, [(src, tgt * 4) for src, tgt in pairs])
     assert useless.config.weight == 0
-    assert with_datastore(translator, useless) is translator
+    assert with_datastores(translator, {0: useless}) is translator
 
 
 def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  # noqa: F811
@@ -120,31 +122,41 @@ def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  
         CliRunner().invoke(app, command, catch_exceptions=False)
     out = tmp_path / "out"
     CliRunner().invoke(app, ["translate", str(run), f"--datastore={folder}", f"-i{tmp_path}/a.en", f"-o{out}"])
-    expected = Translator.load(run, device="cpu", datastore=folder).translate(LINES)
+    expected = Translator.load(run, device="cpu", datastores=[folder]).translate(LINES)
     assert out.read_text(encoding="utf-8").splitlines()[:4] == expected == TARGETS
     with pytest.raises(DragomanError, match="no datastore is there"):
-        load(tmp_path, run)
+        load(tmp_path)
     settings = (folder / "datastore.json").read_text()
     (folder / "datastore.json").write_text(settings.replace('"weights": "', '"weights": "0'))
     with pytest.raises(DragomanError, match="other weights"):
-        load(folder, run)
+        load_all([folder], run, "best", [])
     (folder / "datastore.json").write_text(settings)
     damaged = shutil.copytree(folder, tmp_path / "damaged")
     (damaged / "keys.faiss").write_bytes((folder / "keys.faiss").read_bytes()[:100])
     with pytest.raises(DragomanError, match="damaged"):
-        load(damaged, run)
+        load(damaged)
     shutil.copy(folder / "keys.faiss", damaged)
     np.save(damaged / "tokens.npy", np.zeros(3, dtype=np.int32))
     with pytest.raises(DragomanError, match="not equally many"):
-        load(damaged, run)
+        load(damaged)
 
 
-def test_refusals(run, translator, store, tmp_path, monkeypatch):  # noqa: F811
+def test_in_an_ensemble_each_model_has_its_own(run, translator, store):  # noqa: F811
     both = Translator(
-        Ensemble([translator.model, translator.model]), translator.tokenizers, decoding=translator.decoding
+        Ensemble([translator.model, Translator.load(run, device="cpu").model]),
+        translator.tokenizers,
+        decoding=translator.decoding,
     )
-    with pytest.raises(DragomanError, match="not with an ensemble"):
-        with_datastore(both, store)
+    alone, twice = with_datastores(both, {1: store}), with_datastores(both, {0: store, 1: store})
+    assert twice.translate(LINES) == TARGETS
+    pairs = list(zip(LINES, TARGETS, strict=True))
+    scores = [[item.log_prob for item in each.score(pairs)] for each in (both, alone, twice)]
+    assert scores[0] < scores[1] < scores[2]
+
+
+def test_refusals(translator, store, monkeypatch):
+    with pytest.raises(DragomanError, match="states 16"):
+        with_datastores(translator, {0: replace(store, index=type("Index", (), {"d": 3}))})
     with pytest.raises(DragomanError, match="no pair"):
         build(translator, [], "digest")
     monkeypatch.setitem(sys.modules, "faiss", None)

@@ -10,7 +10,7 @@ import typer
 
 from dragoman.cli.options import (
     BeamSize,
-    Datastore,
+    Datastores,
     Device,
     Ensemble,
     LengthPenalty,
@@ -89,7 +89,7 @@ def evaluate(
     output: Output = None,
     min_context: MinContext = None,
     ensemble: Ensemble = None,
-    datastore: Datastore = None,
+    datastore: Datastores = None,
     precision: Precision = None,
     which: Which = "best",
     device: Device = "auto",
@@ -97,9 +97,8 @@ def evaluate(
 ) -> None:
     """Score a run, or a file of translations, on test sets: BLEU, chrF and TER (sacreBLEU, with full signatures).
 
-    What is wrong with an output as a whole is said first, on standard error: lines that are shifted, swapped, copied
-    or cut, lost numbers and negations, test lines that are in the training text.
-
+    Faults of an output as a whole are said first, on standard error: lines that are shifted, swapped, copied or cut,
+    lost numbers and negations, test lines that are in the training text.
     A language model is scored on --src alone; a classifier needs labels in --ref, or lines of `label, tab, text`.
     Without both the recipe's test sets are scored; with --src alone a calibrated run's expected chrF is printed.
 
@@ -129,7 +128,7 @@ def evaluate(
                 judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble, datastore=datastore
             ),
             **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
-            **given(changes=overrides or None, datastore=datastore),
+            **given(changes=overrides or None, datastores=datastore),
         )
     print_scores(results, as_json)
 

@@ -33,8 +33,12 @@ Precision = Annotated[
     str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
 ]
 Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
-Datastore = Annotated[
-    Path | None, typer.Option(help="Look up each token in this folder, which `dragoman datastore RUN` makes.")
+Datastores = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--datastore",
+        help="Look up each token in this folder, which `dragoman datastore RUN` makes; repeat for runs of an ensemble.",
+    ),
 ]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
 LengthPenalty = Annotated[

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from dragoman.cli.options import (
     BeamSize,
-    Datastore,
+    Datastores,
     Device,
     Ensemble,
     LengthPenalty,
@@ -129,7 +129,7 @@ def translate(
         bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
     ] = False,
     ensemble: Ensemble = None,
-    datastore: Datastore = None,
+    datastore: Datastores = None,
     mbr: Annotated[
         list[Path] | None,
         typer.Option(
@@ -198,7 +198,7 @@ def translate(
         keep or (bool(paths) and not bulk), guard,
         split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
         decoding=decoding_changes(beam_size, length_penalty, n_best), min_confidence=min_confidence,
-        datastore=datastore, mbr=mbr or (),
+        datastores=datastore or (), mbr=mbr or (),
     )  # fmt: skip
     if bulk:
         _in_blocks(

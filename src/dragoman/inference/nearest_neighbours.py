@@ -13,7 +13,7 @@ The weights of the model stay as they are. Distances are looked up in an inverte
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -47,7 +47,7 @@ KEYS_A_LIST = 100
 ROWS_AT_ONCE = 16
 """Below 20 rows faiss measures each row by itself; above it multiplies matrices, which may round a row by its
 neighbours."""
-COUNTS, TEMPERATURES, WEIGHTS = (4, 8, 16, 32), (0.1, 0.2, 0.5, 1.0, 2.0), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+COUNTS, TEMPERATURES, WEIGHTS = (4, 8, 16, 32, 64), (0.1, 0.2, 0.5, 1.0, 2.0), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """The values that are tried; temperatures as parts of the usual distance of the nearest key."""
 
 
@@ -115,16 +115,11 @@ class NearestNeighbours(nn.Module):
         return mixed
 
 
-def load(folder: Path, run: Path, which: str = "best") -> Datastore:
-    """The datastore in a folder, which was made for this checkpoint of a run.
-
-    Raises DragomanError where there is none, or it is damaged or of another checkpoint.
-    """
+def load(folder: Path) -> Datastore:
+    """The datastore in a folder. Raises DragomanError where there is none, or it is damaged."""
     if not (folder / SETTINGS).is_file():
-        raise DragomanError(f"{folder}: no datastore is there: dragoman datastore {run} -o {folder}")
+        raise DragomanError(f"{folder}: no datastore is there: dragoman datastore RUN -o {folder}")
     found = config.parse(DatastoreConfig, read_json(folder / SETTINGS, dict), str(folder / SETTINGS))
-    if found.weights != checkpoint.inference_digest(checkpoint.select(run, which)):
-        raise DragomanError(f"{folder}: was made with other weights than this checkpoint of {run}: make it again")
     try:
         index, tokens = _faiss().read_index(str(folder / INDEX)), np.load(folder / TOKENS, allow_pickle=False)
     except (OSError, RuntimeError, ValueError) as error:
@@ -134,22 +129,47 @@ def load(folder: Path, run: Path, which: str = "best") -> Datastore:
     return Datastore(index, tokens, found)
 
 
-def with_datastore(translator: Translator, datastore: Datastore) -> Translator:
-    """The translator, of the same weights, that looks up each token.
+def load_all(
+    folders: Sequence[str | Path], run: Path, which: str, ensemble: Sequence[str | Path]
+) -> dict[int, Datastore]:
+    """The datastores in folders by the number of the model that each was made for: 0 is the run's, then the others'.
 
-    Raises DragomanError for an ensemble, whose models have hidden states of their own, and for another engine.
+    Raises DragomanError as `load` does, and for one that was made for none of them.
     """
-    if isinstance(translator.model, Ensemble):
-        raise DragomanError("a datastore belongs to one model: not with an ensemble")
+    chosen = [checkpoint.select(run, which), *(checkpoint.select(Path(other), "best") for other in ensemble)]
+    digests = [checkpoint.inference_digest(path) for path in chosen]
+    found = {}
+    for folder in map(Path, folders):
+        store = load(folder)
+        if store.config.weights not in digests:
+            raise DragomanError(f"{folder}: was made with other weights than this checkpoint's: make it again")
+        found[digests.index(store.config.weights)] = store
+    return found
+
+
+def with_datastores(translator: Translator, stores: Mapping[int, Datastore]) -> Translator:
+    """The translator, of the same weights, that looks up each token: in an ensemble each model in its own datastore.
+
+    Raises DragomanError for another engine, and where keys and hidden states are of unlike sizes.
+    """
     if translator.engine is not None:
         raise DragomanError("a datastore: only with the engine pytorch")
-    if datastore.index.d != (size := _d_model(translator)):
-        raise DragomanError(f"the datastore's keys have {datastore.index.d} numbers and the model's states {size}")
-    if datastore.config.weight == 0:  # tuning has found that it does not help
+    used = {place: store for place, store in stores.items() if store.config.weight}  # tuning may find: it does not help
+    if not used:
         return translator
-    other = copy.copy(translator)
-    other.model = _with_output(translator.model, NearestNeighbours(_output(translator.model), datastore))
+    other, model = copy.copy(translator), translator.model
+    if isinstance(model, Ensemble):
+        each = [_looking_up(one, used[place]) if place in used else one for place, one in enumerate(model.each())]
+        other.model = Ensemble(each).eval()
+    else:
+        other.model = _looking_up(model, used[0])
     return other
+
+
+def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
+    if store.index.d != (size := _d_model(model)):
+        raise DragomanError(f"the datastore's keys have {store.index.d} numbers and the model's states {size}")
+    return _with_output(model, NearestNeighbours(_output(model), store))
 
 
 def build(translator: Translator, pairs: Sequence[Ids], weights: str) -> Datastore:
@@ -164,7 +184,7 @@ def build(translator: Translator, pairs: Sequence[Ids], weights: str) -> Datasto
     lists = 1 if total <= EXACT else 2 * round(total**0.5)
     order = np.random.default_rng(1).permutation(len(pairs))  # what centres are learnt from is a fair part
     states, tokens, waiting = _states(translator, [pairs[row] for row in order]), [], []
-    index = faiss.index_factory(_d_model(translator), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
+    index = faiss.index_factory(_d_model(translator.model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
     with Progress("reading", total) as bar:
         for hidden, said in states:
             tokens.append(said)
@@ -231,8 +251,8 @@ def _output(model: Seq2SeqModel) -> nn.Module:
     return output.output if isinstance(output, NearestNeighbours) else output
 
 
-def _d_model(translator: Translator) -> int:
-    weight = _output(translator.model).weight
+def _d_model(model: Seq2SeqModel) -> int:
+    weight = _output(model).weight
     assert isinstance(weight, Tensor)
     return weight.size(1)
 

@@ -97,7 +97,7 @@ class Translator:
         device: str = "auto",
         precision: Literal["float32", "bfloat16"] = "float32",
         ensemble: Sequence[str | Path] = (),
-        datastore: str | Path | None = None,
+        datastores: Sequence[str | Path] = (),
         glossary: Glossary | None = None,
         banned: BannedPhrases | None = None,
         changes: Sequence[str] = (),
@@ -108,8 +108,8 @@ class Translator:
 
         `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
         changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
-        (their `best`) translate together with this one. `datastore`: a folder of `dragoman datastore`, to look up each
-        token in. `glossary` and `banned` as in `with_terms`. `languages`, from
+        (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
+        each model at most, to look up each token in. `glossary` and `banned` as in `with_terms`. `languages`, from
         and to, are of a model that knows several; None: the run's own. In `precision`
         bfloat16 weights and hidden states have half the bits: faster where the processor has such products; scores are
         a little rougher.
@@ -133,10 +133,10 @@ class Translator:
             device=chosen,
             languages=(parts.corpus.src_lang, parts.corpus.tgt_lang),
         )
-        if datastore is not None:
-            from dragoman.inference.nearest_neighbours import load, with_datastore
+        if datastores:
+            from dragoman.inference.nearest_neighbours import load_all, with_datastores
 
-            translator = with_datastore(translator, load(Path(datastore), Path(run), which))
+            translator = with_datastores(translator, load_all(datastores, Path(run), which, ensemble))
         spoken = languages[0] or parts.corpus.src_lang, languages[1] or parts.corpus.tgt_lang
         return translator.between(*spoken).with_terms(glossary, banned)
 

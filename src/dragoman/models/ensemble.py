@@ -43,18 +43,18 @@ class Ensemble(Seq2SeqModel):
         self.max_target_length = min(limits, default=None)
 
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> tuple[Any, ...]:
-        return tuple(model.encode(src, src_mask) for model in self._each())
+        return tuple(model.encode(src, src_mask) for model in self.each())
 
     def decode(
         self, tgt_in: Int[Tensor, "batch tgt_len"], memory: tuple[Any, ...]
     ) -> Float[Tensor, "batch tgt_len vocab"]:
-        return _mean([model.decode(tgt_in, part) for model, part in zip(self._each(), memory, strict=True)])
+        return _mean([model.decode(tgt_in, part) for model, part in zip(self.each(), memory, strict=True)])
 
     def start(self, memory: tuple[Any, ...]) -> EnsembleState:
-        return EnsembleState(tuple(model.start(part) for model, part in zip(self._each(), memory, strict=True)))
+        return EnsembleState(tuple(model.start(part) for model, part in zip(self.each(), memory, strict=True)))
 
     def start_search(self, memory: tuple[Any, ...], rows_per_sentence: int) -> EnsembleState:
-        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self._each(), memory, strict=True))
+        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self.each(), memory, strict=True))
         return EnsembleState(tuple(states))
 
     def decode_step(
@@ -66,7 +66,7 @@ class Ensemble(Seq2SeqModel):
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[EnsembleState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], EnsembleState]]:
         of_models = zip(*(state.states for state in states), strict=True)
-        steps = [model.decode_steps(prevs, parts) for model, parts in zip(self._each(), of_models, strict=True)]
+        steps = [model.decode_steps(prevs, parts) for model, parts in zip(self.each(), of_models, strict=True)]
         return [
             (_mean([logits for logits, _ in of_state]), EnsembleState(tuple(part for _, part in of_state)))
             for of_state in zip(*steps, strict=True)
@@ -79,11 +79,12 @@ class Ensemble(Seq2SeqModel):
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch 1 tgt_len src_len"]]:
         """One map: the mean of the models' alignments with the source (`cross_map`), of those with attention."""
-        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self._each()]
+        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self.each()]
         weights = [one.float() for one in maps if one is not None]
         return {"decoder.cross": torch.stack(weights).mean(dim=0)[:, None]} if weights else {}
 
-    def _each(self) -> list[Seq2SeqModel]:
+    def each(self) -> list[Seq2SeqModel]:
+        """The models."""
         return [model for model in self.models if isinstance(model, Seq2SeqModel)]
 
 

@@ -58,7 +58,7 @@ class TranslateOptions:
     """Changes of decoding settings by options of their own."""
     min_confidence: float | None = None
     """Lines of less are in doubt; of a run that was calibrated."""
-    datastore: Path | None = None
+    datastores: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
         if self.precision not in (None, "float32", "bfloat16", "int8"):
@@ -83,7 +83,7 @@ class TranslateOptions:
             raise DragomanError("--mbr and --rerank rank translations: choose one of both")
         if self.rerank_weight is not None and self.rerank is None:
             raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
-        if self.datastore and self.engine != "pytorch":
+        if self.datastores and self.engine != "pytorch":
             raise DragomanError(f"--datastore: not with --engine {self.engine}")
         if self.prefix and self.engine != "pytorch":
             raise DragomanError(f"--prefix: not with --engine {self.engine}")
@@ -120,7 +120,7 @@ def assemble(options: TranslateOptions) -> Assembled:
         which=options.which,
         device=options.device,
         ensemble=options.ensemble,
-        datastore=options.datastore,
+        datastores=options.datastores,
         glossary=None if options.glossary is None else _glossary(options),
         banned=None if options.avoid is None else BannedPhrases.load(options.avoid),
         changes=options.changes,
