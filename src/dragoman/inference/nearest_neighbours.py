@@ -106,13 +106,12 @@ class NearestNeighbours(nn.Module):
         settings = self.datastore.config
         rows = hidden.detach().reshape(-1, hidden.size(-1)).float().cpu().numpy()
         distances, tokens = self.datastore.nearest(np.nan_to_num(rows), settings.k)
+        said = torch.from_numpy(tokens.astype(np.int64)).to(own.device)  # (rows, k)
         shares = torch.from_numpy(-distances / settings.temperature).softmax(dim=-1).to(own)
-        near = torch.zeros(len(rows), own.size(-1)).to(own)
-        near.scatter_add_(1, torch.from_numpy(tokens.astype(np.int64)).to(own.device), shares)
-        mixed = torch.logaddexp(
-            own + math.log1p(-settings.weight), near.log().view_as(own) + math.log(settings.weight or 1e-30)
-        )
-        return mixed
+        near = torch.zeros(len(rows), own.size(-1)).to(own).scatter_add_(1, said, shares).gather(1, said)
+        mixed = own.flatten(0, -2) + math.log1p(-settings.weight)
+        both = torch.logaddexp(mixed.gather(1, said), near.log() + math.log(settings.weight or 1e-30))
+        return mixed.scatter(1, said, both).view_as(own)  # a token that neighbours say twice is given its sum twice
 
 
 def load(folder: Path) -> Datastore:
