@@ -20,6 +20,8 @@ from dragoman.inference.translator import Translator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
 
+pytest.importorskip("faiss")
+
 TARGETS = ["a bird sings .", "the dog runs today .", "we see the cat .", "a cat and a dog ."]
 
 

@@ -13,6 +13,8 @@ The weights of the model stay as they are. Distances are looked up in an inverte
 
 import copy
 import math
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -264,8 +266,14 @@ def _with_output(model: Seq2SeqModel, output: nn.Module) -> Seq2SeqModel:
 
 
 def _faiss() -> ModuleType:
+    """The library. On macOS it and PyTorch bring an OpenMP each; they get along where faiss takes one thread."""
+    on_macos = sys.platform == "darwin"
+    if on_macos:
+        os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
     try:
         import faiss
     except ImportError as error:
         raise DragomanError("a datastore needs faiss: pip install 'dragoman[knn]'") from error
+    if on_macos:
+        faiss.omp_set_num_threads(1)
     return faiss
