@@ -126,6 +126,10 @@ def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  
     CliRunner().invoke(app, ["translate", str(run), f"--datastore={folder}", f"-i{tmp_path}/a.en", f"-o{out}"])
     expected = Translator.load(run, device="cpu", datastores=[folder]).translate(LINES)
     assert out.read_text(encoding="utf-8").splitlines()[:4] == expected == TARGETS
+    files = [f"--src={tmp_path}/a.en", f"--ref={tmp_path}/a.de", "--no-checks", "--metric=exact_match", "--json"]
+    scored = CliRunner().invoke(app, ["evaluate", str(run), f"--datastore={folder}", *files])
+    assert scored.exit_code == 0, scored.output
+    assert '"exact_match": 100.0' in scored.stdout
     with pytest.raises(DragomanError, match="no datastore is there"):
         load(tmp_path)
     settings = (folder / "datastore.json").read_text()

@@ -124,9 +124,7 @@ def evaluate(
             which=which,
             device=device,
             **sets,
-            **given(
-                judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble, datastore=datastore
-            ),
+            **given(judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble),
             **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
             **given(changes=overrides or None, datastores=datastore),
         )
