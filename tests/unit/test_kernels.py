@@ -2,6 +2,7 @@
 
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -466,15 +467,38 @@ def test_a_damaged_file_in_the_cache_is_made_anew(anew: Path) -> None:
 
 
 @needs_kernels
-def test_processors_with_units_for_matrices_keep_the_products_of_pytorch(
-    anew: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_processor_s_units_for_matrices_are_used_where_compiler_and_system_know_them(
+    allowed: int, anew: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = kernels.cpu_capabilities()
-    assert kernels.available()
     monkeypatch.setattr(kernels, "cpu_capabilities", lambda: {**known, "amx_bf16": True})
+    monkeypatch.setattr(kernels, "_compiled", lambda _: SimpleNamespace(may_multiply_matrices=lambda: allowed))
+    assert kernels.available() == bool(allowed)
+
+
+@needs_kernels
+@pytest.mark.parametrize(("rows", "n", "k"), [(37, 48, 80), (530, 160, 416)])
+def test_products_by_vectors_and_by_units_for_matrices_are_alike(
+    rows: int, n: int, k: int, anew: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = kernels.cpu_capabilities()
+    if not known.get("amx_bf16"):
+        pytest.skip("no units for matrices")
+    torch.manual_seed(0)
+    weight, x, above = torch.randn(n, k), in_rows(rows, k), in_rows(rows, n)
+
+    def products() -> tuple[Tensor, ...]:
+        matrix = kernels.Matrix.of(weight)
+        forward, back = kernels.multiply(x, matrix.across, n), kernels.multiply(above, matrix.down, k)
+        return forward, back, *kernels.weight_gradient(above, x)
+
+    here = products()
+    monkeypatch.setattr(kernels, "cpu_capabilities", lambda: {**known, "amx_bf16": False})
+    monkeypatch.setattr(kernels, "FLAGS", (*kernels.FLAGS, "-mno-amx-bf16"))
     kernels._library.cache_clear()
-    kernels.available.cache_clear()
-    assert not kernels.available()
+    for mine, other in zip(here, products(), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-3, rtol=1e-2 if mine.dtype == torch.bfloat16 else 1e-4)
 
 
 @needs_kernels

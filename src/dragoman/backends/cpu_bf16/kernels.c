@@ -12,6 +12,8 @@
 #include <omp.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* LANES, BLOCKS, PANEL, SHORT and WIDEST_HEAD are given by kernels.py, where they are explained. */
 
@@ -171,13 +173,14 @@ void dropout_bytes(int64_t count, uint64_t seed, uint8_t *bytes) { random_bytes(
 /* Backward of dropout. */
 void dropout_backward(int64_t rows, int64_t width, const float *grad_output, uint64_t seed, int64_t dropped,
                       bf16 *grad_x) {
+    const int64_t count = rows * width;
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < width; i += LANES) {
-            uint8_t bytes[LANES];
-            random_bytes(seed, row * width + i, LANES, bytes);
-            put_bf16(grad_x + row * width + i, kept(get(grad_output + row * width + i), bytes, dropped));
-        }
+    for (int64_t i = 0; i < count; i += PANEL) {
+        uint8_t bytes[PANEL];
+        random_bytes(seed, i, PANEL, bytes);
+        for (int64_t j = 0; j < PANEL && i + j < count; j += LANES)
+            put_bf16(grad_x + i + j, kept(get(grad_output + i + j), bytes + j, dropped));
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------- matrix products -- */
@@ -191,6 +194,101 @@ typedef uint32_t pair;
 enum { VECTORS = PANEL / LANES, TALL = 6 /* rows at once: TALL x VECTORS sums, a row of a panel and a number fill the registers */ };
 
 typedef vec tile[TALL][VECTORS];
+
+#ifdef __AMX_BF16__
+
+/* Newer processors multiply whole matrices (AMX): 16 rows of up to 16 pairs on the left, up to 16 rows of 16 pairs on
+   the right, 16 x 16 sums. Each thread says first which of its eight tiles has which shape. */
+enum { STEP = 16 /* rows of a result at once */, HALF = 8 /* pairs of the last tiles, where a width is an odd number of LANES */ };
+
+/* The tiles' numbers, which the compiler writes into the instructions' names. */
+#define SUMS_0 0
+#define SUMS_1 1
+#define SUMS_2 2
+#define SUMS_3 3
+#define LEFT 4
+#define RIGHT 5
+#define LEFT_HALF 6
+#define RIGHT_HALF 7
+
+static const struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} shapes = {
+    .palette = 1,
+    .row_bytes = {64, 64, 64, 64, 64, 64, [LEFT_HALF] = 4 * HALF, [RIGHT_HALF] = 64},
+    .rows = {16, 16, 16, 16, 16, 16, [LEFT_HALF] = 16, [RIGHT_HALF] = HALF},
+};
+
+static inline void begin_products(void) { _tile_loadconfig(&shapes); }
+
+static inline void end_products(void) { _tile_release(); }
+
+/* Before tiles are loaded: the compiler does not know that these instructions read memory. */
+static inline void all_is_written(void) { __asm__ volatile("" ::: "memory"); }
+
+/* sums += left right, for so many pairs: `left` has 16 rows, `row` pairs apart; from one LANES pairs of it to the next are
+   `next` pairs. The right side is a panel. */
+static inline void add_matrix_products(int64_t pairs, const pair *left, int64_t row, int64_t next, const pair *panel) {
+    int64_t p = 0;
+    all_is_written();
+    for (; p + LANES <= pairs; p += LANES) {
+        const pair *right = panel + p * PANEL;
+        _tile_loadd(LEFT, left + p / LANES * next, row * sizeof(pair));
+        _tile_loadd(RIGHT, right, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_0, LEFT, RIGHT);
+        _tile_loadd(RIGHT, right + LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_1, LEFT, RIGHT);
+        _tile_loadd(RIGHT, right + 2 * LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_2, LEFT, RIGHT);
+        _tile_loadd(RIGHT, right + 3 * LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_3, LEFT, RIGHT);
+    }
+    if (p < pairs) {
+        const pair *right = panel + p * PANEL;
+        _tile_loadd(LEFT_HALF, left + p / LANES * next, row * sizeof(pair));
+        _tile_loadd(RIGHT_HALF, right, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_0, LEFT_HALF, RIGHT_HALF);
+        _tile_loadd(RIGHT_HALF, right + LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_1, LEFT_HALF, RIGHT_HALF);
+        _tile_loadd(RIGHT_HALF, right + 2 * LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_2, LEFT_HALF, RIGHT_HALF);
+        _tile_loadd(RIGHT_HALF, right + 3 * LANES, PANEL * sizeof(pair));
+        _tile_dpbf16ps(SUMS_3, LEFT_HALF, RIGHT_HALF);
+    }
+}
+
+/* The sums begin with numbers from here on, `row` apart. */
+static inline void load_sums(const float *from, int64_t row) {
+    all_is_written();
+    _tile_loadd(SUMS_0, from, row * sizeof(float));
+    _tile_loadd(SUMS_1, from + LANES, row * sizeof(float));
+    _tile_loadd(SUMS_2, from + 2 * LANES, row * sizeof(float));
+    _tile_loadd(SUMS_3, from + 3 * LANES, row * sizeof(float));
+}
+
+static inline void store_sums(float *to, int64_t row) {
+    _tile_stored(SUMS_0, to, row * sizeof(float));
+    _tile_stored(SUMS_1, to + LANES, row * sizeof(float));
+    _tile_stored(SUMS_2, to + 2 * LANES, row * sizeof(float));
+    _tile_stored(SUMS_3, to + 3 * LANES, row * sizeof(float));
+}
+
+/* Linux lets a process have tiles if it asks. */
+int64_t may_multiply_matrices(void) { return syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* tiles */) == 0; }
+
+#else
+
+enum { STEP = TALL };
+
+static inline void begin_products(void) {}
+
+static inline void end_products(void) {}
+
+int64_t may_multiply_matrices(void) { return 0; }
+
+#endif
 
 static inline int64_t at_most(int64_t most, int64_t x) { return x < most ? x : most; }
 
@@ -257,12 +355,15 @@ typedef struct {
     int64_t dropped; /* of 256 */
 } ending;
 
-static inline void finish(const ending *end, int64_t at, vec x, void *out) {
+/* The bytes of a panel's columns, drawn at once. */
+static inline void dropout_of(const ending *end, int64_t at, uint8_t bytes[PANEL]) {
+    if (end->residual) random_bytes(end->seed, at, PANEL, bytes);
+}
+
+static inline void finish(const ending *end, int64_t at, vec x, const uint8_t *bytes, void *out) {
     if (end->relu) x = _mm512_max_ps(all(0.0f), x); /* the second of the two where one is NaN */
     if (end->gate) x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(get_bf16(end->gate + at), all(0.0f), _CMP_GT_OQ), x);
     if (end->residual) {
-        uint8_t bytes[LANES];
-        random_bytes(end->seed, at, LANES, bytes);
         put((float *)out + at, get(end->residual + at) + kept(x, bytes, end->dropped));
     } else {
         put_bf16((bf16 *)out + at, x);
@@ -280,48 +381,140 @@ static inline __attribute__((always_inline)) void multiply_tile(const int tall, 
         for (int i = 0; i < tall; i++) sums[i][lane] = first;
     }
     add_products(tall, VECTORS, k / 2, (const pair *)(x + row * k), k / 2, 1, panel, sums);
-    for (int i = 0; i < tall; i++)
+    for (int i = 0; i < tall; i++) {
+        const int64_t at = (row + i) * n + column;
+        uint8_t bytes[PANEL];
+        dropout_of(end, at, bytes);
         for (int lane = 0; lane < VECTORS; lane++)
-            if (lane < lanes) finish(end, (row + i) * n + column + lane * LANES, sums[i][lane], out);
-}
-
-/* The rows of a product which are computed for all panels before the next ones: they stay in the cache meanwhile. */
-enum { BLOCK = 16 * TALL };
-
-/* out (rows x n) = x (rows x k) matrix (k x n), which lies in panels. */
-void multiply(int64_t rows, int64_t k, int64_t n, const bf16 *x, const pair *panels, const ending *end, void *out) {
-    const int64_t tiles = (rows + TALL - 1) / TALL;
-#pragma omp parallel
-    {
-        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
-        const int64_t first = tiles * thread / threads * TALL, last = at_most(rows, tiles * (thread + 1) / threads * TALL);
-        for (int64_t block = first; block < last; block += BLOCK)
-            for (int64_t column = 0; column < n; column += PANEL) {
-                const pair *panel = panels + column * (k / 2);
-                for (int64_t row = block; row < at_most(last, block + BLOCK); row += TALL)
-                    switch (at_most(TALL, last - row)) {
-                    case 1: multiply_tile(1, row, column, k, n, x, panel, end, out); break;
-                    case 2: multiply_tile(2, row, column, k, n, x, panel, end, out); break;
-                    case 3: multiply_tile(3, row, column, k, n, x, panel, end, out); break;
-                    case 4: multiply_tile(4, row, column, k, n, x, panel, end, out); break;
-                    case 5: multiply_tile(5, row, column, k, n, x, panel, end, out); break;
-                    case 6: multiply_tile(6, row, column, k, n, x, panel, end, out); break;
-                    }
-            }
+            if (lane < lanes) finish(end, at + lane * LANES, sums[i][lane], bytes + lane * LANES, out);
     }
 }
 
-/* Columns of x (rows x width) from `column` on as one panel, in pairs from `first` to `last`. An odd row is paired with
-   zeros. */
+#ifdef __AMX_BF16__
+
+/* STEP rows of a product, from `row` on, in the columns of a panel. */
+static void multiply_step(int64_t row, int64_t column, int64_t k, int64_t n, const bf16 *x, const pair *panel,
+                          const ending *end, void *out) {
+    const int64_t lanes = at_most(VECTORS, (n - column) / LANES);
+    _Alignas(64) float sums[STEP * PANEL], first[PANEL] = {0};
+    if (end->bias) memcpy(first, end->bias + column, lanes * LANES * sizeof(float));
+    load_sums(first, 0);
+    add_matrix_products(k / 2, (const pair *)(x + row * k), k / 2, LANES, panel);
+    store_sums(sums, PANEL);
+    for (int64_t i = 0; i < STEP; i++) {
+        const int64_t at = (row + i) * n + column;
+        uint8_t bytes[PANEL];
+        dropout_of(end, at, bytes);
+        for (int64_t j = 0; j < lanes * LANES; j += LANES) finish(end, at + j, get(sums + i * PANEL + j), bytes + j, out);
+    }
+}
+
+#endif
+
+/* The rows of a product from `row` to `last`, STEP of them or what is left, in the columns of a panel. */
+static void multiply_rows(int64_t row, int64_t last, int64_t column, int64_t k, int64_t n, const bf16 *x,
+                          const pair *panel, const ending *end, void *out) {
+#ifdef __AMX_BF16__
+    if (last - row == STEP) {
+        multiply_step(row, column, k, n, x, panel, end, out);
+        return;
+    }
+#endif
+    for (; row < last; row += TALL)
+        switch (at_most(TALL, last - row)) {
+        case 1: multiply_tile(1, row, column, k, n, x, panel, end, out); break;
+        case 2: multiply_tile(2, row, column, k, n, x, panel, end, out); break;
+        case 3: multiply_tile(3, row, column, k, n, x, panel, end, out); break;
+        case 4: multiply_tile(4, row, column, k, n, x, panel, end, out); break;
+        case 5: multiply_tile(5, row, column, k, n, x, panel, end, out); break;
+        case 6: multiply_tile(6, row, column, k, n, x, panel, end, out); break;
+        }
+}
+
+/* The rows of a product which are computed for all panels before the next ones: they stay in the cache meanwhile. */
+enum { BLOCK = 16 * STEP };
+
+/* out (rows x n) = x (rows x k) matrix (k x n), which lies in panels. */
+void multiply(int64_t rows, int64_t k, int64_t n, const bf16 *x, const pair *panels, const ending *end, void *out) {
+    const int64_t steps = (rows + STEP - 1) / STEP;
+#pragma omp parallel
+    {
+        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        const int64_t first = steps * thread / threads * STEP, last = at_most(rows, steps * (thread + 1) / threads * STEP);
+        begin_products();
+        for (int64_t block = first; block < last; block += BLOCK)
+            for (int64_t column = 0; column < n; column += PANEL) {
+                const pair *panel = panels + column * (k / 2);
+                for (int64_t row = block; row < at_most(last, block + BLOCK); row += STEP)
+                    multiply_rows(row, at_most(last, row + STEP), column, k, n, x, panel, end, out);
+            }
+        end_products();
+    }
+}
+
+/* Columns of x (rows x width) from `column` on as one panel, in pairs from `first` to `last`. Below the last row are zeros. */
 static void pack_columns(int64_t rows, int64_t width, const bf16 *x, int64_t column, int64_t first, int64_t last,
                          pair *panel) {
     const int64_t lanes = at_most(VECTORS, (width - column) / LANES);
     for (int64_t p = first; p < last; p++)
         for (int64_t lane = 0; lane < lanes; lane++) {
             const bf16 *here = x + 2 * p * width + column + lane * LANES;
-            const __m512i upper = (__m512i)get_bf16(here), lower = (__m512i)(2 * p + 1 < rows ? get_bf16(here + width) : all(0.0f));
+            const __m512i upper = (__m512i)(2 * p < rows ? get_bf16(here) : all(0.0f));
+            const __m512i lower = (__m512i)(2 * p + 1 < rows ? get_bf16(here + width) : all(0.0f));
             _mm512_storeu_si512(panel + p * PANEL + lane * LANES, _mm512_or_si512(_mm512_srli_epi32(upper, 16), lower));
         }
+}
+
+#ifdef __AMX_BF16__
+
+/* `pack_columns` for the left side of a gradient: each square of LANES pairs and columns is turned round, as the left side
+   of a product has its pairs side by side. */
+static void pack_left(int64_t rows, int64_t width, const bf16 *x, int64_t column, int64_t first, int64_t last, pair *panel) {
+    for (int64_t p = first; p < last; p += LANES) {
+        pack_columns(rows, width, x, column, p, p + LANES, panel);
+        for (int64_t i = 0; i < PANEL; i += LANES) {
+            float *square = (float *)(panel + p * PANEL + i);
+            vec found[LANES];
+            for (int j = 0; j < LANES; j++) found[j] = get(square + j * PANEL);
+            transpose(found, square, PANEL);
+        }
+    }
+}
+
+/* The sum of each of `width` columns of a panel whose squares are turned. */
+static void sum_columns(int64_t pairs, int64_t width, const pair *panel, float *sum) {
+    const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
+    for (int64_t i = 0; i < width; i++) {
+        vec total = all(0.0f);
+        for (int64_t p = i % LANES; p < pairs; p += LANES)
+            total = _mm512_dpbf16_ps(total, one, (__m512bh)_mm512_loadu_si512(panel + p * PANEL + i / LANES * LANES));
+        sum[i] = _mm512_reduce_add_ps(total);
+    }
+}
+
+/* STEP rows of a gradient, from `to` on: what they are already (nothing, if this is the beginning) and `pairs` more. */
+static void gradient_step(int64_t rows, int64_t pairs, const pair *left, const pair *right, int64_t beginning, int64_t lanes,
+                          int64_t k, float *to) {
+    _Alignas(64) float sums[STEP * PANEL] = {0};
+    const int64_t in_place = lanes == VECTORS; /* else some columns of the panel are not there */
+    if (beginning) load_sums(sums, 0);
+    else if (in_place) load_sums(to, k);
+    else {
+        for (int64_t i = 0; i < rows; i++) memcpy(sums + i * PANEL, to + i * k, lanes * LANES * sizeof(float));
+        load_sums(sums, PANEL);
+    }
+    add_matrix_products(pairs, left, PANEL, LANES * PANEL, right);
+    if (in_place) store_sums(to, k);
+    else {
+        store_sums(sums, PANEL);
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * k, sums + i * PANEL, lanes * LANES * sizeof(float));
+    }
+}
+
+#else
+
+static void pack_left(int64_t rows, int64_t width, const bf16 *x, int64_t column, int64_t first, int64_t last, pair *panel) {
+    pack_columns(rows, width, x, column, first, last, panel);
 }
 
 /* The sum of each of `width` columns of a panel. */
@@ -349,6 +542,17 @@ static inline __attribute__((always_inline)) void gradient_tile(const int tall, 
             if (lane < lanes) put(to + i * k + lane * LANES, sums[i][lane]);
 }
 
+static void gradient_step(int64_t rows, int64_t pairs, const pair *left, const pair *right, int64_t beginning, int64_t lanes,
+                          int64_t k, float *to) {
+    switch (rows) { /* PANEL rows and all widths are even: so are these */
+    case 2: gradient_tile(2, pairs, left, right, beginning, lanes, k, to); break;
+    case 4: gradient_tile(4, pairs, left, right, beginning, lanes, k, to); break;
+    case 6: gradient_tile(6, pairs, left, right, beginning, lanes, k, to); break;
+    }
+}
+
+#endif
+
 /* Pairs of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. */
 enum { DEEP = 256 };
 
@@ -359,42 +563,38 @@ enum { DEEP = 256 };
    narrower side, and one for each thread. */
 void weight_gradient(int64_t rows, int64_t n, int64_t k, const bf16 *grad_output, const bf16 *x, float *grad_weight,
                      float *grad_bias, pair *buffer) {
-    const int64_t pairs = (rows + 1) / 2, tiles = (PANEL + TALL - 1) / TALL, is_tall = n >= k;
-    const int64_t wide = is_tall ? n : k, narrow = is_tall ? k : n, shared = panels_of(narrow);
+    const int64_t blocks = (rows + 2 * LANES - 1) / (2 * LANES), pairs = blocks * LANES, steps = (PANEL + STEP - 1) / STEP;
+    const int64_t is_tall = n >= k, wide = is_tall ? n : k, narrow = is_tall ? k : n, shared = panels_of(narrow);
     const bf16 *wider = is_tall ? grad_output : x, *narrower = is_tall ? x : grad_output;
 #pragma omp parallel
     {
         const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        const int64_t first = blocks * thread / threads * LANES, end = blocks * (thread + 1) / threads * LANES;
         for (int64_t panel = 0; panel < shared; panel++)
-            pack_columns(rows, narrow, narrower, panel * PANEL, pairs * thread / threads, pairs * (thread + 1) / threads,
-                         buffer + panel * pairs * PANEL);
+            (is_tall ? pack_columns : pack_left)(rows, narrow, narrower, panel * PANEL, first, end,
+                                                 buffer + panel * pairs * PANEL);
 #pragma omp barrier
         pair *own = buffer + (shared + thread) * pairs * PANEL;
         int64_t packed = -1; /* which panel lies there */
-        const int64_t units = panels_of(wide) * shared * tiles, last = units * (thread + 1) / threads;
+        const int64_t units = panels_of(wide) * shared * steps, last = units * (thread + 1) / threads;
+        begin_products();
         for (int64_t unit = units * thread / threads, next; unit < last; unit = next) {
-            const int64_t outer = unit / tiles / shared, inner = unit / tiles % shared;
-            next = at_most(last, (unit / tiles + 1) * tiles);
-            if (packed != outer) pack_columns(rows, wide, wider, outer * PANEL, 0, pairs, own);
+            const int64_t outer = unit / steps / shared, inner = unit / steps % shared;
+            next = at_most(last, (unit / steps + 1) * steps);
+            if (packed != outer) (is_tall ? pack_left : pack_columns)(rows, wide, wider, outer * PANEL, 0, pairs, own);
             packed = outer;
             const pair *of_narrower = buffer + inner * pairs * PANEL;
             const pair *left = is_tall ? own : of_narrower, *right = is_tall ? of_narrower : own;
             const int64_t at_n = (is_tall ? outer : inner) * PANEL, at_k = (is_tall ? inner : outer) * PANEL;
             const int64_t height = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
-            const int64_t top = unit % tiles * TALL, bottom = at_most(height, top + (next - unit) * TALL);
+            const int64_t top = unit % steps * STEP, bottom = at_most(height, top + (next - unit) * STEP);
             if (at_k == 0 && top == 0) sum_columns(pairs, height, left, grad_bias + at_n);
             for (int64_t p = 0; p == 0 || p < pairs; p += DEEP) /* once at least: no rows have a gradient of zero */
-                for (int64_t row = top; row < bottom; row += TALL) {
-                    const pair *here = left + p * PANEL + row, *there = right + p * PANEL;
-                    const int64_t deep = at_most(DEEP, pairs - p);
-                    float *to = grad_weight + (at_n + row) * k + at_k;
-                    switch (at_most(TALL, bottom - row)) { /* PANEL rows and all widths are even: so are these */
-                    case 2: gradient_tile(2, deep, here, there, p == 0, lanes, k, to); break;
-                    case 4: gradient_tile(4, deep, here, there, p == 0, lanes, k, to); break;
-                    case 6: gradient_tile(6, deep, here, there, p == 0, lanes, k, to); break;
-                    }
-                }
+                for (int64_t row = top; row < bottom; row += STEP)
+                    gradient_step(at_most(STEP, bottom - row), at_most(DEEP, pairs - p), left + p * PANEL + row,
+                                  right + p * PANEL, p == 0, lanes, k, grad_weight + (at_n + row) * k + at_k);
         }
+        end_products();
     }
 }
 

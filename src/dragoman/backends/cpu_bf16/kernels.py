@@ -51,7 +51,8 @@ def available() -> bool:
     """True on Linux with a processor whose vectors (AVX-512) take bfloat16, and GCC 10 or newer (`cc`, or `CC` of the
     environment). A message says once if only the compiler is missing.
 
-    False if the processor multiplies whole matrices (AMX): oneDNN's products use that and these do not.
+    Where the processor multiplies whole matrices (AMX), the compiler and the system have to know that too (GCC 11,
+    Linux 5.16): else False, as oneDNN's products are then faster than these.
     """
     return _library() is not None
 
@@ -59,14 +60,14 @@ def available() -> bool:
 @cache
 def _library() -> ctypes.CDLL | None:
     capabilities = cpu_capabilities()
-    if sys.platform != "linux" or not capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"):
+    if sys.platform != "linux" or not capabilities.get("avx512_bf16"):
         return None
     compiler = shlex.split(os.environ.get("CC") or "cc")
     if not shutil.which(compiler[0]):
         say(f"there is no C compiler ({compiler[0]}) here: training by PyTorch's own operations alone, which is slower")
         return None
     try:
-        return _compiled(compiler)
+        library = _compiled(compiler)
     except (OSError, subprocess.SubprocessError) as error:
         why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
         say(
@@ -74,6 +75,8 @@ def _library() -> ctypes.CDLL | None:
             "own operations alone, which is slower"
         )
         return None
+    can_multiply = not capabilities.get("amx_bf16") or library.may_multiply_matrices()
+    return library if can_multiply else None
 
 
 def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
@@ -299,7 +302,7 @@ def weight_gradient(
     library = _library()
     assert library is not None
     grad_weight, grad_bias = _empty(n, k), _empty(n)
-    buffer = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * -(-rows // 2))
+    buffer = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * in_lanes(-(-rows // 2)))
     _call("weight_gradient", rows, n, k, grad_output, x, grad_weight, grad_bias, buffer)
     return grad_weight, grad_bias
 
