@@ -228,35 +228,27 @@ static inline void end_products(void) { _tile_release(); }
 /* Before tiles are loaded: the compiler does not know that these instructions read memory. */
 static inline void all_is_written(void) { __asm__ volatile("" ::: "memory"); }
 
+/* The pairs that one tile of the left side holds, times as many rows of a panel. A macro, as tiles have no addresses. */
+#define ADD_TILES(of_left, of_right, left, row, right)                    \
+    do {                                                                  \
+        _tile_loadd(of_left, left, (row) * sizeof(pair));                 \
+        _tile_loadd(of_right, right, PANEL * sizeof(pair));               \
+        _tile_dpbf16ps(SUMS_0, of_left, of_right);                        \
+        _tile_loadd(of_right, (right) + LANES, PANEL * sizeof(pair));     \
+        _tile_dpbf16ps(SUMS_1, of_left, of_right);                        \
+        _tile_loadd(of_right, (right) + 2 * LANES, PANEL * sizeof(pair)); \
+        _tile_dpbf16ps(SUMS_2, of_left, of_right);                        \
+        _tile_loadd(of_right, (right) + 3 * LANES, PANEL * sizeof(pair)); \
+        _tile_dpbf16ps(SUMS_3, of_left, of_right);                        \
+    } while (0)
+
 /* sums += left right, for so many pairs: `left` has 16 rows, `row` pairs apart; from one LANES pairs of it to the next are
    `next` pairs. The right side is a panel. */
 static inline void add_matrix_products(int64_t pairs, const pair *left, int64_t row, int64_t next, const pair *panel) {
     int64_t p = 0;
     all_is_written();
-    for (; p + LANES <= pairs; p += LANES) {
-        const pair *right = panel + p * PANEL;
-        _tile_loadd(LEFT, left + p / LANES * next, row * sizeof(pair));
-        _tile_loadd(RIGHT, right, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_0, LEFT, RIGHT);
-        _tile_loadd(RIGHT, right + LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_1, LEFT, RIGHT);
-        _tile_loadd(RIGHT, right + 2 * LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_2, LEFT, RIGHT);
-        _tile_loadd(RIGHT, right + 3 * LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_3, LEFT, RIGHT);
-    }
-    if (p < pairs) {
-        const pair *right = panel + p * PANEL;
-        _tile_loadd(LEFT_HALF, left + p / LANES * next, row * sizeof(pair));
-        _tile_loadd(RIGHT_HALF, right, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_0, LEFT_HALF, RIGHT_HALF);
-        _tile_loadd(RIGHT_HALF, right + LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_1, LEFT_HALF, RIGHT_HALF);
-        _tile_loadd(RIGHT_HALF, right + 2 * LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_2, LEFT_HALF, RIGHT_HALF);
-        _tile_loadd(RIGHT_HALF, right + 3 * LANES, PANEL * sizeof(pair));
-        _tile_dpbf16ps(SUMS_3, LEFT_HALF, RIGHT_HALF);
-    }
+    for (; p + LANES <= pairs; p += LANES, left += next) ADD_TILES(LEFT, RIGHT, left, row, panel + p * PANEL);
+    if (p < pairs) ADD_TILES(LEFT_HALF, RIGHT_HALF, left, row, panel + p * PANEL);
 }
 
 /* The sums begin with numbers from here on, `row` apart. */
