@@ -26,12 +26,12 @@ from dragoman.backends.packed_linear import pack
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
+from dragoman.experiments.bench import commit
+from dragoman.experiments.bench.batches import RandomPairs, subject
 from dragoman.runs.log import METRICS, read_events
 from dragoman.tasks import recipes
 from dragoman.tasks.base import machine_name
 from dragoman.text.tokenizers.base import SPECIALS
-from dragoman.tools.bench import commit
-from dragoman.tools.bench.batches import RandomPairs, subject
 from dragoman.training.loop import Trainer
 
 BATCH_TOKENS, TRANSLATED_TOKENS = 4096, 2048

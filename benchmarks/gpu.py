@@ -30,11 +30,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from dragoman.data.batch import Batch, collate
 from dragoman.device import autocast, peak_bytes, reset_peak
-from dragoman.inference.translator import Translator
+from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.parts import synchronize
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.tasks import recipes
 from dragoman.text.lines import read_lines
-from dragoman.tools.bench.batches import subject
-from dragoman.tools.bench.parts import synchronize
 
 SMALL = ["model.d_model=64", "model.num_heads=4", "model.d_ff=128", "training.batch_tokens=1024", "model.dropout=0"]
 PARTS = ("equal", "shapes", "repeat", "step", "attention", "batches", "translate")
@@ -285,7 +285,7 @@ def translate(device: torch.device, run: str, src: str, lines: int) -> None:
     cases: tuple[tuple[str, Literal["float32", "bfloat16"]], ...]
     cases = ("cpu", "float32"), (device.type, "float32"), (device.type, "bfloat16")
     for where, precision in cases:
-        translator = Translator.load(run, device=where, precision=precision)
+        translator = SearchTranslator.load(run, device=where, precision=precision)
         translator.translate(sentences[:64])
         for name, work in ways(translator, sentences):
             start = time.perf_counter()
@@ -297,7 +297,7 @@ def translate(device: torch.device, run: str, src: str, lines: int) -> None:
         print(f"{name}: {sum(a == b for a, b in zip(first, one, strict=False))} of {len(one)} as the first")
 
 
-def ways(translator: Translator, sentences: list[str]) -> list[tuple[str, Callable[[], list[str]]]]:
+def ways(translator: SearchTranslator, sentences: list[str]) -> list[tuple[str, Callable[[], list[str]]]]:
     few = sentences[: 1 + len(sentences) // 15]
     return [
         ("all at once", lambda: translator.translate(sentences)),

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from dragoman.corpora.libreoffice_help import paragraphs
-from dragoman.text.identify import identify
-from dragoman.text.language_id import BUCKETS, MODEL, features, language_probabilities
+from dragoman.languages.identification import identify
+from dragoman.languages.ngrams import BUCKETS, MODEL, features, language_probabilities
 
 PARAGRAPHS = 5000
 SNIPPETS = 9000

@@ -97,11 +97,11 @@ def score(out: str, src: str, ref: str) -> None:
 
 def translate(run: str, src: str, out: str) -> None:
     from dragoman.formats.base import Edit, spliced
-    from dragoman.inference.document import DocumentTranslator
-    from dragoman.inference.guarded import GuardedTranslator
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
+    from dragoman.pipeline.document import DocumentTranslator
+    from dragoman.pipeline.guarded import GuardedTranslator
 
-    translator = Translator.load(Path(run))
+    translator = SearchTranslator.load(Path(run))
     document = DocumentTranslator(translator, GuardedTranslator(translator, keep=True, guard=False))
     page = "".join(f"<p>{TEXT.sub('&lt;', line)}</p>\n" for line in read(src))
     units = list(text_units(page, Options()))

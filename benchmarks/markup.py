@@ -14,10 +14,10 @@ from pathlib import Path
 
 from localisation import items_of
 
+from dragoman.alignment.erasure import word_links
+from dragoman.alignment.markup import Pairing, carried, text_and_codes, words
 from dragoman.formats.base import Code, Item
-from dragoman.inference.tags import Pairing, carried, text_and_codes, words
-from dragoman.inference.translator import Translator
-from dragoman.inference.word_links import word_links
+from dragoman.inference.search_translator import SearchTranslator
 
 
 def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
@@ -43,7 +43,7 @@ def main() -> None:
             sides.append([line.rstrip("\n") for line in file][: int(sys.argv[4]) if len(sys.argv) > 4 else None])
     rows = [(items_of(src), items_of(tgt)) for src, tgt in zip(*sides, strict=True) if "<" in src and "<" in tgt]
     rows = [(src, tgt) for src, tgt in rows if src and tgt and pairs_of(src)]
-    translator = Translator.load(Path(run))
+    translator = SearchTranslator.load(Path(run))
     agree = common = 0
     shown = 0
     for src, tgt in rows:

@@ -12,8 +12,8 @@ import random
 import re
 from pathlib import Path
 
-from dragoman.evaluation.output_checks import check_output
-from dragoman.evaluation.test_set import TestSet
+from dragoman.quality.output_checks import check_output
+from dragoman.quality.test_set import TestSet
 from dragoman.text.lines import find, read_lines
 from dragoman.text.negation import negations
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.glossary import Found, Glossary
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.text.glossary import Found, Glossary
 from dragoman.text.lines import read_lines
 
 WARM_UP = 256
@@ -32,7 +32,7 @@ class TermsOfReferences(Glossary):
         return [Found(0, 0, self.targets[text])] if text in self.targets else []
 
 
-def terms(src: list[str], ref: list[str], translator: Translator) -> TermsOfReferences:
+def terms(src: list[str], ref: list[str], translator: SearchTranslator) -> TermsOfReferences:
     rng = random.Random(1)
     chosen = {}
     for source, reference in zip(src, ref, strict=True):
@@ -55,29 +55,29 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name holds this")
     options = parser.parse_args()
     src, ref = list(read_lines(options.src)), list(read_lines(options.ref))
-    one = Translator.load(options.run)
+    one = SearchTranslator.load(options.run)
     several = [
-        (f"ensemble of {1 + count}", Translator.load(options.run, ensemble=options.ensemble[:count]))
+        (f"ensemble of {1 + count}", SearchTranslator.load(options.run, ensemble=options.ensemble[:count]))
         for count in range(1, 1 + len(options.ensemble))
     ]
     wanted = terms(src, ref, one)
-    bound = Translator.load(options.run, glossary=wanted)
+    bound = SearchTranslator.load(options.run, glossary=wanted)
     drawn = {"samples": 32, "temperature": 1.0}
     rows = [
-        ("greedy", Translator.load(options.run, beam_size=1)),
+        ("greedy", SearchTranslator.load(options.run, beam_size=1)),
         ("beam 5", one),
-        ("beam 5, bfloat16", Translator.load(options.run, precision="bfloat16")),
-        ("beam 10", Translator.load(options.run, beam_size=10)),
-        ("beam 5, coverage 0.2", Translator.load(options.run, coverage_penalty=0.2)),
-        ("one sample", Translator.load(options.run, sampling={"samples": 1})),
+        ("beam 5, bfloat16", SearchTranslator.load(options.run, precision="bfloat16")),
+        ("beam 10", SearchTranslator.load(options.run, beam_size=10)),
+        ("beam 5, coverage 0.2", SearchTranslator.load(options.run, coverage_penalty=0.2)),
+        ("one sample", SearchTranslator.load(options.run, sampling={"samples": 1})),
         *several,
         ("terms: one word of each reference", bound),
-        ("MBR (chrF) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="chrf")),
-        ("MBR (BLEU) of a beam of 10", Translator.load(options.run, beam_size=10, mbr="bleu")),
-        ("MBR (chrF) of 32 samples", Translator.load(options.run, sampling=drawn, mbr="chrf")),
+        ("MBR (chrF) of a beam of 10", SearchTranslator.load(options.run, beam_size=10, mbr="chrf")),
+        ("MBR (BLEU) of a beam of 10", SearchTranslator.load(options.run, beam_size=10, mbr="bleu")),
+        ("MBR (chrF) of 32 samples", SearchTranslator.load(options.run, sampling=drawn, mbr="chrf")),
         (
             "MBR (chrF) of 32 samples, top-p 0.8",
-            Translator.load(options.run, sampling={**drawn, "top_p": 0.8}, mbr="chrf"),
+            SearchTranslator.load(options.run, sampling={**drawn, "top_p": 0.8}, mbr="chrf"),
         ),
     ]
     print(f"{len(src):,} sentences, {len(wanted.targets):,} of them with a term")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.text.languages import written_without_spaces
+from dragoman.languages.codes import written_without_spaces
 from dragoman.text.segment import sentences
 
 CORPORA = {

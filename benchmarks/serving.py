@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 
 ENTITY = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"
 
@@ -179,7 +179,7 @@ def overload(server: Server, run: str, lines: list[str]) -> None:
 def invariance(server: Server, run: str, lines: list[str]) -> None:
     """20,000 answers of mixed requests, greedy and beam, against each sentence alone."""
     lines = lines[:400]
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     alone = {beam: [translator.with_decoding(beam_size=beam).n_best([line])[0][0] for line in lines] for beam in (1, 5)}
     checked, wrong = 0, 0
     lock = threading.Lock()

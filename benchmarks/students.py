@@ -19,7 +19,7 @@ import ctranslate2
 import sacrebleu
 
 from dragoman.export import export
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 
 BATCH = 32
 """Sentences of a batch: a shortlist holds what all of them may need."""
@@ -30,7 +30,7 @@ class Contender:
     """A model with a way to search."""
 
     name: str
-    translator: Translator
+    translator: SearchTranslator
     runtime: Any
     beam_size: int
     shortlist: bool
@@ -74,8 +74,8 @@ def main() -> None:
             export(run, "ctranslate2", Path(folder) / name, quantize="int8", shortlist=name == "student", verify=False)
         os.sched_setaffinity(0, {0})
         for name, run in runs.items():
-            translator = Translator.load(run, device="cpu")
-            runtime = ctranslate2.Translator(
+            translator = SearchTranslator.load(run, device="cpu")
+            runtime = ctranslate2.SearchTranslator(
                 str(Path(folder) / name), inter_threads=1, intra_threads=1, compute_type="int8"
             )
             for beam in dict.fromkeys((translator.decoding.beam_size, 2, 1)):

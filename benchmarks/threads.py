@@ -36,8 +36,8 @@ def measure(recipe_file: str, overrides: list[str]) -> None:
     """Read `THREADS SECONDS` from stdin and answer with tokens a second, until stdin ends."""
     import torch
 
+    from dragoman.experiments.bench.batches import subject
     from dragoman.tasks import recipes
-    from dragoman.tools.bench.batches import subject
 
     with subject(recipes.load(recipe_file, overrides)) as found:
         step = 0

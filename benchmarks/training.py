@@ -27,11 +27,11 @@ import torch
 from peers.plain import PlainTransformer, build_optimizer, take_step
 from torch import nn
 
+from dragoman.experiments.bench import commit
+from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.parts import synchronize
 from dragoman.tasks import recipes
 from dragoman.tasks.base import count_parameters, machine_name
-from dragoman.tools.bench import commit
-from dragoman.tools.bench.batches import subject
-from dragoman.tools.bench.parts import synchronize
 from dragoman.training.loop import Trainer
 
 

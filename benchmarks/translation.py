@@ -33,7 +33,7 @@ from dragoman.backends.packed_linear import pack
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.data.eval_batches import even_batches
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.lines import read_lines
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
@@ -45,12 +45,12 @@ WARM_UP = 256
 """Sentences that do not count: the memory of batches as large as any is there when the clock starts."""
 
 
-def translator_of(options: argparse.Namespace, precision: str) -> Translator:
+def translator_of(options: argparse.Namespace, precision: str) -> SearchTranslator:
     changes: dict[str, Any] = {"beam_size": options.beam_size}
     if options.forced:
         # As many steps as the others take: the last token may be a </s>, which random weights hardly ever write.
         changes |= {"min_length": FORCED_TOKENS - 1, "max_length_ratio": 0.0, "max_length_extra": FORCED_TOKENS}
-    translator = Translator.load(options.run, precision=precision, **changes)  # type: ignore[arg-type]
+    translator = SearchTranslator.load(options.run, precision=precision, **changes)  # type: ignore[arg-type]
     if options.forced:
         torch.manual_seed(1)
         model = build_model(SHAPE, translator.tokenizers).eval()
@@ -80,7 +80,7 @@ def direct(options: argparse.Namespace, precision: str, folder: Path) -> Callabl
 
     translator = translator_of(options, "float32")
     export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    runtime = ctranslate2.SearchTranslator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
     tokenizer = translator.tokenizers
     search: dict[str, Any] = {"beam_size": options.beam_size, "max_batch_size": 64, "length_penalty": 1.0}
     if options.forced:
@@ -102,7 +102,7 @@ def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable
 
     translator = translator_of(options, "float32")
     export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    runtime = ctranslate2.SearchTranslator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
     tokenizer, decoding = translator.tokenizers, translator.decoding
     pieces_of = tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size))
     ids = {piece: i for i, piece in enumerate(pieces_of)}

@@ -11,7 +11,7 @@ import jaxtyping
 import pytest
 
 if TYPE_CHECKING:
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
 
 # The models of tests are so small that a second thread only waits for the first; the tests themselves run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -40,16 +40,16 @@ with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], 
 
 
 @pytest.fixture(scope="session")
-def trained() -> Callable[[str, Mapping[str, Any]], tuple["Translator", list[str]]]:
+def trained() -> Callable[[str, Mapping[str, Any]], tuple["SearchTranslator", list[str]]]:
     """Models that have learnt their 64 sentences by heart, each trained once: what is lost by rounding is seen in them.
 
     Given the family's name and settings: a translator that answers words in reverse, and the sentences.
     """
-    done: dict[str, Translator] = {}
+    done: dict[str, SearchTranslator] = {}
     words = random.Random(1)
     lines = [" ".join(f"w{words.randrange(40)}" for _ in range(words.randint(3, 7))) for _ in range(64)]
 
-    def train(family: str, settings: Mapping[str, Any]) -> tuple["Translator", list[str]]:
+    def train(family: str, settings: Mapping[str, Any]) -> tuple["SearchTranslator", list[str]]:
         if (key := f"{family}{settings}") not in done:
             done[key] = _learn_by_heart(family, settings, lines)
         return done[key], lines
@@ -57,13 +57,13 @@ def trained() -> Callable[[str, Mapping[str, Any]], tuple["Translator", list[str
     return train
 
 
-def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) -> "Translator":
+def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) -> "SearchTranslator":
     import torch
 
     from dragoman.data.batch import collate
     from dragoman.decoding.base import DecodingConfig
     from dragoman.inference.loading import build_model
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
     from dragoman.models.families import MODELS
     from dragoman.text.tokenizers.pair import train_tokenizers
     from dragoman.text.tokenizers.words import WordsConfig
@@ -82,11 +82,11 @@ def _learn_by_heart(family: str, settings: Mapping[str, Any], lines: list[str]) 
         optimizer.step()
         if bool((logits.argmax(dim=-1) == batch.tgt_out)[batch.tgt_mask].all()):
             break
-    return Translator(model.eval(), tokenizers, decoding=DecodingConfig())
+    return SearchTranslator(model.eval(), tokenizers, decoding=DecodingConfig())
 
 
 @pytest.fixture(scope="session")
-def same_quality() -> Callable[["Translator", "Translator", list[str]], None]:
+def same_quality() -> Callable[["SearchTranslator", "SearchTranslator", list[str]], None]:
     """Hold an export with rounded weights to what users get of it: BLEU, and how many translations are the same.
 
     The model is one of `trained`. A processor without instructions for 8-bit products (VNNI) rounds more, as its sums
@@ -94,7 +94,7 @@ def same_quality() -> Callable[["Translator", "Translator", list[str]], None]:
     """
     from dragoman.evaluation.translation import EvaluationConfig, score
 
-    def check(original: "Translator", other: "Translator", lines: list[str]) -> None:
+    def check(original: "SearchTranslator", other: "SearchTranslator", lines: list[str]) -> None:
         references = [" ".join(line.split()[::-1]) for line in lines]
         ours, theirs = original.translate(lines), other.translate(lines)
         bleu = [score(texts, references, EvaluationConfig(), with_ter=False).bleu for texts in (ours, theirs)]

@@ -68,7 +68,7 @@ TESTS: dict[str, list[str]] = {
     "runs/lock.py": ["unit/test_lock.py"],
     "text/lines.py": ["unit/test_corpus.py", "unit/test_tools_translate.py", "unit/test_hostile_files.py"],
     "text/sources/files.py": ["unit/test_corpus.py"],
-    "inference/translator.py": [
+    "inference/search_translator.py": [
         "unit/test_translator.py",
         "unit/test_batch_invariance.py",
         "unit/test_banned_phrases.py",
@@ -77,7 +77,7 @@ TESTS: dict[str, list[str]] = {
     "inference/scoring.py": ["unit/test_translator.py"],
     "inference/long_input.py": ["unit/test_translator.py", "unit/test_doctests.py"],
     "inference/loading.py": ["unit/test_translator.py", "unit/test_ensemble.py", "unit/test_guarded.py"],
-    "inference/placeholders.py": ["unit/test_placeholders.py", "unit/test_guarded.py"],
+    "text/placeholders.py": ["unit/test_placeholders.py", "unit/test_guarded.py"],
     "export/verify.py": [],
     "export/huggingface_weights.py": [],
     "importing/base.py": [],
@@ -85,9 +85,9 @@ TESTS: dict[str, list[str]] = {
     "importing/huggingface.py": [],
     "text/tokenizers/language_tags.py": [],
     "text/tokenizers/sentencepiece_model.py": ["unit/test_sentencepiece_model.py"],
-    "text/lexicon.py": [],
+    "alignment/lexicon.py": [],
     "inference/watched_search.py": ["unit/test_watched_search.py"],
-    "tools/vocabulary.py": [],
+    "experiments/vocabulary.py": [],
 }
 SYSTEM: dict[str, list[str]] = {
     "export/verify.py": ["system/test_export_verify.py"],
@@ -96,8 +96,8 @@ SYSTEM: dict[str, list[str]] = {
     "importing/ctranslate2.py": ["system/test_import_ctranslate2.py"],
     "importing/huggingface.py": ["system/test_import_huggingface.py"],
     "text/tokenizers/language_tags.py": ["system/test_import_huggingface.py"],
-    "text/lexicon.py": ["system/test_distil.py"],
-    "tools/vocabulary.py": ["system/test_vocabulary.py"],
+    "alignment/lexicon.py": ["system/test_distil.py"],
+    "experiments/vocabulary.py": ["system/test_vocabulary.py"],
     "runs/atomic_io.py": ["system/test_crash_points.py"],
     "runs/checkpoint.py": ["system/test_crash_points.py", "system/test_killed.py"],
 }
@@ -271,13 +271,13 @@ MUTATIONS = [
         ("text/lines.py", '.removesuffix("\\n").removesuffix("\\r")', '.removesuffix("\\n")'),
         ("text/lines.py", 'yield text.removeprefix("\\ufeff") if number == 1 else text', "yield text"),
         ("text/lines.py", "while len(chunk) < size and not waiting():", "while len(chunk) < size:"),
-        ("inference/translator.py", "if len(ids) <= self.max_src_tokens:", "if True:"),
+        ("inference/search_translator.py", "if len(ids) <= self.max_src_tokens:", "if True:"),
         (
-            "inference/translator.py",
+            "inference/search_translator.py",
             "return [best[: self.decoding.n_best] for best in reranked]",
             "return list(reranked)",
         ),
-        ("inference/placeholders.py", "return Counter(spans(src)) == Counter(spans(translation))", "return True"),
+        ("text/placeholders.py", "return Counter(spans(src)) == Counter(spans(translation))", "return True"),
         ("export/verify.py", "lost = not ours - theirs <= MAX_BLEU_LOSS", "lost = False"),
         # Imports: layout, offset, scale, bias, start row, language token.
         (
@@ -320,18 +320,18 @@ MUTATIONS = [
         ("importing/ctranslate2.py", "specials[BOS_ID] = place[start] if start else -1", "specials[BOS_ID] = 0"),
         ("importing/ctranslate2.py", 'described.get("add_source_eos", False)) or not own_start', "0)"),
         (
-            "tools/vocabulary.py",
+            "experiments/vocabulary.py",
             "return made, [*([index] for index in kept), *like]",
             "return made, [[index] for index in range(len(kept) + len(like))]",
         ),
-        ("tools/vocabulary.py", 'stay |= _merged_from(ids, model["merges"], stay)', "pass"),
+        ("experiments/vocabulary.py", 'stay |= _merged_from(ids, model["merges"], stay)', "pass"),
         (
             "text/tokenizers/sentencepiece_model.py",
             "_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5",
             "_NORMAL, _USER_DEFINED, _UNUSED = 1, 1, 5",
         ),
         (
-            "text/lexicon.py",
+            "alignment/lexicon.py",
             "probability = counts / np.bincount(src_ids, weights=counts)[src_ids]",
             "probability = counts",
         ),

@@ -14,8 +14,8 @@ from task import SHAPES, SOURCE, TARGET, Corpus
 from train_dragoman import pieces_of, recipe_of, translation_task
 
 from dragoman.data.store import IdCorpus
+from dragoman.experiments.bench.batches import subject
 from dragoman.tasks.translation.task import TranslationTask
-from dragoman.tools.bench.batches import subject
 
 BATCHES = 500
 

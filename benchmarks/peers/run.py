@@ -22,8 +22,8 @@ from task import PRECISIONS, SHAPES
 from untouched import ENVIRONMENT
 
 from dragoman.device import pick_device
+from dragoman.experiments.bench import commit
 from dragoman.tasks.base import machine_name
-from dragoman.tools.bench import commit
 
 TITLES = {
     "dragoman": "Dragoman",

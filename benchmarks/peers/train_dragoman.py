@@ -7,10 +7,10 @@ from clock import StepClock
 from task import CLIP_NORM, LABEL_SMOOTHING, SHAPES, SPECIALS, parse_options
 
 from dragoman.data.batch import Batch
+from dragoman.experiments.bench.batches import Subject, subject
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.base import PAD_ID
-from dragoman.tools.bench.batches import Subject, subject
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "multi30k-en-de-tok.yaml"
 

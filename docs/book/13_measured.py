@@ -106,7 +106,7 @@ for name, options in (
 #
 # If test sentences are in the training text, the score is too good. `dragoman doctor` looks for that; on the corpus at hand:
 #
-# > code: doctor/leakage.py: Leakage
+# > code: quality/leakage.py: Leakage
 
 # %%
 train = {pair.src for pair in DemoSource(pair="de-en", split="train").pairs()}

@@ -9,7 +9,6 @@ import dataclasses
 import difflib
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 import pydantic
@@ -67,25 +66,8 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
-
-    Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
-    """
-    from dragoman.runs.atomic_io import read_text  # whoever only declares settings reads no file
-
-    try:
-        text = read_text(Path(path), MAX_BYTES)
-    except DragomanError:
-        raise
-    except FileNotFoundError as error:
-        raise DragomanError(f"{path}: no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DragomanError(f"{path}: cannot be read: {error}") from error
-    return _mapping(text, str(path))
-
-
-def _mapping(text: str, source: str) -> dict[str, Any]:
+def from_yaml(text: str, source: str) -> dict[str, Any]:
+    """The mapping in a YAML text. Raises DragomanError, which names `source`, for anything else."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -164,11 +146,6 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
         errors = error.errors()
         findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
         raise DragomanError(f"{source}: " + "; ".join(findings)) from error
-
-
-def load(cls: type[T], path: str | Path, overrides: Iterable[str] = ()) -> T:
-    """Settings of class `cls` from a YAML file with dotted overrides on top."""
-    return parse(cls, override(read_yaml(path), overrides), source=str(path))
 
 
 def to_dict(value: Any) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def main(recipe: str, run: str, changes: list[str]) -> None:
     write = atomic_io.write_tensors
     atomic_io.write_tensors = lambda path, tensors: write(path, _real(dict(tensors)))
     from dragoman.decoding.base import Slots
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
     from dragoman.tasks import recipes
     from dragoman.training import preflight
     from dragoman.training.step import TrainingStep
@@ -185,7 +185,7 @@ def main(recipe: str, run: str, changes: list[str]) -> None:
     found: list[dict[str, Any]] = []
     record(TrainingStep, "take", found)
     record(Slots, "close", found)
-    record(Translator, "n_best", found)
+    record(SearchTranslator, "n_best", found)
     with PretendedGpu():
         recipes.job(recipes.load(recipe, [f"run_dir={run}", *changes])).run()
     print(json.dumps(found))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator
-from dragoman.tools.adapt import adapt
+from dragoman.experiments.adapt import adapt
+from dragoman.inference.search_translator import SearchTranslator
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2"
 
@@ -44,7 +44,7 @@ def test_good_corrections_are_learnt_and_the_rest_stays(run: Path, tmp_path: Pat
     assert [one.name for one in result.compared] == ["corrections held out", "corrections learnt", "validation"]
     assert result.compared[0].is_better
     assert not result.compared[2].is_worse
-    [said] = Translator.load(tmp_path / "new", device="cpu").translate(["the dog sees a man today"])
+    [said] = SearchTranslator.load(tmp_path / "new", device="cpu").translate(["the dog sees a man today"])
     assert said.endswith("hier")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corrections.tsv", "data", "new", "run"]
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dragoman import config
 from dragoman.cli.main import app
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
@@ -65,7 +65,7 @@ def run_with(folder: Path, model: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("name", MODELS)
 def test_20_batchings_of_1000_sentences(name: str, beam_size: int, tmp_path: Path) -> None:
     run = run_with(tmp_path, MODELS[name])
-    translator = Translator.load(run, device="cpu", beam_size=beam_size)
+    translator = SearchTranslator.load(run, device="cpu", beam_size=beam_size)
     text = sentences()
     expected = translator.n_best(text)
     # A random model says little, but never with the same probability of two sentences.
@@ -90,7 +90,7 @@ def test_20_batchings_of_1000_sentences(name: str, beam_size: int, tmp_path: Pat
 
 
 def test_bfloat16_is_no_exception(tmp_path: Path) -> None:
-    translator = Translator.load(run_with(tmp_path, MODELS["transformer"]), device="cpu", beam_size=4)
+    translator = SearchTranslator.load(run_with(tmp_path, MODELS["transformer"]), device="cpu", beam_size=4)
     translator.model.to(torch.bfloat16)
     text = sentences()[:40]
     expected = translator.n_best(text)

@@ -85,7 +85,7 @@ def test_what_does_not_go_together(text: Path, tmp_path: Path, arguments: tuple[
 
 WORKER = """
 import os, signal, sys
-from dragoman.tools import bulk
+from dragoman.pipeline import bulk
 
 bulk.Work.__init__.__defaults__ = (40,)
 after, write = int(sys.argv.pop()), bulk.Work.write

@@ -8,12 +8,12 @@ import pytest
 
 from dragoman.cli import main as cli
 from dragoman.errors import DragomanError
+from dragoman.experiments import distil as module
+from dragoman.experiments.distil import distil
 from dragoman.export import ctranslate2 as target
 from dragoman.export import export
 from dragoman.export.shortlist import FILE, frequent, shortlist
-from dragoman.inference.translator import Translator
-from dragoman.tools import distil as module
-from dragoman.tools.distil import distil
+from dragoman.inference.search_translator import SearchTranslator
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2"
 TEACHER = FIXTURE / "finished"
@@ -37,12 +37,12 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     assert found.compared is not None
     assert found.compared.bleu_after > 30
     assert found.parameters[0] == 6656
-    student = Translator.load(tmp_path / "small", device="cpu")
+    student = SearchTranslator.load(tmp_path / "small", device="cpu")
     assert student.decoding.beam_size == 2
     assert len(student.model.decoder_layers) == 1
     sources, taught = (lines(tmp_path / "small" / "taught" / f"train.{side}") for side in ("src", "tgt"))
     assert sources == list(dict.fromkeys(lines(FIXTURE / "train.en")))
-    teacher = Translator.load(TEACHER, device="cpu")
+    teacher = SearchTranslator.load(TEACHER, device="cpu")
     assert teacher.translate(sources[:20]) == taught[:20]
 
     pytest.importorskip("ctranslate2")
@@ -66,20 +66,20 @@ def test_broken_off_teaching_goes_on_and_another_teacher_is_refused(
     more = tmp_path / "more.en"
     more.write_text("the dog sees a man\n\nthe  dog sees a man\nthe dog sees a cat\n", encoding="utf-8")
     asked: list[str] = []
-    translate = Translator.translate
+    translate = SearchTranslator.translate
 
-    def broken(self: Translator, texts: list[str], **options: Any) -> list[str]:
+    def broken(self: SearchTranslator, texts: list[str], **options: Any) -> list[str]:
         asked.extend(texts)
         if len(asked) > len(texts):
             raise KeyboardInterrupt
         return translate(self, texts, **options)
 
-    monkeypatch.setattr(Translator, "translate", broken)
-    monkeypatch.setattr("dragoman.tools.diversify.STREAM_LINES", 50)
+    monkeypatch.setattr(SearchTranslator, "translate", broken)
+    monkeypatch.setattr("dragoman.experiments.diversify.STREAM_LINES", 50)
     with pytest.raises(KeyboardInterrupt):
         distil(TEACHER, tmp_path / "small", src=[more], device="cpu", changes=QUICK)
     assert len(lines(tmp_path / "small" / "taught" / "translations.part")) == 50
-    monkeypatch.setattr(Translator, "translate", translate)
+    monkeypatch.setattr(SearchTranslator, "translate", translate)
     with pytest.raises(DragomanError, match="another teacher, other text or another search"):
         distil(TEACHER, tmp_path / "small", device="cpu", changes=QUICK)
     found = distil(TEACHER, tmp_path / "small", src=[more], device="cpu", changes=[*QUICK, "training.max_steps=2"])
@@ -137,7 +137,7 @@ def test_model_1_finds_what_translates_what_and_not_what_only_stands_beside_it()
 def test_a_teacher_of_several_languages_or_a_large_vocabulary_gets_a_student_with_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    teacher = Translator.load(TEACHER, device="cpu")
+    teacher = SearchTranslator.load(TEACHER, device="cpu")
     files = str(FIXTURE / "train.en"), str(FIXTURE / "train.de")
     kept = module._recipe(TEACHER, teacher, tmp_path / "small", "tiny", files)
     assert kept["tokenizer"] == {"type": "reuse", "run": str(TEACHER)}
@@ -158,7 +158,9 @@ def test_a_student_as_wide_as_its_teacher_begins_with_its_layers(tmp_path: Path)
     wide = [f"model.{name}={value}" for name, value in (("d_model", 16), ("d_ff", 32), ("num_heads", 2))]
     wide += ["model.num_encoder_layers=1", "model.dropout=0.1"]
     distil(TEACHER, tmp_path / "small", device="cpu", changes=[*changes, *wide])
-    theirs, ours = (Translator.load(run, device="cpu").model.state_dict() for run in (TEACHER, tmp_path / "small"))
+    theirs, ours = (
+        SearchTranslator.load(run, device="cpu").model.state_dict() for run in (TEACHER, tmp_path / "small")
+    )
     assert ours.keys() == theirs.keys()
     for name, tensor in ours.items():
         assert (tensor - theirs[name]).abs().max() < 1e-6, name

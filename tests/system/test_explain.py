@@ -17,7 +17,7 @@ from dragoman.data.batch import collate
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model, load_parts
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -36,7 +36,7 @@ MODELS = {
 }
 
 
-def translator_of(family: str, text: str) -> Translator:
+def translator_of(family: str, text: str) -> SearchTranslator:
     torch.manual_seed(4)
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter([text, "a few more words"]), lambda: iter(()))
     model = build_model(MODELS[family], tokenizers).eval()
@@ -44,7 +44,7 @@ def translator_of(family: str, text: str) -> Translator:
         for parameter in model.parameters():
             parameter.add_(0.4 * torch.randn_like(parameter))
     decoding = DecodingConfig(beam_size=3, max_length_ratio=0.0, max_length_extra=8, min_length=2)
-    return Translator(model, tokenizers, decoding=decoding)
+    return SearchTranslator(model, tokenizers, decoding=decoding)
 
 
 def numbers(found: dict[str, Any]) -> np.ndarray:
@@ -112,7 +112,7 @@ def test_the_command_and_what_it_refuses(
     assert command("x", "-o", "page.txt")[0] == 2
     assert command(" ", "-o", str(tmp_path / "blank.html"))[0] == 2
     with pytest.raises(DragomanError, match="a page has room for 80"):
-        explain(Translator.load(RUN, device="cpu"), load_parts(RUN, "best").model, "dog " * 90, "run")
+        explain(SearchTranslator.load(RUN, device="cpu"), load_parts(RUN, "best").model, "dog " * 90, "run")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (apt-get install chromium)")

@@ -23,7 +23,7 @@ from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export import argos, ctranslate2, export
 from dragoman.export.verify import HeldOut, compare
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
@@ -53,14 +53,14 @@ def tiny(
     tokenizers: TokenizerPair = TOKENIZERS,
     languages: tuple[str, str] | None = ("en", "de"),
     **settings: Any,
-) -> Translator:
+) -> SearchTranslator:
     torch.manual_seed(3)
     built = build_model(config.parse(TransformerConfig, {**SIZES, **(model or {})}), tokenizers).eval()
-    return Translator(built, tokenizers, decoding=DecodingConfig(), languages=languages, **settings)
+    return SearchTranslator(built, tokenizers, decoding=DecodingConfig(), languages=languages, **settings)
 
 
 @functools.cache
-def copying() -> Translator:
+def copying() -> SearchTranslator:
     """One that has learnt a little: what says nothing goes on to the limits of a search, which are not the same."""
     translator = tiny()
     ids = [TOKENIZERS.src.encode(line) for line in LINES]
@@ -148,7 +148,7 @@ def test_a_package_is_one_file_with_its_folder(run: Path, tmp_path: Path, capsys
 
 
 def test_what_it_finds_has_the_scores_of_the_run(run: Path, tmp_path: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     argos.write(translator, tmp_path, None)
     searching = translator.with_decoding(**vars(argos.nearest(translator.decoding)))
     packed = argos.load(tmp_path, searching)
@@ -220,7 +220,7 @@ def test_argos_translate_itself_installs_and_translates_it(
     export(run, "argos", tmp_path / "out", src=tmp_path / "lines", tell=told.append)
     assert "translated by argostranslate itself" in told[-1]
     package.install_from_path(next((tmp_path / "out").glob("*.argosmodel")))
-    searching = Translator.load(run, device="cpu").with_decoding(**vars(argos.nearest(DecodingConfig())))
+    searching = SearchTranslator.load(run, device="cpu").with_decoding(**vars(argos.nearest(DecodingConfig())))
     expected = [items[0].text for items in argos.load(tmp_path / "out", searching).n_best(LINES)]
     monkeypatch.setattr(translate.settings, "compute_type", "default")
     assert [translate.translate(line, "en", "de") for line in LINES] == expected

@@ -20,7 +20,7 @@ from dragoman.export import TARGETS, engine, export
 from dragoman.export import ctranslate2 as target
 from dragoman.export.ctranslate2 import CTranslate2Engine, Found, Undecided, settled
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
@@ -93,7 +93,7 @@ def tiny(
     *,
     tokenizers: TokenizerPair = TOKENIZERS,
     seed: int = 3,
-) -> Translator:
+) -> SearchTranslator:
     """A random model in which no weight is a zero or a one that two places could share by chance."""
     settings = {**SIZES, "tie_embeddings": "none", **(model or {})}
     torch.manual_seed(seed)
@@ -101,7 +101,7 @@ def tiny(
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return Translator(
+    return SearchTranslator(
         built,
         tokenizers,
         decoding=DecodingConfig(**{"max_length_ratio": 1.0, "max_length_extra": 5, **(decoding or {})}),
@@ -109,7 +109,7 @@ def tiny(
     )
 
 
-def never_banned(translator: Translator) -> Translator:
+def never_banned(translator: SearchTranslator) -> SearchTranslator:
     """The same, in which `<pad>`, `<unk>` and `<s>` have no chance."""
     with torch.no_grad():
         translator.model.decoder_norm.weight[0], translator.model.decoder_norm.bias[0] = 0.0, 10.0
@@ -119,8 +119,8 @@ def never_banned(translator: Translator) -> Translator:
 
 
 @pytest.fixture
-def converted(tmp_path: Path) -> Callable[..., Translator]:
-    def convert(translator: Translator, quantize: str | None = None) -> Translator:
+def converted(tmp_path: Path) -> Callable[..., SearchTranslator]:
+    def convert(translator: SearchTranslator, quantize: str | None = None) -> SearchTranslator:
         folder = tmp_path / f"{quantize}"
         folder.mkdir()
         assert target.problems(translator) == []
@@ -138,7 +138,7 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_probabilities_and_translations_are_ours(variant: str, converted: Callable[..., Translator]) -> None:
+def test_probabilities_and_translations_are_ours(variant: str, converted: Callable[..., SearchTranslator]) -> None:
     translator = tiny(VARIANTS[variant])
     ct2 = converted(translator)
     pairs = list(zip(LINES[:8], LINES[8:16], strict=True))
@@ -186,7 +186,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
     [CharactersConfig(), SentencePieceConfig(vocab_size=60), SentencePieceConfig(vocab_size=320, byte_fallback=True)],
     ids=["characters", "subwords", "bytes"],
 )
-def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., Translator]) -> None:
+def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., SearchTranslator]) -> None:
     lines = [*LINES, 'sagt "<s>" ▁ und \\ ü']
     tokenizers = train_tokenizers(side, lambda: iter(lines), lambda: iter(lines))
     translator = tiny(tokenizers=tokenizers)
@@ -197,7 +197,7 @@ def test_any_tokenizer_goes_along(side: Any, converted: Callable[..., Translator
         assert [best[0].text for best in found[-2:]] == ["", ""]
 
 
-def test_two_vocabularies(converted: Callable[..., Translator]) -> None:
+def test_two_vocabularies(converted: Callable[..., SearchTranslator]) -> None:
     src, tgt = (
         train_tokenizers(kind, lambda: iter(LINES), lambda: iter(LINES)).src
         for kind in (WordsConfig(), CharactersConfig())
@@ -206,7 +206,7 @@ def test_two_vocabularies(converted: Callable[..., Translator]) -> None:
     assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
 
 
-def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..., Translator]) -> None:
+def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..., SearchTranslator]) -> None:
     translator = tiny()
     ct2 = converted(translator)
     lines = ["", "  ", "never seen", " ".join(LINES[:9]), LINES[0], LINES[0]]
@@ -217,7 +217,7 @@ def test_blank_long_and_unknown_lines_are_treated_as_ours(converted: Callable[..
 
 @pytest.mark.parametrize("quantize", target.QUANTIZATIONS)
 def test_quantized_weights_are_smaller_and_translate_as_well(
-    quantize: str, converted: Callable[..., Translator], trained: Any, same_quality: Any, tmp_path: Path
+    quantize: str, converted: Callable[..., SearchTranslator], trained: Any, same_quality: Any, tmp_path: Path
 ) -> None:
     translator, lines = trained("transformer", {**SIZES, "d_model": 64, "num_heads": 4, "d_ff": 128})
     before = {name: tensor.clone() for name, tensor in translator.model.state_dict().items()}
@@ -235,14 +235,14 @@ def test_quantized_weights_are_smaller_and_translate_as_well(
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable[..., Translator]) -> None:
+def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable[..., SearchTranslator]) -> None:
     translator = tiny(decoding=settings, seed=5)
     assert_same(translator.n_best(LINES), converted(translator).n_best(LINES))
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_ctranslate2_searches_where_no_banned_token_is_near(
-    settings: dict[str, Any], converted: Callable[..., Translator]
+    settings: dict[str, Any], converted: Callable[..., SearchTranslator]
 ) -> None:
     translator = never_banned(tiny(decoding=settings))
     ct2 = converted(translator)
@@ -252,7 +252,7 @@ def test_ctranslate2_searches_where_no_banned_token_is_near(
 
 
 def test_a_beam_is_not_looked_at_before_anything_may_end(
-    converted: Callable[..., Translator], monkeypatch: pytest.MonkeyPatch
+    converted: Callable[..., SearchTranslator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ct2 = converted(never_banned(tiny(decoding={"min_length": 11, "max_length_ratio": 0.0, "max_length_extra": 12})))
     looked_at = []
@@ -264,7 +264,7 @@ def test_a_beam_is_not_looked_at_before_anything_may_end(
     assert ct2.engine._usual(ct2.with_decoding(min_length=20).decoding, 13) == 13
 
 
-def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., Translator]) -> None:
+def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., SearchTranslator]) -> None:
     translator = tiny()
     with torch.no_grad():
         translator.model.output.weight[1] = translator.model.output.weight[7]  # <unk> is as likely as a word
@@ -277,13 +277,13 @@ def test_remarks_say_what_was_left_to_pytorch(converted: Callable[..., Translato
 
 @pytest.mark.parametrize("changes", [{"repetition_penalty": 1.2}, {"no_repeat_ngram": 3}], ids=str)
 def test_settings_that_would_be_done_otherwise_are_refused(
-    changes: dict[str, Any], converted: Callable[..., Translator]
+    changes: dict[str, Any], converted: Callable[..., SearchTranslator]
 ) -> None:
     with pytest.raises(DragomanError, match=f"decoding.{next(iter(changes))}"):
         converted(tiny(decoding=changes))
 
 
-def test_settings_changed_later_are_refused_too(converted: Callable[..., Translator]) -> None:
+def test_settings_changed_later_are_refused_too(converted: Callable[..., SearchTranslator]) -> None:
     ct2 = converted(tiny())
     assert len(ct2.with_decoding(n_best=3).n_best(LINES[:1])[0]) > 1
     with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: CTranslate2 does this"):
@@ -351,7 +351,7 @@ def test_other_families_cannot_be_exported() -> None:
     for other in (recurrent, Ensemble([translator.model, translator.model])):
         assert (
             "CTranslate2 knows the Transformer alone"
-            in target.problems(Translator(other, TOKENIZERS, decoding=DecodingConfig()))[0]
+            in target.problems(SearchTranslator(other, TOKENIZERS, decoding=DecodingConfig()))[0]
         )
 
 
@@ -436,8 +436,8 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
     assert len(said) == 1
     assert "compared with decoding.no_repeat_ngram 0, decoding.sampling None" in said[0]
     with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine"):
-        engine(run, "ctranslate2", Translator.load(run, device="cpu"))
-    found = engine(run, "ctranslate2", Translator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
+        engine(run, "ctranslate2", SearchTranslator.load(run, device="cpu"))
+    found = engine(run, "ctranslate2", SearchTranslator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
     assert isinstance(found.engine, CTranslate2Engine)
 
 
@@ -460,7 +460,7 @@ def wrong_offset(monkeypatch: pytest.MonkeyPatch) -> None:
 def specified(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> None:
     right = target.specify
 
-    def wrong(translator: Translator) -> Any:
+    def wrong(translator: SearchTranslator) -> Any:
         specification = right(translator)
         change(specification)
         return specification
@@ -524,7 +524,7 @@ def test_a_wrong_export_is_found_and_leaves_nothing(
 
 
 def test_an_export_that_breaks_off_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(folder: Path, translator: Translator) -> Any:
+    def interrupted(folder: Path, translator: SearchTranslator) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(target, "load", interrupted)
@@ -548,7 +548,7 @@ def test_a_folder_that_another_export_writes_is_left_to_it(run: Path, tmp_path: 
 
 
 def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     lines = [pair.src for pair in DemoSource(pair="de-en", split="valid", size=10).pairs()]
     first = engine(run, "ctranslate2", translator)
     assert_same(translator.n_best(lines), first.n_best(lines))
@@ -563,12 +563,12 @@ def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch)
         {"model": checkpoint.weights(tiny({"tie_embeddings": "all"}, seed=9, tokenizers=translator.tokenizers).model)},
         {"step": 2, "score": 2.0},
     )
-    engine(run, "ctranslate2", Translator.load(run, device="cpu"))
+    engine(run, "ctranslate2", SearchTranslator.load(run, device="cpu"))
     assert len(list((run / "engines").iterdir())) == 2
 
 
 def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     (run / "engines").write_text("in the way", encoding="utf-8")
     with pytest.raises(DragomanError, match=r"engines: cannot be written.*without --engine ctranslate2, or with it"):
         engine(run, "ctranslate2", translator)
@@ -581,7 +581,7 @@ def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path)
 
 
 def test_an_engine_of_int8_weights_is_kept_beside_the_exact_one(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     engine(run, "ctranslate2", translator)
     small = engine(run, "ctranslate2", translator, quantize="int8")
     assert isinstance(small.engine, target.CTranslate2Engine)

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.export import huggingface
 from dragoman.export.huggingface_tokenizer import Vocabulary, unicode_normalizers
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
 from dragoman.text.normalize import NORMALIZERS
@@ -79,7 +79,7 @@ def translator_of(
     family: str = "transformer",
     normalize: str = "none",
     decoding: DecodingConfig | None = None,
-) -> Translator:
+) -> SearchTranslator:
     """A random model in which no parameter is at the value that it would have by default."""
     tokenizers = tokenizers_of(tokenizer)
     torch.manual_seed(1)
@@ -88,7 +88,7 @@ def translator_of(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    return Translator(
+    return SearchTranslator(
         model.eval(),
         tokenizers,
         decoding=decoding or DecodingConfig(),
@@ -97,7 +97,7 @@ def translator_of(
     )
 
 
-def exported(translator: Translator, folder: Path, quantize: str | None = None) -> tuple[Any, Any]:
+def exported(translator: SearchTranslator, folder: Path, quantize: str | None = None) -> tuple[Any, Any]:
     """(model, tokenizer), written and loaded."""
     folder.mkdir(exist_ok=True)
     huggingface.write(translator, folder, quantize)
@@ -105,7 +105,7 @@ def exported(translator: Translator, folder: Path, quantize: str | None = None) 
     return engine.model, engine.tokenizer
 
 
-def logits_of(translator: Translator, model: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def logits_of(translator: SearchTranslator, model: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """(ours, theirs) of the same pairs, with padding, at real target positions; theirs by our ids."""
     vocabulary = Vocabulary.of(translator.tokenizers)
     drawn = random.Random(5)
@@ -220,7 +220,7 @@ def test_every_character_is_normalised_alike(form: str) -> None:
 
 
 @functools.cache
-def trained(name: str, separate: bool = False) -> Translator:
+def trained(name: str, separate: bool = False) -> SearchTranslator:
     """A model that has learnt where to stop: random ones go on to the longest length."""
     translator = translator_of(VARIANTS[name][1], SEPARATE if separate else PIECES)
     src, tgt = translator.tokenizers.src, translator.tokenizers.tgt
@@ -235,7 +235,7 @@ def trained(name: str, separate: bool = False) -> Translator:
     return translator
 
 
-def assert_same_translations(translator: Translator, folder: Path, sentences: list[str]) -> None:
+def assert_same_translations(translator: SearchTranslator, folder: Path, sentences: list[str]) -> None:
     """Texts, scores and log probabilities, of every hypothesis."""
     found = huggingface.load(folder, translator).n_best(sentences)
     for sentence, theirs, ours in zip(sentences, found, translator.n_best(sentences), strict=True):
@@ -282,7 +282,7 @@ def test_generate_alone_gives_the_translation(tmp_path: Path) -> None:
     assert found == translator.translate(SRC_LINES)
 
 
-def differs(translator: Translator, folder: Path) -> bool:
+def differs(translator: SearchTranslator, folder: Path) -> bool:
     model, _ = exported(translator, folder)
     ours, theirs = logits_of(translator, model)
     return not torch.allclose(ours, theirs, atol=1e-5, rtol=1e-5)

@@ -21,7 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS, Seq2SeqModel
@@ -75,7 +75,7 @@ def test_every_row_of_the_models_tables_is_a_variant_here() -> None:
         assert {getattr(value, "type", value) for value in found} == set(table)
 
 
-def translator(family: str, settings: dict[str, Any]) -> Translator:
+def translator(family: str, settings: dict[str, Any]) -> SearchTranslator:
     """With larger weights than a fresh model's, so that it has opinions."""
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES))
     torch.manual_seed(5)
@@ -83,17 +83,17 @@ def translator(family: str, settings: dict[str, Any]) -> Translator:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5 if parameter.dim() > 1 else 1.0).add_(0.1 * torch.randn_like(parameter))
-    return Translator(
+    return SearchTranslator(
         model, tokenizers, decoding=DecodingConfig(max_length_ratio=1.0, max_length_extra=4), max_src_tokens=80
     )
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Translator, Path]]:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[SearchTranslator, Path]]:
     """Each variant is exported once."""
-    done: dict[str, tuple[Translator, Path]] = {}
+    done: dict[str, tuple[SearchTranslator, Path]] = {}
 
-    def export(variant: tuple[str, dict[str, Any]], quantize: str | None = None) -> tuple[Translator, Path]:
+    def export(variant: tuple[str, dict[str, Any]], quantize: str | None = None) -> tuple[SearchTranslator, Path]:
         key = f"{variant}{quantize}"
         if key not in done:
             original, folder = translator(*variant), tmp_path_factory.mktemp("onnx")
@@ -105,7 +105,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Tr
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: "-".join([variant[0], *map(str, list(variant[1].values())[4:])]))
-def pair(request: pytest.FixtureRequest, exported: Any) -> tuple[Translator, Path]:
+def pair(request: pytest.FixtureRequest, exported: Any) -> tuple[SearchTranslator, Path]:
     return exported(request.param)
 
 
@@ -142,12 +142,12 @@ def difference(model: Seq2SeqModel, other: Seq2SeqModel) -> float:
     return worst
 
 
-def test_every_step_gives_the_same_logits(pair: tuple[Translator, Path]) -> None:
+def test_every_step_gives_the_same_logits(pair: tuple[SearchTranslator, Path]) -> None:
     original, folder = pair
     assert difference(original.model, load(folder, original).model) < 1e-5
 
 
-def test_translations_and_scores_are_the_same(pair: tuple[Translator, Path]) -> None:
+def test_translations_and_scores_are_the_same(pair: tuple[SearchTranslator, Path]) -> None:
     original, folder = pair
     for changes in ({"beam_size": 1}, {"beam_size": 4, "n_best": 3, "no_repeat_ngram": 3, "diversity": 0.2}):
         expected = original.with_decoding(**changes)
@@ -223,7 +223,7 @@ def test_the_folder_translates_without_dragoman(exported: Any, variant: Any) -> 
     assert told["decoding"]["beam_size"] == 5
 
 
-def test_the_graphs_are_valid_and_their_axes_are_named(pair: tuple[Translator, Path]) -> None:
+def test_the_graphs_are_valid_and_their_axes_are_named(pair: tuple[SearchTranslator, Path]) -> None:
     _, folder = pair
     told = json.loads((folder / "dragoman.json").read_text(encoding="utf-8"))
     for name in ("encoder.onnx", "step.onnx"):

@@ -14,8 +14,8 @@ from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export.verify import Comparison, HeldOut, compare, held_out
 from dragoman.inference.loading import build_model
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
@@ -28,7 +28,7 @@ TOKENIZERS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(L
 MODEL = {"d_model": 8, "num_heads": 2, "d_ff": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
 
 
-class Says(Translator):
+class Says(SearchTranslator):
     """Knows its translations by heart."""
 
     def __init__(self, *translations: tuple[str, float]) -> None:
@@ -119,7 +119,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_held_out_text_is_looked_for_where_it_may_be(run: Path, tmp_path: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     assert held_out(run, translator, 2) == HeldOut("news", LINES[:2], LINES[:2])
     (tmp_path / "test.de").unlink()
     assert held_out(run, translator, 9) == HeldOut("the validation set", LINES, LINES)
@@ -131,7 +131,7 @@ def test_held_out_text_is_looked_for_where_it_may_be(run: Path, tmp_path: Path) 
 
 
 def test_held_out_text_may_be_given(run: Path, tmp_path: Path) -> None:
-    translator = Translator(torch.nn.Identity(), TOKENIZERS, decoding=DecodingConfig())  # type: ignore[arg-type]
+    translator = SearchTranslator(torch.nn.Identity(), TOKENIZERS, decoding=DecodingConfig())  # type: ignore[arg-type]
     given, reference = tmp_path / "given.de", tmp_path / "given.en"
     given.write_text("x\ny\n", encoding="utf-8")
     reference.write_text("z\n\n", encoding="utf-8")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import config
 from dragoman.cli import main as cli
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.runs.atomic_io import read_yaml
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2"
 RUN = FIXTURE / "finished"
@@ -46,8 +46,8 @@ def test_general_text_in_one_language_is_translated_by_the_run_itself(
     folder = own / "new" / "general-own"
     sources, made = ((folder / f"general.{side}").read_text(encoding="utf-8").splitlines() for side in ("src", "tgt"))
     assert sources == list(dict.fromkeys((own / "general.en").read_text(encoding="utf-8").splitlines()))
-    assert made == Translator.load(RUN, device="cpu").translate(sources)
-    corpus = config.read_yaml(own / "new" / "config.yaml")["corpus"]
+    assert made == SearchTranslator.load(RUN, device="cpu").translate(sources)
+    corpus = read_yaml(own / "new" / "config.yaml")["corpus"]
     assert corpus["train"]["type"] == "mix"
     mine, others = corpus["train"]["weights"]
     assert mine * 58 == pytest.approx(others * 177, rel=0.2)  # as much of the other text as of one's own
@@ -72,7 +72,7 @@ def test_without_any_other_text_it_says_so(
     told = capsys.readouterr().err
     assert "its training text is not here" in told
     assert compared(own / "new") == ["your text"]
-    recipe = config.read_yaml(own / "new" / "config.yaml")
+    recipe = read_yaml(own / "new" / "config.yaml")
     assert recipe["training"]["freeze"] == ["embeddings"]
     assert recipe["init_from"] == str(RUN)
     assert recipe["tokenizer"] == {"type": "reuse", "run": str(RUN)}

@@ -21,16 +21,16 @@ from dragoman.errors import DragomanError
 from dragoman.export import ctranslate2 as target
 from dragoman.export import engine, export
 from dragoman.importing import ctranslate2 as importing
+from dragoman.importing.import_run import import_model
 from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import token_log_probs
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.inference.translator import Translator
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.positions import SinusoidalPositions, sinusoidal_table
 from dragoman.text.tokenizers.pair import SeparateConfig, TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.tools.import_model import import_model
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -59,17 +59,17 @@ WORDS = train_tokenizers(WordsConfig(), lambda: iter(LINES), lambda: iter(LINES)
 LETTERS = (["ا", "ب", "ت", "ث"], ["a", "b", "t", "'", "x"])
 
 
-def tiny(model: dict[str, Any], tokenizers: TokenizerPair = WORDS) -> Translator:
+def tiny(model: dict[str, Any], tokenizers: TokenizerPair = WORDS) -> SearchTranslator:
     torch.manual_seed(3)
     settings = config.parse(TransformerConfig, {**SIZES, "tie_embeddings": "none", **model}, "model")
     built = build_model(settings, tokenizers).eval()
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return Translator(built, tokenizers, decoding=DecodingConfig(max_length_ratio=1.0, max_length_extra=5))
+    return SearchTranslator(built, tokenizers, decoding=DecodingConfig(max_length_ratio=1.0, max_length_extra=5))
 
 
-def exported(translator: Translator, folder: Path, quantize: str | None = None) -> Path:
+def exported(translator: SearchTranslator, folder: Path, quantize: str | None = None) -> Path:
     folder.mkdir()
     target.write(translator, folder, quantize)
     return folder
@@ -79,7 +79,7 @@ def exported(translator: Translator, folder: Path, quantize: str | None = None) 
 def test_what_was_exported_comes_back_bit_for_bit(variant: str, tmp_path: Path) -> None:
     translator = tiny(VARIANTS[variant])
     run = import_model(exported(translator, tmp_path / "theirs"), tmp_path / "run", "de", "en")
-    back = Translator.load(run, device="cpu")
+    back = SearchTranslator.load(run, device="cpu")
     ours, theirs = (dict(one.model.named_parameters()) for one in (translator, back))
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
@@ -99,7 +99,7 @@ def test_what_was_exported_comes_back_bit_for_bit(variant: str, tmp_path: Path) 
 def test_tokenizers_come_along(tokenizer: Any, tmp_path: Path) -> None:
     pair = train_tokenizers(tokenizer, lambda: iter(LINES), lambda: iter(LINES))
     translator = tiny({"tie_embeddings": "all" if pair.shared else "none"}, pair)
-    back = Translator.load(
+    back = SearchTranslator.load(
         import_model(exported(translator, tmp_path / "theirs"), tmp_path / "run", "de", "en"), device="cpu"
     )
     assert back.tokenizers.shared == pair.shared
@@ -165,88 +165,90 @@ def write_old(folder: Path, tensors: dict[str, Tensor], kind: str = "Transformer
 PAIRS = [("ا ب ت", "a b x"), ("ث", "t"), ("ب ب ا ث ت ا", "b ' a"), ("ت ؟ ا", "x a")]
 
 
-def scores(translator: Translator) -> list[float]:
+def scores(translator: SearchTranslator) -> list[float]:
     return [value for one in translator.score(PAIRS) for _, value in one.tokens]
 
 
 def theirs(folder: Path) -> list[float]:
-    runtime = ctranslate2.Translator(str(folder), device="cpu")
+    runtime = ctranslate2.SearchTranslator(str(folder), device="cpu")
     pairs = [(src.split(), tgt.split()) for src, tgt in PAIRS]
     found = runtime.score_batch([src for src, _ in pairs], [tgt for _, tgt in pairs])
     return [value for one in found for value in one.log_probs]
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> tuple[Path, Translator]:
+def old(tmp_path: Path) -> tuple[Path, SearchTranslator]:
     folder = tmp_path / "old"
     old_model(folder)
     run = import_model(folder, tmp_path / "run", "ar", "en")
-    return folder, Translator.load(run, device="cpu", changes=["decoding.max_length_extra=5"])
+    return folder, SearchTranslator.load(run, device="cpu", changes=["decoding.max_length_extra=5"])
 
 
-def test_an_old_model_computes_as_in_ctranslate2(old: tuple[Path, Translator]) -> None:
+def test_an_old_model_computes_as_in_ctranslate2(old: tuple[Path, SearchTranslator]) -> None:
     folder, translator = old
     assert scores(translator) == pytest.approx(theirs(folder), abs=1e-5)
-    runtime = ctranslate2.Translator(str(folder), device="cpu")
+    runtime = ctranslate2.SearchTranslator(str(folder), device="cpu")
     sources = [" ".join(random.Random(n).choices(LETTERS[0], k=1 + n % 7)) for n in range(60)]
     greedy = translator.with_decoding(beam_size=1, max_length_ratio=0.0, max_length_extra=9)
     found = runtime.translate_batch([one.split() for one in sources], beam_size=1, max_decoding_length=9)
     assert greedy.translate(sources) == [" ".join(one.hypotheses[0]) for one in found]
 
 
-def test_it_goes_out_again_as_it_came(old: tuple[Path, Translator], tmp_path: Path) -> None:
+def test_it_goes_out_again_as_it_came(old: tuple[Path, SearchTranslator], tmp_path: Path) -> None:
     folder, translator = old
     again = exported(translator, tmp_path / "again")
     assert theirs(again) == pytest.approx(theirs(folder), abs=1e-5)
     back = import_model(again, tmp_path / "run 2", "ar", "en")
-    assert scores(Translator.load(back, device="cpu")) == scores(translator)
+    assert scores(SearchTranslator.load(back, device="cpu")) == scores(translator)
 
 
-def test_an_imported_run_is_exported_with_the_usual_proof(old: tuple[Path, Translator], tmp_path: Path) -> None:
+def test_an_imported_run_is_exported_with_the_usual_proof(old: tuple[Path, SearchTranslator], tmp_path: Path) -> None:
     run, told = tmp_path / "run", []
     export(run, "ctranslate2", tmp_path / "out", tell=told.append)
     assert "made-up sentences" in told[0]
     export(run, "onnx", tmp_path / "onnx", tell=told.append)
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     fast = engine(run, "ctranslate2-fast", translator).with_decoding(beam_size=1)
     assert fast.translate(["ا ب"]) == translator.with_decoding(beam_size=1).translate(["ا ب"])
 
 
-def _offset(translator: Translator) -> None:
+def _offset(translator: SearchTranslator) -> None:
     for embedding in (translator.model.src_embedding, translator.model.tgt_embedding):
         embedding.positions = SinusoidalPositions(16, layout="fairseq", offset=0)
 
 
-def _layout(translator: Translator) -> None:
+def _layout(translator: SearchTranslator) -> None:
     for embedding in (translator.model.src_embedding, translator.model.tgt_embedding):
         embedding.positions = SinusoidalPositions(16, layout="half_split", offset=1)
 
 
-def _scale(translator: Translator) -> None:
+def _scale(translator: SearchTranslator) -> None:
     translator.model.src_embedding.tokens.scale = 1.0
 
 
-def _bias(translator: Translator) -> None:
+def _bias(translator: SearchTranslator) -> None:
     translator.model.output.bias = None
 
 
-def _end(translator: Translator) -> None:
+def _end(translator: SearchTranslator) -> None:
     translator.model.src_end = True
 
 
-def _start(translator: Translator) -> None:
+def _start(translator: SearchTranslator) -> None:
     rows = translator.model.tgt_embedding.tokens.embedding.weight
     rows.data[[0, 2]] = rows.data[[2, 0]]
 
 
-def _norm(translator: Translator) -> None:
+def _norm(translator: SearchTranslator) -> None:
     for module in translator.model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.eps = 0.1
 
 
 @pytest.mark.parametrize("mistake", [_offset, _layout, _scale, _bias, _end, _start, _norm])
-def test_a_mistake_would_be_seen(mistake: Callable[[Translator], None], old: tuple[Path, Translator]) -> None:
+def test_a_mistake_would_be_seen(
+    mistake: Callable[[SearchTranslator], None], old: tuple[Path, SearchTranslator]
+) -> None:
     folder, translator = old
     mistake(translator)
     assert scores(translator) != pytest.approx(theirs(folder), abs=1e-3)
@@ -258,7 +260,7 @@ def test_positions_that_differ_between_the_sides_are_taken_as_they_are(tmp_path:
     tables = (sinusoidal_table(40, 16), torch.randn(40, 16))
     names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
     write_old(folder, {**tensors, **dict(zip(names, tables, strict=True))})
-    translator = Translator.load(import_model(folder, tmp_path / "run", "ar", "en"), device="cpu")
+    translator = SearchTranslator.load(import_model(folder, tmp_path / "run", "ar", "en"), device="cpu")
     assert scores(translator) == pytest.approx(theirs(folder), abs=1e-5)
 
 
@@ -346,7 +348,7 @@ def test_pieces_of_sentencepiece(tmp_path: Path) -> None:
     shutil.rmtree(folder / "tokenizer")  # as another program would have left it
     (folder / "dragoman.json").unlink()
     (tmp_path / "spm").write_bytes(pair.src.model)  # type: ignore[attr-defined]
-    back = Translator.load(
+    back = SearchTranslator.load(
         import_model(folder, tmp_path / "run", "de", "en", [tmp_path / "spm"]), device="cpu"
     ).with_decoding(**vars(translator.decoding))
     assert back.tokenizers.shared
@@ -375,9 +377,9 @@ def test_a_converted_marian_model_translates_as_there(name: str, tmp_path: Path)
     with pytest.raises(DragomanError, match="name its SentencePiece"):
         import_model(tmp_path / "theirs", tmp_path / "run", *languages)
     import_model(tmp_path / "theirs", tmp_path / "run", *languages, models)
-    ours = Translator.load(tmp_path / "run", device="cpu", ban_unk=False, beam_size=1)
+    ours = SearchTranslator.load(tmp_path / "run", device="cpu", ban_unk=False, beam_size=1)
     assert ours.languages == languages
-    runtime = ctranslate2.Translator(str(tmp_path / "theirs"))
+    runtime = ctranslate2.SearchTranslator(str(tmp_path / "theirs"))
     src, tgt = ours.tokenizers.src, ours.tokenizers.tgt
     encoded = [(src.encode(text), tgt.encode(text)) for text in sentences(200, seed=11)]
     assert all(src.pieces(ids)[0] == ">>fra<<" for ids, _ in encoded) == ("several" in name)
@@ -401,7 +403,7 @@ def test_languages_of_a_converted_m2m100(tmp_path: Path) -> None:
     make, options, languages = FAMILIES["m2m100"]
     make(tmp_path / "hf", **options)
     import_model(tmp_path / "hf", tmp_path / "run", *languages)
-    before = Translator.load(tmp_path / "run", device="cpu")
+    before = SearchTranslator.load(tmp_path / "run", device="cpu")
     folder = exported(before, tmp_path / "theirs")
     shutil.rmtree(folder / "tokenizer")
     (folder / "dragoman.json").unlink()
@@ -410,7 +412,7 @@ def test_languages_of_a_converted_m2m100(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
     spm = [tmp_path / "hf" / "sentencepiece.bpe.model"]
     import_model(folder, tmp_path / "again", "fr", "cs", spm)
-    after = Translator.load(tmp_path / "again", device="cpu")
+    after = SearchTranslator.load(tmp_path / "again", device="cpu")
     assert after.languages == ("fr", "cs")
     assert after.tokenizers.languages == before.tokenizers.languages
     for translator in (before, after):

@@ -31,9 +31,9 @@ from tests.system.test_export_huggingface import (  # noqa: E402
 from dragoman.decoding.penalties import AveragePenalty  # noqa: E402
 from dragoman.errors import DragomanError  # noqa: E402
 from dragoman.export import export  # noqa: E402
-from dragoman.inference.translator import Translator  # noqa: E402
+from dragoman.importing.import_run import import_model  # noqa: E402
+from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID  # noqa: E402
-from dragoman.tools.import_model import import_model  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 
@@ -54,7 +54,7 @@ class Both:
         self.tag = ">>fra<<" if name == "marian, several targets" else ""
         self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(self.folder).eval()
         import_model(self.folder, self.run, *self.languages)
-        self.ours = Translator.load(self.run, device="cpu", ban_unk=False)
+        self.ours = SearchTranslator.load(self.run, device="cpu", ban_unk=False)
         self.src_order, self.tgt_order = self.order("src"), self.order("tgt")
 
     def src_ids(self, text: str) -> list[int]:
@@ -194,12 +194,12 @@ def test_what_was_imported_goes_out_again(name: str, to: str, both: Callable[[st
     export(made.run, to, tmp_path / "out", sentences=60, tell=told.append)  # with its proof
     assert any("60 of 60" in line or "100" in line for line in told), told
     if to == "huggingface":  # and in once more
-        again = Translator.load(import_model(tmp_path / "out", tmp_path / "run"), device="cpu")
+        again = SearchTranslator.load(import_model(tmp_path / "out", tmp_path / "run"), device="cpu")
         theirs = dict(again.model.named_parameters())
         assert [key for key, ours in made.ours.model.named_parameters() if not torch.equal(ours, theirs[key])] == []
         lines = list(hub_models.sentences(20, seed=31))
         assert [found[0].text for found in again.n_best(lines)] == [
-            found[0].text for found in Translator.load(made.run, device="cpu").n_best(lines)
+            found[0].text for found in SearchTranslator.load(made.run, device="cpu").n_best(lines)
         ]
 
 
@@ -233,7 +233,7 @@ def test_what_was_exported_comes_back_bit_for_bit(name: str, tokenizer: str, tmp
     translator = made.with_decoding(beam_size=3, length_penalty=AveragePenalty(alpha=0.7))
     exported(translator, tmp_path / "theirs")
     run = import_model(tmp_path / "theirs", tmp_path / "run", "de", "en")
-    back = Translator.load(run, device="cpu")
+    back = SearchTranslator.load(run, device="cpu")
     ours, theirs = (dict(one.model.named_parameters()) for one in (translator, back))
     assert ours.keys() == theirs.keys()
     assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
@@ -300,7 +300,7 @@ def test_languages_that_are_not_there(tmp_path: Path, both: Callable[[str], Both
     assert "it has deu_Latn" in refused(both("nllb").folder, tmp_path / "run", "eng_Latn", "deu_Cyrl")
     assert "give --tgt-lang ro_RO" in refused(both("mbart").folder, tmp_path / "run", "en_XX", "de_DE")
     run = import_model(both("mbart50").folder, tmp_path / "run", "en", "de")
-    assert Translator.load(run, device="cpu").languages == ("en_XX", "de_DE")
+    assert SearchTranslator.load(run, device="cpu").languages == ("en_XX", "de_DE")
 
 
 def test_hostile_folders_are_errors(tmp_path: Path, both: Callable[[str], Both]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.system.chromium import CHROMIUM
 
 from dragoman.corpora import embedded
-from dragoman.tools.calibrate import calibrate
+from dragoman.experiments.calibrate import calibrate
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from dragoman.formats.bitext import tmx_pairs
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.serve.openapi import OPERATIONS
 from dragoman.serve.store import Store
 
@@ -34,11 +34,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, live_server: Any, run_of_la
 
 
 @pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(FIXTURE, device="cpu")
+def translator() -> SearchTranslator:
+    return SearchTranslator.load(FIXTURE, device="cpu")
 
 
-def test_libretranslate_takes_a_query_a_form_a_multipart_and_json(server: LiveServer, translator: Translator) -> None:
+def test_libretranslate_takes_a_query_a_form_a_multipart_and_json(
+    server: LiveServer, translator: SearchTranslator
+) -> None:
     asked = {"q": TEXT, "source": "en", "target": "de"}
     [expected] = translator.translate([TEXT])
     answers = [
@@ -120,7 +122,7 @@ def test_broken_bodies_and_wrong_addresses_are_answered_in_json(server: LiveServ
     assert server.get("/health").json() == {"status": "ok"}
 
 
-def test_our_own_api_tells_all_that_is_known(server: LiveServer, translator: Translator) -> None:
+def test_our_own_api_tells_all_that_is_known(server: LiveServer, translator: SearchTranslator) -> None:
     asked = {"text": f"{TEXT}.\n{TEXT}", "source": "en", "target": "de", "alternatives": 2, "alignments": True,
              "warnings": True, "split": True}  # fmt: skip
     found = server.post("/v1/translate", json=asked).json()
@@ -149,7 +151,7 @@ def test_our_own_api_tells_all_that_is_known(server: LiveServer, translator: Tra
         assert next(iter(wrong)) in answer.json()["error"]
 
 
-def test_a_way_through_another_language_is_both_translations(server: LiveServer, translator: Translator) -> None:
+def test_a_way_through_another_language_is_both_translations(server: LiveServer, translator: SearchTranslator) -> None:
     [middle] = translator.translate([TEXT])
     [expected] = translator.translate([middle])
     assert (
@@ -285,7 +287,7 @@ def test_corrections_are_used_at_once_kept_and_exported(server: LiveServer, tmp_
     assert server.post("/v1/translate", json=asked).json()["text"] == before
 
 
-def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, translator: Translator) -> None:
+def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, translator: SearchTranslator) -> None:
     data = f"# {TEXT}\n\n```\n{TEXT}\n```\n".encode()
     job = server.post(
         "/v1/documents", data={"source": "en", "target": "de"}, files={"file": ("../../a b.md", data)}
@@ -392,7 +394,7 @@ def test_metrics_count_and_hold_no_text(server: LiveServer) -> None:
     assert "geheimnis" not in found + "".join(server.said)
 
 
-def test_answers_under_load_are_those_of_each_sentence_alone(server: LiveServer, translator: Translator) -> None:
+def test_answers_under_load_are_those_of_each_sentence_alone(server: LiveServer, translator: SearchTranslator) -> None:
     words = ["der", "das", "ein", "kleine", "rote", "alte", "hund", "könig", "mann", "frau", "sieht", "hört", "heute"]
     lines = [" ".join(words[(row * 7 + step) % 13] for step in range(1 + row % 11)) for row in range(60)]
     expected = {5: translator.translate(lines), 1: translator.translate(lines, beam_size=1)}
@@ -526,7 +528,7 @@ def test_nothing_to_serve_ends_with_one_line(tmp_path: Path) -> None:
 
 
 def test_another_engine_translates_and_leaves_what_it_cannot_to_pytorch(
-    tmp_path: Path, live_server: Any, run_of_languages: Any, translator: Translator
+    tmp_path: Path, live_server: Any, run_of_languages: Any, translator: SearchTranslator
 ) -> None:
     run = run_of_languages(tmp_path, "en", "de")
     pair = {"source": "en", "target": "de", "text": TEXT}

@@ -14,11 +14,11 @@ from tests.system.hub_models import FAMILIES, sentences  # noqa: E402
 from dragoman.cli import main as cli  # noqa: E402
 from dragoman.data.batch import collate  # noqa: E402
 from dragoman.errors import DragomanError  # noqa: E402
+from dragoman.experiments.vocabulary import Wanted, change_vocabulary  # noqa: E402
 from dragoman.export import export  # noqa: E402
-from dragoman.inference.translator import Translator  # noqa: E402
+from dragoman.importing.import_run import import_model  # noqa: E402
+from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
 from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
-from dragoman.tools.import_model import import_model  # noqa: E402
-from dragoman.tools.vocabulary import Wanted, change_vocabulary  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 
@@ -41,7 +41,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return request.param, folder / "run", folder / "small"
 
 
-def log_probs(translator: Translator, src: str, tgt: str) -> tuple[list[str], torch.Tensor]:
+def log_probs(translator: SearchTranslator, src: str, tgt: str) -> tuple[list[str], torch.Tensor]:
     """The pieces of the vocabulary, and the log probability of each at each place of a translation."""
     tokenizers = translator.tokenizers
     batch = collate([(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt))])
@@ -52,7 +52,7 @@ def log_probs(translator: Translator, src: str, tgt: str) -> tuple[list[str], to
 
 def test_the_text_is_cut_and_computed_as_before(runs: tuple[str, Path, Path]) -> None:
     _, run, small = runs
-    before, after = (Translator.load(one, device="cpu") for one in (run, small))
+    before, after = (SearchTranslator.load(one, device="cpu") for one in (run, small))
     for line in LATIN:
         for side in ("src", "tgt"):
             old, new = (getattr(one.tokenizers, side) for one in (before, after))
@@ -68,7 +68,7 @@ def test_the_text_is_cut_and_computed_as_before(runs: tuple[str, Path, Path]) ->
 def test_other_text_is_cut_into_smaller_pieces(runs: tuple[str, Path, Path]) -> None:
     """Of ASCII nothing becomes unknown that was known; letters of other scripts may."""
     _, run, small = runs
-    before, after = (Translator.load(one, device="cpu").tokenizers.src for one in (run, small))
+    before, after = (SearchTranslator.load(one, device="cpu").tokenizers.src for one in (run, small))
     letters = sorted({letter for line in LATIN for letter in line if UNK_ID not in before.encode(letter)})
     rng = random.Random(3)
     for _ in range(100):
@@ -94,7 +94,7 @@ def test_new_entries_begin_as_what_spelt_them(name: str, tmp_path: Path) -> None
     like = {"marian, several targets": {"nds": "deu"}, "nllb": {"nds_Latn": "deu_Latn"}, "mbart50": {"nd_XX": "de_DE"}}
     added = like.get(name, {})
     change_vocabulary(tmp_path / "run", tmp_path / "more", Wanted(symbols=["<term>", "ჵ"], languages=added))
-    before, after = (Translator.load(one, device="cpu") for one in (tmp_path / "run", tmp_path / "more"))
+    before, after = (SearchTranslator.load(one, device="cpu") for one in (tmp_path / "run", tmp_path / "more"))
     old, new = before.tokenizers.src, after.tokenizers.src
     assert [new.id_of(one) for one in ("<term>", "ჵ")] == [old.vocab_size, old.vocab_size + 1]
     text = "the <term> dogჵ runs"

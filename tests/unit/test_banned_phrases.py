@@ -13,10 +13,10 @@ from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
 from dragoman.export import engine
 from dragoman.inference.banned_phrases import BannedPhrases
-from dragoman.inference.glossary import Glossary
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
+from dragoman.text.glossary import Glossary
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
@@ -44,10 +44,10 @@ def test_no_translation_holds_them_and_the_others_stay_as_they_are(
     settings: dict[str, Any],
     run: Path,  # noqa: F811
 ) -> None:
-    plain = Translator.load(run, device="cpu", **settings).n_best(SOURCES)
+    plain = SearchTranslator.load(run, device="cpu", **settings).n_best(SOURCES)
     written = " ".join(item.text for found in plain for item in found).split()
     avoid = avoiding(*list(dict.fromkeys(written))[:2])
-    translator = Translator.load(run, device="cpu", banned=avoid, **settings)
+    translator = SearchTranslator.load(run, device="cpu", banned=avoid, **settings)
     changed = translator.n_best(SOURCES)
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in changed for item in found)
@@ -63,10 +63,10 @@ def test_whatever_tokens_spell_them(kind: CharactersConfig | SentencePieceConfig
     torch.manual_seed(1)
     model = build_model(TransformerConfig(**MODEL), tokenizers).eval()
     decoding = DecodingConfig(n_best=8, sampling=SampledConfig(samples=8), max_length_extra=30)
-    plain = Translator(model, tokenizers, decoding=decoding).n_best(LINES)
+    plain = SearchTranslator(model, tokenizers, decoding=decoding).n_best(LINES)
     said = [words for found in plain for item in found if len(words := item.text.split()) > 2]
     avoid = avoiding(said[0][0], " ".join(said[-1][:2]), said[-1][-1])
-    bound = Translator(model, tokenizers, decoding=decoding).with_terms(banned=avoid).n_best(LINES)
+    bound = SearchTranslator(model, tokenizers, decoding=decoding).with_terms(banned=avoid).n_best(LINES)
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in bound for item in found)
     assert all(any(item.text.strip() for item in found) for found in bound)
@@ -85,13 +85,13 @@ def test_the_fewest_tokens_that_spell_a_phrase() -> None:
 
 def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  # noqa: F811
     with pytest.raises(DragomanError, match=r"term 'the bird': it holds 'bird', which is to be avoided"):
-        Translator.load(run, device="cpu", glossary=Glossary({"dog": "the bird"}), banned=avoiding("bird"))
-    translator = Translator.load(run, device="cpu", banned=avoiding("bird"))
+        SearchTranslator.load(run, device="cpu", glossary=Glossary({"dog": "the bird"}), banned=avoiding("bird"))
+    translator = SearchTranslator.load(run, device="cpu", banned=avoiding("bird"))
     with pytest.raises(DragomanError, match=r"prefix 'the bird': it holds 'bird'"):
         translator.n_best(LINES[:1], ["the bird"])
     with pytest.raises(DragomanError, match="--avoid: ctranslate2 does not"):
         engine(run, "ctranslate2", translator)
-    every = Translator.load(run, device="cpu", banned=avoiding(*" ".join(LINES).split()))
+    every = SearchTranslator.load(run, device="cpu", banned=avoiding(*" ".join(LINES).split()))
     assert every.translate(LINES[:1])  # nothing is left to be said but odd ends
 
     for text, message in [("# none\n\n", "no phrases in it"), ("a\nb\tc\n", "line 2: two columns")]:
@@ -101,7 +101,7 @@ def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  #
 
 
 def test_by_the_command_line(run: Path, tmp_path: Path) -> None:  # noqa: F811
-    plain = Translator.load(run, device="cpu").translate(LINES)
+    plain = SearchTranslator.load(run, device="cpu").translate(LINES)
     word = " ".join(plain).split()[0]
     source, avoid, out = tmp_path / "source", tmp_path / "avoid", tmp_path / "out"
     source.write_text("".join(line + "\n" for line in LINES), encoding="utf-8")

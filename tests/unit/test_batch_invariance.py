@@ -12,7 +12,7 @@ from dragoman.data.batch import collate_src
 from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.models.families import MODELS
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
@@ -39,7 +39,7 @@ def test_alone_and_in_two_orders(tokenizers: TokenizerPair, family: str, beam_si
     torch.manual_seed(1)
     model = build_model(MODELS[family](**SIZES[family]), tokenizers).eval()
     decoding = DecodingConfig(beam_size=beam_size, max_length_ratio=0.2, max_length_extra=2)
-    translator = Translator(model, tokenizers, decoding=decoding)
+    translator = SearchTranslator(model, tokenizers, decoding=decoding)
     rng = random.Random(5)
     sentences = [" ".join(rng.choices(WORDS, k=rng.choice(LENGTHS))) for _ in range(SENTENCES)]
     together = translator.n_best(sentences)
@@ -79,7 +79,7 @@ def test_packed_and_on_several_threads(tokenizers: TokenizerPair, family: str) -
     torch.manual_seed(1)
     model = build_model(MODELS[family](**SIZES[family]), tokenizers).eval()
     pack(model)
-    translator = Translator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.2, max_length_extra=12))
+    translator = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.2, max_length_extra=12))
     rng = random.Random(6)
     sentences = [" ".join(rng.choices(WORDS, k=rng.choice(LENGTHS))) for _ in range(SENTENCES)]
     before = torch.get_num_threads()

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from dragoman.backends.accelerate import accelerate
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
+from dragoman.experiments.bench import bench
+from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.parts import GROUPS, PARTS, Stopwatch, time_by_group
+from dragoman.experiments.bench.products import Counted, Product, best_seconds, peak_flops
 from dragoman.models.families import TransformerConfig
 from dragoman.tasks import recipes
-from dragoman.tools.bench import bench
-from dragoman.tools.bench.batches import subject
-from dragoman.tools.bench.parts import GROUPS, PARTS, Stopwatch, time_by_group
-from dragoman.tools.bench.products import Counted, Product, best_seconds, peak_flops
 
 CPU = torch.device("cpu")
 TINY = """
@@ -94,7 +94,7 @@ def test_kernels_that_hide_their_products_are_named(monkeypatch: pytest.MonkeyPa
         nn.LSTM(4, 4, batch_first=True)(torch.randn(2, 3, 4))
     if not counted.flops:  # one kernel for all of it, which depends on how PyTorch was built
         assert counted.uncounted == {"aten.mkldnn_rnn_layer"}
-    monkeypatch.setattr("dragoman.tools.bench.products.UNCOUNTED", ("cumsum",))
+    monkeypatch.setattr("dragoman.experiments.bench.products.UNCOUNTED", ("cumsum",))
     with Counted() as counted:
         torch.randn(2, 3).cumsum(0) @ torch.randn(3, 4)
     assert counted.uncounted == {"aten.cumsum"}
@@ -106,7 +106,7 @@ def test_the_best_of_several_is_about_what_it_takes() -> None:
 
 
 def test_the_peak_is_at_least_what_one_product_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.tools.bench.products.PEAK_SIZES", {"cpu": (64, 128)})
+    monkeypatch.setattr("dragoman.experiments.bench.products.PEAK_SIZES", {"cpu": (64, 128)})
     assert peak_flops(CPU, torch.float32) > 1e8
 
 
@@ -139,7 +139,7 @@ def test_operations_are_put_into_groups(tiny: Path) -> None:
 
 
 def test_the_command_prints_figures_and_a_line_for_a_report(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.tools.bench.products.PEAK_SIZES", {"cpu": (64,)})
+    monkeypatch.setattr("dragoman.experiments.bench.products.PEAK_SIZES", {"cpu": (64,)})
     done = CliRunner().invoke(app, ["bench", str(tiny), "--steps", "3", "--json"])
     assert done.exit_code == 0, done.output
     figures: dict[str, Any] = json.loads(done.stdout)
@@ -171,7 +171,7 @@ def test_without_its_files_a_translation_is_measured_on_random_ids(tiny: Path) -
 
 
 def test_other_tasks_are_measured_on_their_own_corpora_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.tools.bench.products.PEAK_SIZES", {"cpu": (64,)})
+    monkeypatch.setattr("dragoman.experiments.bench.products.PEAK_SIZES", {"cpu": (64,)})
     recipe = recipes.load(TEXTS, ["training.batch_tokens=128", "corpus.crop=null", "device=cpu"])
     found = bench(recipe, steps=2)
     assert 0 < found.fill <= 1

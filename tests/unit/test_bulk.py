@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.tools import bulk
-from dragoman.tools.bulk import Blocks, Work, run_worker, shard_of
+from dragoman.pipeline import bulk
+from dragoman.pipeline.bulk import Blocks, Work, run_worker, shard_of
 
 LINES = [f"line {number} {'x' * (number % 7)}" for number in range(95)]
 
@@ -123,7 +123,7 @@ def test_a_block_of_too_few_lines_is_no_block(source: Path, tmp_path: Path) -> N
 WORKER = """
 import sys, time
 from pathlib import Path
-from dragoman.tools.bulk import Work, run_worker
+from dragoman.pipeline.bulk import Work, run_worker
 
 def translate(first, lines):
     with open(sys.argv[3], "a") as log:

@@ -14,7 +14,7 @@ from dragoman.data.inputs import ImageReader, TextReader
 from dragoman.errors import DragomanError
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, logits_of
 from dragoman.inference.generator import Generator
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import ClassificationRecipe, ImageClassificationRecipe
@@ -141,7 +141,7 @@ def test_pictures_in_files(images_run: Path, tmp_path: Path) -> None:
 def test_runs_are_used_with_what_they_are_for(texts_run: Path, images_run: Path, tmp_path: Path) -> None:
     assert dragoman.load_classifier(str(texts_run), device="cpu").labels == ("ant", "bee", "cat")
     for run, task in ((texts_run, "classification"), (images_run, "image classification")):
-        for other in (Translator, Generator):
+        for other in (SearchTranslator, Generator):
             with pytest.raises(DragomanError, match=rf"a run for {task}, not for .*: use it with `dragoman predict"):
                 other.load(run)
     (tmp_path / "config.yaml").write_text("task: translation\n", encoding="utf-8")

@@ -12,17 +12,17 @@ from typer.testing import CliRunner
 from dragoman.cli.main import app
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
-from dragoman.inference import confidence
-from dragoman.inference.confidence import ConfidentTranslator, confidences, ece, isotonic, project
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline import confidence
+from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, isotonic, project
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 LINES = ["the cat sees the dog .", "a dog", "the small cat", "the dog sees a cat .", "a cat sees"]
 
 
 @pytest.fixture(scope="module")
-def translator(run: Path) -> Translator:  # noqa: F811
-    return Translator.load(run, device="cpu", beam_size=1)
+def translator(run: Path) -> SearchTranslator:  # noqa: F811
+    return SearchTranslator.load(run, device="cpu", beam_size=1)
 
 
 @pytest.fixture(scope="module")

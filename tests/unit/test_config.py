@@ -1,13 +1,19 @@
 """Settings: what is accepted, what is refused, and in which words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 
-from dragoman.config import Field, by_type, changes, load, override, parse, read_yaml, settings, to_dict, to_yaml
+from dragoman.config import Field, by_type, changes, override, parse, settings, to_dict, to_yaml
 from dragoman.errors import DragomanError
+from dragoman.runs.atomic_io import read_yaml
+
+
+def load(cls: Any, path: Path, overrides: Iterable[str] = ()) -> Any:
+    """Settings from a file with dotted overrides on top."""
+    return parse(cls, override(read_yaml(path), overrides), source=str(path))
 
 
 @settings

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.evaluation.classification import score_labels
+from dragoman.quality.classification import score_labels
 
 LABELS = ["ant", "bee", "cat", "never"]
 

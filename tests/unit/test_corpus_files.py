@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
+from dragoman.languages.codes import of_file
 from dragoman.text.corpus import (
     FilesSource,
     JsonlSource,
@@ -24,7 +25,6 @@ from dragoman.text.corpus import (
     TsvSource,
     XliffSource,
 )
-from dragoman.text.languages import of_file
 from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.sources.by_name import source_of_file

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dragoman.evaluation.differences import CLASSES, Sentence, faults_of, most_telling, told
-from dragoman.evaluation.test_set import TestSet
-from dragoman.inference.glossary import Glossary
-from dragoman.text.lexicon import Lexicon
+from dragoman.alignment.lexicon import Lexicon
+from dragoman.quality.differences import CLASSES, Sentence, faults_of, most_telling, told
+from dragoman.quality.test_set import TestSet
+from dragoman.text.glossary import Glossary
 
 PAIRS = [
     ("der hund läuft", "the dog runs"),

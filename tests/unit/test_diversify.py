@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.cli import main as cli
 from dragoman.errors import DragomanError
+from dragoman.experiments import diversify as module
+from dragoman.experiments.diversify import diversify
 from dragoman.text.corpus import FilesSource
-from dragoman.tools import diversify as module
-from dragoman.tools.diversify import diversify
 
 
 class Stub:

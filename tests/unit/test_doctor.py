@@ -12,9 +12,9 @@ from dragoman.doctor import KINDS, Diagnosis, Examination, HeldOut, Shift, fix
 from dragoman.doctor.examine import Line, wrong_with_pair
 from dragoman.doctor.findings import Finding, worst
 from dragoman.doctor.fix import paired
-from dragoman.doctor.leakage import Leakage, key
-from dragoman.doctor.text import decoded_twice, mended, script_of, wrong_with
 from dragoman.errors import DragomanError
+from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.text_faults import decoded_twice, mended, script_of, wrong_with
 from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
 
 

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from dragoman.device import cpu_capabilities
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
@@ -67,7 +67,7 @@ def logged(run: Path) -> list[dict[str, Any]]:
 )
 def test_a_finished_run_translates_the_same(runs: Path, search: str, decoding: dict[str, int]) -> None:
     lines = (runs / "test.en").read_text(encoding="utf-8").splitlines()
-    translator = Translator.load(runs / "finished", device="cpu").with_decoding(**decoding)
+    translator = SearchTranslator.load(runs / "finished", device="cpu").with_decoding(**decoding)
     for ranked, expected in zip(translator.n_best(lines), EXPECTED["translations"][search], strict=True):
         assert [best.text for best in ranked] == [text for text, _, _ in expected]
         figures = [[best.score, best.log_prob] for best in ranked]

@@ -15,21 +15,21 @@ import torch
 from hypothesis import strategies as st
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
+from dragoman.alignment.attention import align, owners
 from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig, Hypothesis
 from dragoman.errors import DragomanError
-from dragoman.inference import guarded as careful_module
-from dragoman.inference.alignment import align, owners
-from dragoman.inference.glossary import Glossary, _tells_words
-from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import build_model
 from dragoman.inference.mbr import expected_utility
-from dragoman.inference.message_format import parse
-from dragoman.inference.placeholders import Word, kept_apart, survive, without_spans, words
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.models.families import TransformerConfig
+from dragoman.pipeline import guarded as careful_module
+from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.text.glossary import Glossary, _tells_words
+from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.placeholders import Word, kept_apart, survive, without_spans, words
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -42,7 +42,7 @@ PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a"
 @pytest.mark.slow
 @pytest.mark.system
 def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     lines = [
         LINES[number % 4]
         .replace("dog", PLACEHOLDERS[number % 10] + " dog")
@@ -57,7 +57,7 @@ def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
 
 
 def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     mixed = [LINES[0], "the {x} dog runs .", LINES[1], "", LINES[2]]
     found = GuardedTranslator(translator, guard=False).n_best(mixed)
     plain = translator.n_best(mixed)
@@ -67,7 +67,7 @@ def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  
 
 def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "bird", "cat": "today", "a cat": "and a dog"})
-    plain, bound = (Translator.load(run, device="cpu", glossary=g) for g in (None, glossary))
+    plain, bound = (SearchTranslator.load(run, device="cpu", glossary=g) for g in (None, glossary))
     lines = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat ."]
     for line, before, after in zip(lines, plain.n_best(lines), bound.n_best(lines), strict=True):
         for term in glossary.find(line):
@@ -78,14 +78,14 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
     assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
     line = "the dog sees a dog ."
     for target, settings in (("Hündchen", {}), ("bird bird bird", {"no_repeat_ngram": 1})):
-        deaf = Translator.load(run, device="cpu", glossary=Glossary({"dog": target}), **settings)  # type: ignore[arg-type]
+        deaf = SearchTranslator.load(run, device="cpu", glossary=Glossary({"dog": target}), **settings)  # type: ignore[arg-type]
         [found] = deaf.n_best([line])
         assert target in found[0].text or f"term left out: {target!r}" in found[0].warnings
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "and a dog", "cat": "today a bird"})
-    translator = Translator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
+    translator = SearchTranslator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
     each = ["the", "cat", "sees", "the", "dog", "."]
     lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
@@ -185,7 +185,7 @@ def test_terms_are_normalised_as_the_text_is() -> None:
 
 def test_a_long_line_is_not_cut_inside_of_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"bird . today": "a cat"})
-    translator = Translator.load(run, device="cpu", glossary=glossary)
+    translator = SearchTranslator.load(run, device="cpu", glossary=glossary)
     line = " ".join(["the cat sees the dog", "bird . today", *["we see a dog ."] * 4])
     assert len(translator.tokenizers.src.encode(line)) > translator.max_src_tokens
     assert "a cat" in translator.translate([line])[0]
@@ -197,7 +197,7 @@ def test_a_term_ends_a_word() -> None:
     tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(text), lambda: iter(text))
     torch.manual_seed(2)
     model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
-    translator = Translator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20)).with_terms(
+    translator = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20)).with_terms(
         Glossary({"dog": "hound"})
     )
     for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
@@ -207,7 +207,7 @@ def test_a_term_ends_a_word() -> None:
 
 
 def test_prefixes(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     starts = ["we see", "", "a bird sings", "today"]
     found = translator.n_best(LINES, starts)
     assert all(item[0].text.startswith(start) for item, start in zip(found, starts, strict=True))
@@ -219,7 +219,7 @@ def test_prefixes(run: Path) -> None:  # noqa: F811
 
 
 def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     said = [[Translation("Hello {you} 😀 😀", -1.0, -1.0)]]
     monkeypatch.setattr(translator, "n_best", lambda sentences: said * len(sentences))
     found = GuardedTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
@@ -239,23 +239,23 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
         {"beam_size": 1},
         {"beam_size": 3, "n_best": 3, "mbr": "bleu"},
     ):
-        translator = Translator.load(run, device="cpu", **settings)
+        translator = SearchTranslator.load(run, device="cpu", **settings)
         found = GuardedTranslator(translator, keep=False).n_best(LINES)
         assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
     terms = Glossary({"dog": "a cat and a bird"})
-    translator = Translator.load(run, device="cpu", glossary=terms)
+    translator = SearchTranslator.load(run, device="cpu", glossary=terms)
     found = GuardedTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
     assert found[0][0].text.count("a cat and a bird") == 2
 
 
 def test_scores_do_not_depend_on_their_batch(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     pairs = [(src, tgt) for src in LINES for tgt in LINES] + [(LINES[0], " ".join(LINES))]
     assert translator.score(pairs) == [translator.score([pair])[0] for pair in pairs]
 
 
 def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu", sampling={"samples": 12})
+    translator = SearchTranslator.load(run, device="cpu", sampling={"samples": 12})
     every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
     bad = {item.text for item in every[:2]}
     monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"] if text in bad else [])
@@ -275,7 +275,7 @@ def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
     run: Path,  # noqa: F811
     settings: dict[str, Any],
 ) -> None:
-    translator = Translator.load(run, device="cpu", **settings)
+    translator = SearchTranslator.load(run, device="cpu", **settings)
     results = translator.n_best(LINES)
     assert max(map(len, results)) > 1
     # The same samples, by the same seed.
@@ -296,7 +296,7 @@ def test_minimum_bayes_risk_takes_what_all_that_was_found_agrees_on(
 def test_what_was_found_several_times_counts_several_times(texts: list[str], languages: Any, tokenize: str) -> None:
     tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(texts), lambda: iter(texts))
     decoding = DecodingConfig(beam_size=9, n_best=9, mbr="bleu")
-    translator = Translator(torch.nn.Identity(), tokenizers, decoding=decoding, languages=languages)  # type: ignore[arg-type]
+    translator = SearchTranslator(torch.nn.Identity(), tokenizers, decoding=decoding, languages=languages)  # type: ignore[arg-type]
     found = translator.ranked([Hypothesis(tokenizers.tgt.encode(text), 0.0, 0.0) for text in texts])
     expected = expected_utility(texts, "bleu", tokenize)
     assert {item.text: item.score for item in found} == expected
@@ -353,7 +353,7 @@ def test_the_word_of_each_token_beside_what_is_unknown_or_not_normalised(config:
 
 
 def test_alignment(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     found = align(translator, LINES[0], LINES[1])
     assert sorted(tgt for _, tgt in found) == [0, 1, 2, 3]
     assert all(0 <= src < 6 for src, _ in found)
@@ -421,7 +421,7 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
 
 
 def test_placeholders_survive_in_each_of_the_best(run: Path) -> None:  # noqa: F811
-    translator = Translator.load(run, device="cpu", n_best=3)
+    translator = SearchTranslator.load(run, device="cpu", n_best=3)
     lines = ["the {name} cat sees %d dogs .", "we see `a b` and $HOME .", "today <b>the cat</b> sings ."]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
         assert 1 <= len(found) <= 3
@@ -430,7 +430,7 @@ def test_placeholders_survive_in_each_of_the_best(run: Path) -> None:  # noqa: F
 
 
 def test_a_message_with_arms_is_translated_arm_by_arm(run: Path) -> None:  # noqa: F811
-    translator = GuardedTranslator(Translator.load(run, device="cpu"), guard=False)
+    translator = GuardedTranslator(SearchTranslator.load(run, device="cpu"), guard=False)
     message = "we see {n, plural, =0 {no dog} one {# dog} other {# dogs}} today ."
     [[found], [other]] = translator.n_best([message, "we see a dog ."])
     assert found.text.startswith("{n, plural, =0 {")

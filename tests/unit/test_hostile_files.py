@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.config import parse, read_yaml
+from dragoman.config import parse
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
 from dragoman.inference.classifier import read_labels
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.lines import read_lines
@@ -56,7 +57,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "training": {"max_steps": 1, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 0}},
     }
     recipes.run(parse(TranslationRecipe, data))
-    Translator.load(folder / "run").translate(["eins"])
+    SearchTranslator.load(folder / "run").translate(["eins"])
     return folder / "run"
 
 
@@ -215,7 +216,7 @@ needs_linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), rea
 def test_a_run_from_a_stranger_is_refused(name: str, honest: Path, tmp_path: Path) -> None:
     run = shutil.copytree(honest, tmp_path / "run")
     RUNS[name](run)
-    said = refused(lambda: Translator.load(run, device="cpu").translate(["eins"]), run)
+    said = refused(lambda: SearchTranslator.load(run, device="cpu").translate(["eins"]), run)
     assert str(run) in said, said
 
 

@@ -13,7 +13,7 @@ from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.attention_maps import attention_kinds, attention_of, check_choice
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 
@@ -71,8 +71,8 @@ def maps(layers: int = 2, heads: int = 3, src: int = 4, tgt: int = 3) -> dict[st
     return found
 
 
-def translator(model: Seq2SeqModel) -> Translator:
-    return Translator(model, WORDS, decoding=DecodingConfig(beam_size=2))
+def translator(model: Seq2SeqModel) -> SearchTranslator:
+    return SearchTranslator(model, WORDS, decoding=DecodingConfig(beam_size=2))
 
 
 def labels(axes: Any) -> tuple[list[str], list[str]]:
@@ -174,7 +174,7 @@ def test_what_a_search_that_draws_says_is_what_is_shown() -> None:
     torch.manual_seed(3)
     model = build_model(TransformerConfig(d_model=8, num_heads=2, d_ff=8), WORDS).eval()
     decoding = DecodingConfig(sampling=SampledConfig(samples=5), max_length_ratio=0.0, max_length_extra=4)
-    drawing = Translator(model, WORDS, decoding=decoding)
+    drawing = SearchTranslator(model, WORDS, decoding=decoding)
     for sentence in ("two dogs run", "two small dogs", "dogs", "run two", "small run"):
         shown = attention_of(drawing, sentence)["decoder.cross"].queries
         assert " ".join(token for token in shown if token != "</s>") == drawing.translate([sentence])[0]

@@ -14,7 +14,7 @@ from dragoman.cli.inspect import inspect_app
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
@@ -185,7 +185,7 @@ def test_lengths(run: Path) -> None:
 def test_lengths_translates_nothing_before_all_is_known_to_be_there(
     run: Path, arguments: list[object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("translated"))
+    monkeypatch.setattr(SearchTranslator, "translate", lambda *_: pytest.fail("translated"))
     for name in ("src", "ref"):
         Path(name).write_text("the cat\n", encoding="utf-8")
     assert message in refused("lengths", run, *arguments, "--src", "src", "--ref", "ref")

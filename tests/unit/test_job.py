@@ -17,8 +17,9 @@ from dragoman.data import batching
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import require_alike
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
@@ -136,11 +137,11 @@ def test_every_other_setting_that_changed_is_listed(recipe: dict[str, Any], tmp_
 
 def test_a_setting_that_is_newer_than_the_run_takes_its_default(recipe: dict[str, Any]) -> None:
     path = trained(recipe) / "config.yaml"
-    older = config.read_yaml(path)
+    older = read_yaml(path)
     del older["model"]["norm_eps"], older["training"]["samples"]
     path.write_text(json.dumps(older), encoding="utf-8")
     job(recipe).claim()
-    assert config.read_yaml(path)["model"]["norm_eps"] == 1e-5
+    assert read_yaml(path)["model"]["norm_eps"] == 1e-5
 
 
 def test_a_run_from_before_contents_were_recorded_goes_by_the_names(recipe: dict[str, Any], tmp_path: Path) -> None:
@@ -411,6 +412,6 @@ def test_evaluation_keeps_the_translations_and_lower_cases(recipe: dict[str, Any
         run, sources=[src], references=[ref], names=["valid"], device="cpu", lowercase=True, output=tmp_path / "out"
     )
     assert "lc" in str(scores["valid"].to_dict()["signatures"]["bleu"])
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     translations = (tmp_path / "out" / "valid.en").read_text(encoding="utf-8").splitlines()
     assert translations == translator.translate(src.read_text(encoding="utf-8").splitlines())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.text.identify import likely_languages
-from dragoman.text.language_id import features, knows, language_probabilities
+from dragoman.languages.identification import likely_languages
+from dragoman.languages.ngrams import features, knows, language_probabilities
 
 TEN = ("cs", "de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru")
 TWO_WORDS = {

@@ -16,7 +16,7 @@ from dragoman.data.windows import WindowPlan
 from dragoman.decoding.generate import SamplingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.generator import Generator
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
@@ -188,7 +188,7 @@ def test_a_run_is_loaded_as_what_it_is(characters: Generator, tmp_path: Path) ->
     assert loaded.max_context == 12
     assert loaded.generate(["the"]) == characters.generate(["the"], max_tokens=30)
     with pytest.raises(DragomanError, match="dragoman generate"):
-        Translator.load(run)
+        SearchTranslator.load(run)
     (run / "config.yaml").write_text("task: translation\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="dragoman translate"):
         Generator.load(run)

@@ -9,7 +9,7 @@ import torch
 from dragoman.config import parse
 from dragoman.data.encode import Encoder
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import ParallelSource
@@ -73,12 +73,12 @@ def test_a_model_of_three_languages(files: dict[str, str], tmp_path: Path) -> No
         "training": {"max_steps": 2, "freeze": ["embeddings"], "schedule": {"type": "linear", "warmup_steps": 0}},
     }  # fmt: skip
     recipes.run(parse(TranslationRecipe, data))
-    translator = Translator.load(tmp_path / "run")
+    translator = SearchTranslator.load(tmp_path / "run")
     assert translator.languages == ("en", "de")
     other = translator.between("fr", "en")
     assert other.languages == ("fr", "en")
     assert other.parts("un")[0].ids[0] != translator.parts("un")[0].ids[0]
-    assert Translator.load(tmp_path / "run", languages=("fr", None)).languages == ("fr", "de")
+    assert SearchTranslator.load(tmp_path / "run", languages=("fr", None)).languages == ("fr", "de")
     with pytest.raises(DragomanError, match="no language 'cs'"):
         translator.between("en", "cs")
 

@@ -10,13 +10,14 @@ import torch
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
-from dragoman.config import override, parse, read_yaml
+from dragoman.config import override, parse
 from dragoman.data.hidden_tokens import HIDDEN_ID, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
 from dragoman.errors import DragomanError
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.tasks import recipes
 from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.inference.mbr import SeveralRuns, expected_utility
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.runs import checkpoint
 
 
@@ -60,7 +60,7 @@ def test_translations_do_not_depend_on_their_batch(tokenizers) -> None:  # noqa:
 def test_the_command_takes_further_runs(run: Path, tmp_path: Path) -> None:  # noqa: F811
     second = shutil.copytree(run, tmp_path / "second")
     shutil.rmtree(second / "checkpoints")
-    model = Translator.load(run, device="cpu").model
+    model = SearchTranslator.load(run, device="cpu").model
     torch.manual_seed(8)
     for parameter in model.parameters():
         parameter.data += torch.randn_like(parameter) * 0.1
@@ -70,8 +70,8 @@ def test_the_command_takes_further_runs(run: Path, tmp_path: Path) -> None:  # n
     command = ["translate", str(run), f"-i{lines}", f"-o{out}"]
     told = CliRunner().invoke(app, [*command, "--mbr", str(second), "--n-best", "3"])
     assert told.exit_code == 0, told.output
-    own, other = (Translator.load(each, device="cpu").n_best(LINES[:1], n_best=5)[0] for each in (run, second))
-    [expected] = SeveralRuns([Translator.load(second, device="cpu")])(LINES[:1], [own])
+    own, other = (SearchTranslator.load(each, device="cpu").n_best(LINES[:1], n_best=5)[0] for each in (run, second))
+    [expected] = SeveralRuns([SearchTranslator.load(second, device="cpu")])(LINES[:1], [own])
     assert [line.split(" ||| ")[1] for line in out.read_text(encoding="utf-8").splitlines()] == [
         item.text for item in expected[:3]
     ]

@@ -9,9 +9,9 @@ import pytest
 from rapidfuzz import fuzz
 
 from dragoman.errors import DragomanError
-from dragoman.inference.glossary import Glossary
-from dragoman.inference.memory import RememberingTranslator, TranslationMemory
 from dragoman.inference.translation import FROM_MEMORY, Translation
+from dragoman.pipeline.memory import RememberingTranslator, TranslationMemory
+from dragoman.text.glossary import Glossary
 
 TMX = (
     '<tmx version="1.4"><body><tu><tuv xml:lang="de-DE"><seg>Datei <ph>x</ph>öffnen</seg></tuv>'

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.evaluation.external_metrics import any_metric, figures_of
 from dragoman.evaluation.judging import judge
-from dragoman.evaluation.metrics import metric
-from dragoman.evaluation.test_set import TestSet
+from dragoman.quality.external_metrics import any_metric, figures_of
+from dragoman.quality.metrics import metric
+from dragoman.quality.test_set import TestSet
 
 TEST = TestSet(["ein hund .", "zwei katzen ."], [["a dog .", "two cats ."]], ("de", "en"))
 HYPOTHESES = ["a dog .", "Two dogs ."]

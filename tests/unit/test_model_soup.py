@@ -13,9 +13,9 @@ from dragoman import config
 from dragoman.analysis.report import write_report
 from dragoman.cli import main as cli
 from dragoman.errors import DragomanError
+from dragoman.experiments.model_soup import average
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tools.model_soup import average
 
 
 def recipe(folder: Path, run: str, **settings: Any) -> Any:

@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference import nearest_neighbours
 from dragoman.inference.loading import build_model
 from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, load_all, tuned, with_datastores
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
 
@@ -25,14 +25,14 @@ pytest.importorskip("faiss")
 TARGETS = ["a bird sings .", "the dog runs today .", "we see the cat .", "a cat and a dog ."]
 
 
-def ids(translator: Translator, pairs: list[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+def ids(translator: SearchTranslator, pairs: list[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
     tokenizers = translator.tokenizers
     return [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
 
 
 @pytest.fixture(scope="module")
-def translator(run: Path) -> Translator:  # noqa: F811
-    return Translator.load(run, device="cpu", beam_size=3)
+def translator(run: Path) -> SearchTranslator:  # noqa: F811
+    return SearchTranslator.load(run, device="cpu", beam_size=3)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_neighbours_in_a_batch_do_not_change_a_translation(translator, monkeypat
 def test_an_lstm_looks_up_too(translator):
     torch.manual_seed(1)
     sizes = {"d_model": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
-    lstm = Translator(
+    lstm = SearchTranslator(
         build_model(MODELS["recurrent"](**sizes), translator.tokenizers),
         translator.tokenizers,
         decoding=translator.decoding,
@@ -124,7 +124,7 @@ def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  
         CliRunner().invoke(app, command, catch_exceptions=False)
     out = tmp_path / "out"
     CliRunner().invoke(app, ["translate", str(run), f"--datastore={folder}", f"-i{tmp_path}/a.en", f"-o{out}"])
-    expected = Translator.load(run, device="cpu", datastores=[folder]).translate(LINES)
+    expected = SearchTranslator.load(run, device="cpu", datastores=[folder]).translate(LINES)
     assert out.read_text(encoding="utf-8").splitlines()[:4] == expected == TARGETS
     files = [f"--src={tmp_path}/a.en", f"--ref={tmp_path}/a.de", "--no-checks", "--metric=exact_match", "--json"]
     scored = CliRunner().invoke(app, ["evaluate", str(run), f"--datastore={folder}", *files])
@@ -148,8 +148,8 @@ def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  
 
 
 def test_in_an_ensemble_each_model_has_its_own(run, translator, store):  # noqa: F811
-    both = Translator(
-        Ensemble([translator.model, Translator.load(run, device="cpu").model]),
+    both = SearchTranslator(
+        Ensemble([translator.model, SearchTranslator.load(run, device="cpu").model]),
         translator.tokenizers,
         decoding=translator.decoding,
     )

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.evaluation.output_checks import check_output, leaks, named
-from dragoman.evaluation.slices import slices
-from dragoman.evaluation.test_set import TestSet
+from dragoman.quality.output_checks import check_output, leaks, named
+from dragoman.quality.slices import slices
+from dragoman.quality.test_set import TestSet
 
 COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "grey", "pink", "golden"]
 ANIMALS = ["dog", "cat", "horse", "bird", "fish", "mouse", "tiger", "sheep", "goat", "rabbit", "duck"]

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from dragoman.inference.placeholders import put_back, spans, survive, without_spans, words
+from dragoman.text.placeholders import put_back, spans, survive, without_spans, words
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from dragoman import config
 from dragoman.cli.main import app
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
+from dragoman.experiments import demo
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.documents import EmbeddedPair
-from dragoman.tools import demo
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))

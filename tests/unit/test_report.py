@@ -10,7 +10,7 @@ import pytest
 from dragoman.analysis.marked import marked
 from dragoman.analysis.report import SHOWN_VALIDATIONS, write_report
 from dragoman.errors import DragomanError
-from dragoman.evaluation.classification import score_labels
+from dragoman.quality.classification import score_labels
 from dragoman.runs.log import RunLog
 
 CONFIG = """\

@@ -12,12 +12,12 @@ from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference import reranking as noisy_channel
-from dragoman.inference.guarded import GuardedTranslator
 from dragoman.inference.loading import build_model
 from dragoman.inference.reranking import NoisyChannelReranker, require_opposite
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Scored, Translation
-from dragoman.inference.translator import Translator
 from dragoman.models.families import MODELS
+from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
@@ -32,11 +32,11 @@ def tokenizers() -> TokenizerPair:
     return train_tokenizers(WhitespaceConfig(), lambda: iter(text), lambda: iter(text))
 
 
-def translator(tokenizers: TokenizerPair, seed: int, **settings: Any) -> Translator:
+def translator(tokenizers: TokenizerPair, seed: int, **settings: Any) -> SearchTranslator:
     torch.manual_seed(seed)
     model = build_model(MODELS["transformer"](**SIZES), tokenizers).eval()
     decoding = DecodingConfig(beam_size=4, max_length_ratio=0.5, max_length_extra=3)
-    return Translator(model, tokenizers, decoding=decoding, **settings)
+    return SearchTranslator(model, tokenizers, decoding=decoding, **settings)
 
 
 @pytest.mark.parametrize("at_once", [2, 256])
@@ -134,12 +134,12 @@ def test_from_the_command_line(
         "back": translator(tokenizers, 2, languages=("de", "en")),
     }
 
-    def load(run: Path, beam_size: int = 4, changes: Sequence[str] = (), **_: Any) -> Translator:
+    def load(run: Path, beam_size: int = 4, changes: Sequence[str] = (), **_: Any) -> SearchTranslator:
         mbr = "chrf" if changes else "none"
         return runs[str(run)].with_decoding(beam_size=beam_size, mbr=mbr)
 
-    monkeypatch.setattr("dragoman.inference.translator.Translator.load", load)
-    monkeypatch.setattr("dragoman.tools.translate.check_run_dir", Path)
+    monkeypatch.setattr("dragoman.inference.search_translator.SearchTranslator.load", load)
+    monkeypatch.setattr("dragoman.pipeline.pipeline.check_run_dir", Path)
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["translate", "forward", "-i", str(tmp_path / "in.txt"), "-o", str(out), *options])

@@ -12,10 +12,10 @@ import pytest
 
 from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import DragomanError
-from dragoman.inference.glossary import Glossary
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.inference.translator import Translator
 from dragoman.serve.engine import Cancelled, DeadlineExceeded, Overloaded, ServingEngine, Ticket
+from dragoman.text.glossary import Glossary
 
 RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 WORDS = [
@@ -25,8 +25,8 @@ WORDS = [
 
 
 @pytest.fixture(scope="module")
-def translator() -> Translator:
-    return Translator.load(RUN, device="cpu")
+def translator() -> SearchTranslator:
+    return SearchTranslator.load(RUN, device="cpu")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def sentences(count: int, seed: int = 1) -> list[str]:
 
 
 def test_answers_of_mixed_requests_are_those_of_each_sentence_alone(
-    translator: Translator, engine: ServingEngine
+    translator: SearchTranslator, engine: ServingEngine
 ) -> None:
     lines = sentences(120)
     greedy = translator.with_decoding(beam_size=1)
@@ -58,7 +58,9 @@ def test_answers_of_mixed_requests_are_those_of_each_sentence_alone(
         list(threads.map(ask, range(150)))
 
 
-def test_terms_samples_and_beginnings_go_through_the_engine(translator: Translator, engine: ServingEngine) -> None:
+def test_terms_samples_and_beginnings_go_through_the_engine(
+    translator: SearchTranslator, engine: ServingEngine
+) -> None:
     lines = sentences(6)
     others = [
         translator.with_terms(Glossary({"hund": "könig"})),
@@ -72,7 +74,7 @@ def test_terms_samples_and_beginnings_go_through_the_engine(translator: Translat
 
 
 def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
-    translator: Translator, engine: ServingEngine
+    translator: SearchTranslator, engine: ServingEngine
 ) -> None:
     lines = sentences(40)
     expected = translator.n_best(lines)
@@ -91,7 +93,7 @@ def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
     assert not engine.waiting[0]
 
 
-def test_a_request_past_its_deadline_is_told(translator: Translator, engine: ServingEngine) -> None:
+def test_a_request_past_its_deadline_is_told(translator: SearchTranslator, engine: ServingEngine) -> None:
     with pytest.raises(DeadlineExceeded):
         Ticket(engine, time.monotonic() + 0.02).on(translator).n_best(sentences(2000))
     with pytest.raises(DeadlineExceeded):
@@ -100,19 +102,19 @@ def test_a_request_past_its_deadline_is_told(translator: Translator, engine: Ser
 
 
 def test_one_poisoned_sentence_among_eight_fails_alone(
-    translator: Translator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
+    translator: SearchTranslator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = sentences(8, seed=3)
     expected = translator.n_best(lines)
     bad = translator.tokenizers.src.encode(lines[4])
-    begin = Translator.begin
+    begin = SearchTranslator.begin
 
-    def poisoned(self: Translator, parts: list, rules: list = []):  # type: ignore[no-untyped-def, type-arg]  # noqa: B006
+    def poisoned(self: SearchTranslator, parts: list, rules: list = []):  # type: ignore[no-untyped-def, type-arg]  # noqa: B006
         if any(part.ids == bad for part in parts):
             raise RuntimeError("poison")
         return begin(self, parts, rules)
 
-    monkeypatch.setattr(Translator, "begin", poisoned)
+    monkeypatch.setattr(SearchTranslator, "begin", poisoned)
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(Ticket(engine).on(translator).n_best, [line]) for line in lines]
         for row, future in enumerate(waiting):
@@ -124,7 +126,7 @@ def test_one_poisoned_sentence_among_eight_fails_alone(
 
 
 def test_a_step_that_fails_fails_for_those_it_fails_for(
-    translator: Translator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
+    translator: SearchTranslator, engine: ServingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     greedy = translator.with_decoding(beam_size=1)  # at most 12 rows a step here, and 13 at least with a beam of 13
     wide = translator.with_decoding(beam_size=13)
@@ -148,7 +150,7 @@ def test_a_step_that_fails_fails_for_those_it_fails_for(
 
 
 def test_requests_come_before_documents_and_documents_come_all_the_same(
-    translator: Translator,
+    translator: SearchTranslator,
 ) -> None:
     engine = ServingEngine(threads=1)
     lines = sentences(30)
@@ -185,7 +187,7 @@ def test_more_work_than_can_be_done_soon_is_refused_at_once(engine: ServingEngin
     assert engine.admitted_tokens == 0
 
 
-def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: Translator) -> None:
+def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: SearchTranslator) -> None:
     engine = ServingEngine(threads=1)
     with engine, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(Ticket(engine).on(translator).n_best, sentences(500))
@@ -197,18 +199,18 @@ def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: Translator
         Ticket(engine).on(translator).n_best(["der hund"])
 
 
-def test_what_a_search_cannot_find_is_told_as_always(translator: Translator, engine: ServingEngine) -> None:
+def test_what_a_search_cannot_find_is_told_as_always(translator: SearchTranslator, engine: ServingEngine) -> None:
     with pytest.raises(DragomanError, match="vocabulary cannot write"):
         Ticket(engine).on(translator).n_best(["der hund"], ["汉字"])
 
 
-def test_another_engine_searches_for_several_requests_at_once(translator: Translator) -> None:
+def test_another_engine_searches_for_several_requests_at_once(translator: SearchTranslator) -> None:
     calls: list[int] = []
 
     class Other:
         """An engine that is asked through the same door."""
 
-        def hypotheses(self, asked: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        def hypotheses(self, asked: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
             calls.append(len(parts))
             time.sleep(0.05)
             return asked.searched_by(None).hypotheses(parts)

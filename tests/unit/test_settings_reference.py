@@ -7,7 +7,7 @@ import pytest
 from dragoman import config
 from dragoman.errors import DragomanError
 from dragoman.tasks.recipes import JOBS
-from dragoman.tools.settings_reference import markdown, matching, sections, text
+from dragoman.tasks.settings_reference import markdown, matching, sections, text
 
 PAGE = Path(__file__).parents[2] / "docs/settings.md"
 

@@ -7,9 +7,9 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
-from dragoman.evaluation.metrics import metric
-from dragoman.evaluation.significance import bootstrap, holm, paired_test, randomised
-from dragoman.evaluation.test_set import TestSet
+from dragoman.quality.metrics import metric
+from dragoman.quality.significance import bootstrap, holm, paired_test, randomised
+from dragoman.quality.test_set import TestSet
 
 WORDS = [
     "the",
@@ -99,7 +99,7 @@ def test_trials_are_the_same_in_blocks(monkeypatch):
     test = TestSet(references, [references])
     one, other = (each.statistics(test, spoilt(references, seed, 0.3)) for seed in (6, 7))
     at_once = randomised(each, one, other, 200)
-    monkeypatch.setattr("dragoman.evaluation.significance._VALUES_AT_ONCE", 1)
+    monkeypatch.setattr("dragoman.quality.significance._VALUES_AT_ONCE", 1)
     assert np.array_equal(randomised(each, one, other, 200), at_once)
 
 

@@ -103,7 +103,7 @@ WIDE_TODAY: set[str] = {
     "decoding/search.py:begin",
     "decoding/search.py:search",
     "export/__init__.py:export",
-    "inference/translator.py:Translator.load",
+    "inference/search_translator.py:SearchTranslator.load",
     "models/recurrent.py:Recurrent.__init__",
     "models/transformer.py:Transformer.__init__",
     "tasks/classification/task.py:ClassificationTask.__init__",

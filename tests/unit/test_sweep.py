@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
+from dragoman.experiments import sweep as module
+from dragoman.experiments.reproduce import reproduce
+from dragoman.experiments.sweep import as_text, sweep
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tools import sweep as module
-from dragoman.tools.reproduce import reproduce
-from dragoman.tools.sweep import as_text, sweep
 
 RECIPE = {
     "seed": 1,

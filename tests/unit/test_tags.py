@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected, words
 from dragoman.formats.base import Code, Item
-from dragoman.inference.tags import Pairing, carried, text_and_codes, unprotected, words
 
 
 def items_of(markup: str) -> list[Item]:

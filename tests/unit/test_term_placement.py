@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.alignment import attention as alignment
+from dragoman.alignment.term_placement import place_terms, without, words_of
 from dragoman.errors import DragomanError
-from dragoman.inference import alignment
-from dragoman.inference.glossary import Found, Glossary
-from dragoman.inference.term_placement import place_terms, without, words_of
 from dragoman.inference.translation import Scored
+from dragoman.text.glossary import Found, Glossary
 from dragoman.text.tokenizers.pair import CharactersConfig, WordsConfig, train_tokenizers
 
 RENDERED = {"polizist": "police officer", "hund": "dog", "sieht": "sees", "ein": "a", "der": "the", "katze": "cat"}

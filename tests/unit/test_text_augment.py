@@ -13,10 +13,10 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig
-from dragoman.inference.placeholders import spans
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.augment import TextAugmentConfig, with_typos, without_final_mark
 from dragoman.text.corpus import FilesSource
+from dragoman.text.placeholders import spans
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.inference.translation import Translation
-from dragoman.tools.translate import Assembled
-from dragoman.tools.translate_files import FileOptions, Job, jobs_of, translate_files
+from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
+from dragoman.pipeline.pipeline import Assembled
 
 
 @pytest.fixture(autouse=True)
@@ -134,8 +134,8 @@ def test_where_translations_go(tmp_path: Path) -> None:
 
 
 def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:
-    from dragoman.inference.by_sentence import SentenceTranslator, are_single_sentences
-    from dragoman.inference.capitals import CapitalsTranslator
+    from dragoman.pipeline.by_sentence import SentenceTranslator, are_single_sentences
+    from dragoman.pipeline.capitals import CapitalsTranslator
 
     translator = Upper()
     found = SentenceTranslator(translator, ("en", "de")).n_best(["One.  Two.", "Three", "123", ""])

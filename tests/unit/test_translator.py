@@ -13,9 +13,10 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model
 from dragoman.inference.long_input import split_long
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -48,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_order_and_blanks_are_kept(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     out = translator.translate([LINES[0], "", LINES[1], "  ", LINES[0]])
     assert out[1] == out[3] == ""
     assert out[0] == out[4] == translator.translate(LINES[:1])[0]
@@ -56,19 +57,19 @@ def test_order_and_blanks_are_kept(run: Path) -> None:
 
 
 def test_a_stream_gives_what_one_call_gives(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     lines = [LINES[i % 4] if i % 7 else "" for i in range(50)]
     assert list(translator.stream(iter(lines), buffer=8)) == translator.n_best(lines)
 
 
 def test_neighbours_do_not_change_a_translation(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     together = translator.translate(LINES)
     assert [translator.translate([line])[0] for line in LINES] == together
 
 
 def test_a_line_longer_than_the_model_knows_is_cut_and_joined(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     parts = split_long(" ".join(LINES), lambda text: len(translator.tokenizers.src.encode(text)), 12)
     assert len(parts) > 1
     assert translator.translate([" ".join(LINES)])[0] == " ".join(translator.translate(parts))
@@ -82,22 +83,22 @@ def test_a_line_longer_than_the_model_knows_is_cut_and_joined(run: Path) -> None
 
 
 def test_settings_can_be_changed_when_loading(run: Path) -> None:
-    translator = Translator.load(run, device="cpu", beam_size=3, n_best=2)
+    translator = SearchTranslator.load(run, device="cpu", beam_size=3, n_best=2)
     assert translator.decoding == dataclasses.replace(DecodingConfig(), beam_size=3, n_best=2)
     found = translator.n_best(LINES[1:2])[0]
     assert len(found) == 2
     assert found[0].score >= found[1].score
     with pytest.raises(DragomanError, match="beam_size"):
-        Translator.load(run, beam_sise=3)
+        SearchTranslator.load(run, beam_sise=3)
 
 
 def test_loading_names_what_is_wrong(run: Path, tmp_path: Path) -> None:
     with pytest.raises(DragomanError, match="not a run directory"):
-        Translator.load(tmp_path / "none")
+        SearchTranslator.load(tmp_path / "none")
     shutil.copytree(run, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / "checkpoints")
     with pytest.raises(DragomanError, match="holds no checkpoint"):
-        Translator.load(tmp_path)
+        SearchTranslator.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -126,54 +127,54 @@ def test_a_long_chinese_sentence_is_cut_without_spaces() -> None:
 
 
 def test_a_bare_string_is_refused() -> None:
-    for method in (Translator.translate, Translator.n_best):
+    for method in (SearchTranslator.translate, SearchTranslator.n_best):
         with pytest.raises(TypeError, match=r"give a list of sentences.*\['ein bier'\]"):
-            method(object.__new__(Translator), "ein bier")
+            method(object.__new__(SearchTranslator), "ein bier")
 
 
 def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> None:
-    alone = Translator.load(run, device="cpu", beam_size=3)
-    twice = Translator.load(run, device="cpu", beam_size=3, ensemble=[run])
+    alone = SearchTranslator.load(run, device="cpu", beam_size=3)
+    twice = SearchTranslator.load(run, device="cpu", beam_size=3, ensemble=[run])
     assert twice.translate(LINES) == alone.translate(LINES)
     other = shutil.copytree(run, tmp_path / "other")
-    assert Translator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
+    assert SearchTranslator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
     turned = shutil.copytree(run, tmp_path / "turned")
-    recipe = config.read_yaml(turned / "config.yaml")
+    recipe = read_yaml(turned / "config.yaml")
     recipe["corpus"]["src_lang"] = "xx"
     (turned / "config.yaml").write_text(json.dumps(recipe))  # which is YAML, too
     with pytest.raises(DragomanError, match=r"turned: translates from \w+ to \w+, and .* must do the same"):
-        Translator.load(run, device="cpu", ensemble=[turned])
+        SearchTranslator.load(run, device="cpu", ensemble=[turned])
     learning = other / "tokenizer/shared/config.json"  # how it was learnt makes no difference to what it does
     learning.write_text(json.dumps(json.loads(learning.read_text()) | {"min_count": 7, "vocab_size": 99}))
-    assert Translator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
+    assert SearchTranslator.load(run, device="cpu", ensemble=[other]).translate(LINES[:1])
     learning.write_text(json.dumps(json.loads(learning.read_text()) | {"lowercase": True}))
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
-        Translator.load(run, device="cpu", ensemble=[other])
+        SearchTranslator.load(run, device="cpu", ensemble=[other])
     save_tokenizers(train_tokenizers(WordsConfig(), lambda: iter(LINES[:2]), lambda: iter(LINES)), other / "tokenizer")
     with pytest.raises(DragomanError, match=r"other: its tokenizer is another one than that of"):
-        Translator.load(run, device="cpu", ensemble=[other])
+        SearchTranslator.load(run, device="cpu", ensemble=[other])
     with pytest.raises(DragomanError, match="nowhere"):
-        Translator.load(run, device="cpu", ensemble=[tmp_path / "nowhere"])
+        SearchTranslator.load(run, device="cpu", ensemble=[tmp_path / "nowhere"])
 
 
 def test_an_ensemble_reads_as_much_as_each_of_its_runs(run: Path, tmp_path: Path) -> None:
     other = shutil.copytree(run, tmp_path / "other")
-    recipe = config.read_yaml(other / "config.yaml")
+    recipe = read_yaml(other / "config.yaml")
     recipe["corpus"]["max_tokens"] = 7
     (other / "config.yaml").write_text(json.dumps(recipe))
-    assert Translator.load(run, device="cpu", ensemble=[other]).max_src_tokens == 7
-    assert Translator.load(other, device="cpu", ensemble=[run]).max_src_tokens == 7
+    assert SearchTranslator.load(run, device="cpu", ensemble=[other]).max_src_tokens == 7
+    assert SearchTranslator.load(other, device="cpu", ensemble=[run]).max_src_tokens == 7
 
 
 def test_no_text_comes_twice_among_the_n_best(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = Translator.load(run, device="cpu", beam_size=4, n_best=4)
+    translator = SearchTranslator.load(run, device="cpu", beam_size=4, n_best=4)
     monkeypatch.setattr(type(translator.tokenizers.tgt), "decode", lambda self, ids: str(list(ids)[:1]))
     found = [item.text for item in translator.n_best(LINES[:1])[0]]
     assert len(found) == len(set(found)) < 4
 
 
 def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: Path) -> None:
-    translator = Translator.load(run, device="cpu", beam_size=4, n_best=4)
+    translator = SearchTranslator.load(run, device="cpu", beam_size=4, n_best=4)
     pairs, expected = [], []
     for line, found in zip(LINES, translator.n_best(LINES), strict=True):
         for item in found:
@@ -197,7 +198,7 @@ def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: 
 
 
 def test_scores_do_not_depend_on_neighbours_and_blanks_have_none(run: Path) -> None:
-    translator = Translator.load(run, device="cpu")
+    translator = SearchTranslator.load(run, device="cpu")
     pairs = [(LINES[i % 4], LINES[(3 * i) % 4]) for i in range(9)]
     alone = [translator.score([pair])[0] for pair in pairs]
     for one, other in zip(translator.score(pairs), alone, strict=True):

@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from dragoman.errors import DragomanError
 from dragoman.inference import mbr
 from dragoman.inference.mbr import expected_utility
-from dragoman.inference.warnings import warnings_of
+from dragoman.quality.warnings import warnings_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.corpora import embedded
-from dragoman.inference.warnings import source_warnings, warnings_of
+from dragoman.quality.warnings import source_warnings, warnings_of
 
 Pair = tuple[str, str]
 MONTHS = ["January", "March", "June", "October", "December"]

@@ -13,7 +13,7 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import FINISHED, GOES_ON, watch_search
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
@@ -28,14 +28,16 @@ MODELS = {
 }
 
 
-def translator(family: str, **decoding: Any) -> Translator:
+def translator(family: str, **decoding: Any) -> SearchTranslator:
     torch.manual_seed(4)
     tokenizers = train_tokenizers(WordsConfig(), lambda: iter(WORDS), lambda: iter(()))
     model = build_model(MODELS[family], tokenizers).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
-    return Translator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.0, max_length_extra=9, **decoding))
+    return SearchTranslator(
+        model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.0, max_length_extra=9, **decoding)
+    )
 
 
 @pytest.mark.parametrize("family", MODELS)
@@ -110,6 +112,6 @@ def test_the_command_prints_the_arithmetic_and_draws_the_tree(
     assert "stopped: " in told
     assert "found: " in told
     assert "▁" in picture.read_text(encoding="utf-8")
-    watched = watch_search(Translator.load(RUN, device="cpu", beam_size=3), "the dog sees a man")
+    watched = watch_search(SearchTranslator.load(RUN, device="cpu", beam_size=3), "the dog sees a man")
     assert search_table(watched).count("step ") == len(watched.steps)
     assert search_figure(watched).axes

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from dragoman.analysis.marked import marked
-from dragoman.evaluation.metrics import FloatArray
 from dragoman.evaluation.systems import Comparison, Pair, Telling
+from dragoman.languages.codes import name_of
+from dragoman.quality.metrics import FloatArray
 from dragoman.runs import atomic_io
-from dragoman.text.languages import name_of
 
 BINS = (-100, -40, -25, -15, -8, -3, -0.5, 0.5, 3, 8, 15, 25, 40, 100)
 """Bounds of the bars of differences, in points of sentence chrF."""

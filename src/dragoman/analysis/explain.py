@@ -22,7 +22,7 @@ from dragoman.analysis.trace import trace
 from dragoman.data.batch import collate
 from dragoman.errors import DragomanError
 from dragoman.inference.attention_maps import AttentionKind, attention_kinds, labels
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import WatchedSearch, watch_search
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.recurrent import Recurrent
@@ -38,7 +38,7 @@ MOST_TOKENS = 80
 """Of a sentence that is explained: with more the maps are too small to be read."""
 
 
-def explain(translator: Translator, model: Seq2SeqModel, sentence: str, run: str) -> dict[str, Any]:
+def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, run: str) -> dict[str, Any]:
     """All that the page shows, as JSON holds it. `model`: the run's, of the textbook's modules.
 
     Raises DragomanError for a sentence that is blank or has more than MOST_TOKENS tokens.
@@ -117,7 +117,7 @@ def _positions(model: Seq2SeqModel, length: int) -> dict[str, Any] | None:
 
 
 def _generation(
-    translator: Translator, logits: Tensor, tgt_out: Tensor, tgt_in: Sequence[str], said: Sequence[str]
+    translator: SearchTranslator, logits: Tensor, tgt_out: Tensor, tgt_in: Sequence[str], said: Sequence[str]
 ) -> list[dict[str, Any]]:
     """For each token of the translation: what stands before it, how probable it was, and the most probable others."""
     probs = logits.float().softmax(dim=-1)

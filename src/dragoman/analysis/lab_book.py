@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dragoman import config
 from dragoman.errors import DragomanError
 from dragoman.progress import clock, say
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
@@ -73,7 +73,7 @@ def entries_of(paths: Sequence[Path]) -> list[Entry]:
 
 def entry_of(path: Path) -> Entry:
     """The lab book's entry of a run. Raises DragomanError for one that cannot be read."""
-    settings = _flat(config.read_yaml(path / CONFIG))
+    settings = _flat(read_yaml(path / CONFIG))
     events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
     start, plan = last_event(events, "start"), last_event(events, "plan")
     end, best = last_event(events, "end"), best_validation(events)

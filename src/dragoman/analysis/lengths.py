@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dragoman.analysis.figure import GRID, MUTED, Figure, line_style, new_figure, styled
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.words import WordsConfig, tokens_of
 
@@ -32,7 +32,7 @@ class Bucket:
         return f"{self.shortest}–{self.longest}" if self.longest else f"{self.shortest}+"
 
 
-def translated(translator: Translator, pairs: Sequence[Pair]) -> list[Result]:
+def translated(translator: SearchTranslator, pairs: Sequence[Pair]) -> list[Result]:
     """Translate a test set, and measure its sources in words, punctuation included (Han characters, kana: each one)."""
     rules = WordsConfig(rules="characters")
     hypotheses = translator.translate([pair.src for pair in pairs])

@@ -14,8 +14,8 @@ from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
 from dragoman.analysis.marked import marked
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
-from dragoman.config import read_yaml
 from dragoman.runs import atomic_io
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 SHOWN_VALIDATIONS = 6

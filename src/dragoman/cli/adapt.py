@@ -32,8 +32,8 @@ def adapt(
 
     Example: dragoman adapt runs/mine corrections.tmx -o runs/mine-2
     """
+    from dragoman.experiments.adapt import adapt as adapted
     from dragoman.progress import say
-    from dragoman.tools.adapt import adapt as adapted
 
     target = output or run.with_name(run.name + "-adapted")
     result = adapted(run, corrections, target, device=device)

@@ -24,8 +24,8 @@ def bench(
 
     Example: dragoman bench recipes/multi30k-en-de.yaml training.batch_tokens=4096 --steps 50
     """
+    from dragoman.experiments.bench import bench as measure
     from dragoman.tasks import recipes
-    from dragoman.tools.bench import bench as measure
 
     found = measure(recipes.load(recipe, overrides), steps=steps, synthetic=synthetic)
     if as_json:

@@ -23,8 +23,8 @@ def calibrate(
 
     Example: dragoman calibrate runs/mine
     """
-    from dragoman.inference.confidence import FILE
-    from dragoman.tools.calibrate import calibrate as calibrated
+    from dragoman.experiments.calibrate import calibrate as calibrated
+    from dragoman.pipeline.confidence import FILE
 
     found = calibrated(run, src, ref, which, device)
     typer.echo(f"calibrated on {found.lines:,} lines with references, {found.checkpoint}")

@@ -59,8 +59,8 @@ def compare(
     Example: dragoman compare runs/old runs/new deepl.en --src test.de --ref test.en -o comparison.html
     """
     from dragoman.analysis.comparison import write_page
-    from dragoman.tools.compare import Wanted
-    from dragoman.tools.compare import compare as compared
+    from dragoman.experiments.compare import Wanted
+    from dragoman.experiments.compare import compare as compared
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise DragomanError(f"{output}: a page is an .html file")

@@ -29,7 +29,7 @@ def datastore(
 
     Example: dragoman datastore runs/mine --src manual.de --tgt manual.en -o manuals
     """
-    from dragoman.tools.datastore import make_datastore
+    from dragoman.experiments.datastore import make_datastore
 
     folder = output or run / "datastore"
     store = make_datastore(run, folder, src=src, tgt=tgt, valid=(valid_src, valid_tgt), which=which, device=device)

@@ -43,7 +43,7 @@ def distil(
 
         dragoman export runs/mine-tiny mine-ct2 --to ctranslate2 --quantize int8 --shortlist
     """
-    from dragoman.tools.distil import distil as distilled
+    from dragoman.experiments.distil import distil as distilled
 
     target = student or run.with_name(f"{run.name}-{size}")
     found = distilled(

@@ -30,8 +30,8 @@ def diversify(
 
     Example: dragoman diversify train.en train.de --forward runs/1 --forward runs/2 --backward runs/back -o more
     """
+    from dragoman.experiments.diversify import diversify as run
     from dragoman.text.corpus import FilesSource
-    from dragoman.tools.diversify import diversify as run
 
     found = run(
         FilesSource(src=src, tgt=tgt),

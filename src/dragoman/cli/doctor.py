@@ -73,11 +73,11 @@ def _examinations(
     """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
     from dragoman.doctor import Examination
     from dragoman.text.corpus import FilesSource
-    from dragoman.text.languages import of_file
+    from dragoman.text.lines import language_of_file
     from dragoman.text.sources.by_name import source_of_file
 
     if tgt is not None:
-        languages = src_lang or of_file(src), tgt_lang or of_file(tgt)
+        languages = src_lang or language_of_file(src), tgt_lang or language_of_file(tgt)
         yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)
     elif (single := source_of_file(src, src_lang, tgt_lang)) is not None:
         yield "", Examination(single, src_lang, tgt_lang, tests, identify)

@@ -104,8 +104,8 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
+    from dragoman.experiments.judge import Asked, judge_files
     from dragoman.tasks import recipes
-    from dragoman.tools.judge import Asked, judge_files
 
     asked = Asked(tuple(metric or ()), tuple(by or ()), checks, tuple(training_text or ()))
     scoring = given(tokenize=tokenize, lowercase=lowercase)
@@ -133,7 +133,7 @@ def evaluate(
 
 def project(run: Path, sources: list[Path], which: str, device: str, as_json: bool) -> None:
     """Print the chrF that a run expects of its translations, with the half width of its 95 % interval."""
-    from dragoman.tools.calibrate import project as projected
+    from dragoman.experiments.calibrate import project as projected
 
     found = {str(path): projected(run, path, which, device) for path in sources}
     if as_json:

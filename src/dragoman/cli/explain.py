@@ -24,11 +24,11 @@ def explain(
     from dragoman.analysis.explain import explain as explained
     from dragoman.analysis.explain import write_page
     from dragoman.inference.loading import load_parts
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise DragomanError(f"{output}: a page is an .html file")
-    translator = Translator.load(run, which=which, device="cpu", **given(beam_size=beam_size))
+    translator = SearchTranslator.load(run, which=which, device="cpu", **given(beam_size=beam_size))
     data = explained(translator, load_parts(run, which).model.eval(), sentence, run.resolve().name)
     write_page(data, output)
     typer.echo(output)

@@ -36,6 +36,6 @@ def import_(
 
     Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """
-    from dragoman.tools.import_model import import_model
+    from dragoman.importing.import_run import import_model
 
     typer.echo(import_model(folder, run, src_lang, tgt_lang, spm or ()))

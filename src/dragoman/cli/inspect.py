@@ -291,9 +291,9 @@ def attention(
 
     from dragoman.analysis.attention import attention_figure
     from dragoman.inference.attention_maps import attention_arrays, attention_of, check_choice
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
 
-    kinds = attention_of(Translator.load(run, which=which, device=device), sentence, target)
+    kinds = attention_of(SearchTranslator.load(run, which=which, device=device), sentence, target)
     kind = kind.replace("-", ".") if kind is not None else None  # `decoder-cross` is an earlier name
     if kind is not None and kind not in kinds:
         raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
@@ -329,12 +329,12 @@ def decode(
     """
     from dragoman.analysis.figure import check_suffix
     from dragoman.analysis.search_tree import search_figure, search_table
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
     from dragoman.inference.watched_search import watch_search
 
     if output is not None:
         check_suffix(output)
-    translator = Translator.load(run, which=which, device=device, **given(beam_size=beam_size))
+    translator = SearchTranslator.load(run, which=which, device=device, **given(beam_size=beam_size))
     watched = watch_search(translator, sentence, top=top)
     typer.echo(search_table(watched))
     if output is not None:
@@ -459,7 +459,7 @@ def lengths(
     """
     from dragoman.analysis import lengths as analysis
     from dragoman.analysis.figure import check_suffix
-    from dragoman.inference.translator import Translator
+    from dragoman.inference.search_translator import SearchTranslator
     from dragoman.tasks import recipes
     from dragoman.text.corpus import FilesSource
 
@@ -474,7 +474,7 @@ def lengths(
     if len(set(names)) < len(names):
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
-    translators = [Translator.load(run, device=device, **given(beam_size=beam_size)) for run in runs]
+    translators = [SearchTranslator.load(run, device=device, **given(beam_size=beam_size)) for run in runs]
     results = {name: analysis.translated(model, pairs) for name, model in zip(names, translators, strict=True)}
     buckets = analysis.bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
     typer.echo(analysis.lengths_table(buckets))

@@ -50,7 +50,7 @@ from dragoman.cli.vocabulary import vocabulary
 from dragoman.errors import DragomanError, SaidElsewhere
 from dragoman.progress import clock, complain, say, seconds_of
 from dragoman.runs.lock import locked
-from dragoman.text.languages import of_file
+from dragoman.text.lines import language_of_file
 from dragoman.version import __version__
 
 app = typer.Typer(
@@ -238,7 +238,7 @@ def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
     """Where the run of two bare files goes: `runs/SRC-TGT` by their languages, unless a setting says it."""
     from dragoman import config
 
-    named = Path("runs") / f"{of_file(src) or 'src'}-{of_file(tgt) or 'tgt'}"
+    named = Path("runs") / f"{language_of_file(src) or 'src'}-{language_of_file(tgt) or 'tgt'}"
     return Path(str(config.override({}, changes).get("run_dir") or named))
 
 
@@ -265,7 +265,7 @@ def _recipe_for_files(
         str(tgt),
         str(directory),
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
-        languages=(of_file(src) or "src", of_file(tgt) or "tgt"),
+        languages=(language_of_file(src) or "src", language_of_file(tgt) or "tgt"),
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
         goes_on=FineTuning(str(init_from), None if general is None else general.train) if init_from else None,
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
@@ -371,7 +371,7 @@ def average(
 
     Example: dragoman average runs/tuned-1 runs/tuned-2 -o runs/tuned
     """
-    from dragoman.tools.model_soup import average as run
+    from dragoman.experiments.model_soup import average as run
 
     say(f"written: {run(runs, out, which)}")
 
@@ -408,7 +408,7 @@ def demo(
     overrides: Overrides = None,
 ) -> None:
     """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
-    from dragoman.tools.demo import run_demo
+    from dragoman.experiments.demo import run_demo
 
     typer.echo(run_demo(recipe, overrides or []))
 

@@ -30,7 +30,7 @@ def reproduce(
 
     Example: dragoman reproduce runs/demo
     """
-    from dragoman.tools.reproduce import reproduce as reproduced
+    from dragoman.experiments.reproduce import reproduce as reproduced
 
     found = reproduced(run, again or run.with_name(f"{run.resolve().name}-again"), device)
     for name, same in found.checkpoints.items():

@@ -71,10 +71,10 @@ def serve(
 
 def _demo_run() -> Path:
     """The demo's run, trained now if it is not there."""
+    from dragoman.experiments.demo import RECIPE
     from dragoman.progress import say
     from dragoman.runs import checkpoint
     from dragoman.tasks import recipes
-    from dragoman.tools.demo import RECIPE
 
     recipe: Any = recipes.load(RECIPE, [])
     run = Path(recipe.run_dir)

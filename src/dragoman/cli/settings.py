@@ -15,6 +15,6 @@ def settings(
 
     Example: dragoman settings training.schedule
     """
-    from dragoman.tools import settings_reference
+    from dragoman.tasks import settings_reference
 
     typer.echo(settings_reference.markdown() if as_markdown else settings_reference.text(prefix), nl=False)

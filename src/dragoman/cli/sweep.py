@@ -28,8 +28,8 @@ def sweep(
 
     Example: dragoman sweep recipes/demo.yaml training.schedule.lr=1e-3,2e-3,4e-3 seed=1..3 --budget 2h
     """
-    from dragoman.tools.sweep import as_text
-    from dragoman.tools.sweep import sweep as swept
+    from dragoman.experiments.sweep import as_text
+    from dragoman.experiments.sweep import sweep as swept
 
     if not 0 < keep <= 1:
         raise DragomanError(f"--keep {keep}: a share above 0, at most 1")

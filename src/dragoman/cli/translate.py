@@ -182,13 +182,13 @@ def translate(
 
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
     """
-    from dragoman.inference.guarded import NOTES
-    from dragoman.inference.translator import STREAM_LINES
+    from dragoman.inference.search_translator import STREAM_LINES
+    from dragoman.pipeline.files import FileOptions, run_on_files
+    from dragoman.pipeline.guarded import NOTES
+    from dragoman.pipeline.output import Form
+    from dragoman.pipeline.pipeline import TranslateOptions, assemble, splits_lines, translate_lines
     from dragoman.progress import Progress, say
     from dragoman.text.lines import COMPRESSIONS, in_chunks
-    from dragoman.tools.output import Form
-    from dragoman.tools.translate import TranslateOptions, assemble, splits_lines, translate_lines
-    from dragoman.tools.translate_files import FileOptions, run_on_files
 
     changes = [item for item in files or () if _is_change(item)]
     paths = [Path(item) for item in files or () if not _is_change(item)]
@@ -256,8 +256,8 @@ def _in_blocks(
     options: Any, paths: list[Path], output: Path | None, form: Any, shard: str | None, ray: int | None, **others: Any
 ) -> None:
     """The work of --bulk. Raises DragomanError for what does not go with it."""
-    from dragoman.tools.bulk import Work, run_worker, shard_of
-    from dragoman.tools.bulk_translate import identity, translating
+    from dragoman.pipeline.bulk import Work, run_worker, shard_of
+    from dragoman.pipeline.bulk_translate import identity, translating
 
     for name, value in others.items():
         if value:
@@ -271,7 +271,7 @@ def _in_blocks(
     part = None if shard is None else shard_of(shard)
     work = Work(paths[0], output, identity(options, form))
     if ray is not None:
-        from dragoman.tools.bulk_ray import run_on_ray
+        from dragoman.pipeline.bulk_ray import run_on_ray
 
         run_on_ray(work, options, form, ray)
     elif not work.is_done:
@@ -295,13 +295,13 @@ def score(
 
     Example: dragoman score runs/mine --src test.de --tgt test.en
     """
-    from dragoman.inference.translator import STREAM_LINES, Translator
+    from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
     from dragoman.progress import Progress
     from dragoman.runs.directory import check_run_dir
     from dragoman.text.corpus import FilesSource
 
     pairs = [(pair.src, pair.tgt) for pair in FilesSource(src=str(src), tgt=str(tgt)).pairs()]
-    translator = Translator.load(
+    translator = SearchTranslator.load(
         check_run_dir(run),
         which=which,
         device=device,

@@ -39,7 +39,7 @@ def vocabulary(
 
         dragoman vocabulary runs/nllb runs/swiss --add-language gsw_Latn=deu_Latn
     """
-    from dragoman.tools.vocabulary import Wanted, change_vocabulary
+    from dragoman.experiments.vocabulary import Wanted, change_vocabulary
 
     languages = {}
     for given in add_language or []:

@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from dragoman.doctor.findings import Diagnosis
-from dragoman.doctor.leakage import Leakage, key
 from dragoman.doctor.shifts import Shift, Shifts
-from dragoman.doctor.text import script_of, script_of_language, wrong_with
 from dragoman.errors import DragomanError
+from dragoman.languages import identification as identifier
+from dragoman.languages.codes import TELLING, language_of, name_of
 from dragoman.progress import Progress
-from dragoman.text import identify as identifier
+from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource, Source
-from dragoman.text.languages import TELLING, language_of, name_of
 from dragoman.text.lines import is_same_file, open_bytes, raw_lines, show
 from dragoman.text.sources.base import files_of
 
@@ -123,8 +123,8 @@ class Examination:
     """The examination of a parallel corpus, by `run`; of its first `limit` pairs, if that is given.
 
     Languages are codes (`de`); "" if unknown: they are told from the text. Pairs are compared with those of `tests`;
-    `identify` tells the language of texts, in the place of `text/identify.py`. Nothing inside of a file raises an
-    error: an unreadable file is a finding. Raises DragomanError for a file that does not exist.
+    `identify` tells the language of texts, in the place of `languages/identification.py`. Nothing inside of a file
+    raises an error: an unreadable file is a finding. Raises DragomanError for a file that does not exist.
     """
 
     source: Source

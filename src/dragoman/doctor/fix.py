@@ -16,11 +16,11 @@ import numpy as np
 from dragoman.doctor.examine import CHUNK, Examination, Line, sides_of, wrong_with_pair
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift
-from dragoman.doctor.text import mended, wrong_with
 from dragoman.errors import DragomanError, writing
+from dragoman.languages.codes import TELLING, language_of
+from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
-from dragoman.text.identify import other_language
-from dragoman.text.languages import TELLING, language_of
+from dragoman.quality.text_faults import mended, wrong_with
 
 NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
 

@@ -1,1 +1,1 @@
-"""Scores of what a run says."""
+"""A run or an output judged."""

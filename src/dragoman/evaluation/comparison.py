@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.evaluation.translation import EvaluationConfig, score
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 
 Pairs = list[tuple[str, str]]
 
@@ -42,7 +42,7 @@ class Compared:
         )
 
 
-def compare(name: str, before: Translator, after: Translator, pairs: Pairs) -> Compared:
+def compare(name: str, before: SearchTranslator, after: SearchTranslator, pairs: Pairs) -> Compared:
     """Translate the sources with both, and compare by paired bootstrap of sentences' chrF (Koehn 2004)."""
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     config = EvaluationConfig()

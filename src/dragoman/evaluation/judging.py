@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.evaluation.external_metrics import any_metric
-from dragoman.evaluation.metrics import Metric
-from dragoman.evaluation.output_checks import Finding, check_output, leaks
-from dragoman.evaluation.slices import slices
-from dragoman.evaluation.test_set import TestSet
 from dragoman.progress import say
+from dragoman.quality.external_metrics import any_metric
+from dragoman.quality.metrics import Metric
+from dragoman.quality.output_checks import Finding, check_output, leaks
+from dragoman.quality.slices import slices
+from dragoman.quality.test_set import TestSet
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter", "exact_match")
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dragoman.evaluation.differences import Told, faults_of, most_telling, told
-from dragoman.evaluation.metrics import FloatArray, Metric, metric
-from dragoman.evaluation.output_checks import Finding
-from dragoman.evaluation.significance import (
+from dragoman.alignment.lexicon import Lexicon
+from dragoman.quality.differences import Told, faults_of, most_telling, told
+from dragoman.quality.metrics import FloatArray, Metric, metric
+from dragoman.quality.output_checks import Finding
+from dragoman.quality.significance import (
     RESAMPLES,
     SEED,
     TRIALS,
@@ -16,10 +17,9 @@ from dragoman.evaluation.significance import (
     paired_test,
     sentence_differences,
 )
-from dragoman.evaluation.slices import slices
-from dragoman.evaluation.test_set import TestSet
-from dragoman.inference.glossary import Glossary
-from dragoman.text.lexicon import Lexicon
+from dragoman.quality.slices import slices
+from dragoman.quality.test_set import TestSet
+from dragoman.text.glossary import Glossary
 
 SHOWN = 50
 """Sentences that are kept for each pair of systems."""

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import DragomanError
-from dragoman.evaluation.metrics import Metric, metric
-from dragoman.evaluation.test_set import TestSet
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.quality.metrics import Metric, metric
+from dragoman.quality.test_set import TestSet
 from dragoman.text.corpus import Pair
 
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
@@ -104,7 +104,12 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator, pairs: Sequence[Pair], config: EvaluationConfig, tgt_lang: str, *, with_ter: bool = True
+    translator: SearchTranslator,
+    pairs: Sequence[Pair],
+    config: EvaluationConfig,
+    tgt_lang: str,
+    *,
+    with_ter: bool = True,
 ) -> Evaluation:
     """Steps 8 and 9: translate the source side of `pairs` and score against the target side."""
     _metrics(config, tgt_lang, with_ter=with_ter)  # what it lacks should be said before the long work
@@ -115,7 +120,7 @@ def evaluate(
     return Evaluation(scores, hypotheses, decode_s)
 
 
-def translate(translator: Translator, pairs: Sequence[Pair]) -> list[str]:
+def translate(translator: SearchTranslator, pairs: Sequence[Pair]) -> list[str]:
     """The translation of each source side, between the languages of its pair."""
     hypotheses = [""] * len(pairs)
     for languages in dict.fromkeys(pair.languages for pair in pairs):

@@ -23,9 +23,10 @@ from dragoman.errors import DragomanError, writing
 from dragoman.export import model_card
 from dragoman.export.shortlist import write_shortlist
 from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.version import __version__
@@ -74,9 +75,9 @@ def export(
         raise DragomanError(f"--shortlist: CTranslate2 alone reads one, not {to}")
     if final.exists():
         raise DragomanError(f"{final}: is there already: name a new folder, or delete it first")
-    if (task := config.read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
+    if (task := read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
         raise DragomanError(f"{run_dir}: a run for {str(task).replace('_', ' ')}: translators alone are exported")
-    translator = Translator.load(run_dir, which=which, device="cpu")
+    translator = SearchTranslator.load(run_dir, which=which, device="cpu")
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
     translator = _as_it_searches(module, translator, f"{run_dir}: compared" if verify else "")
@@ -112,11 +113,11 @@ def export(
 def engine(
     run: str | Path,
     name: str,
-    translator: Translator,
+    translator: SearchTranslator,
     which: str = "best",
     quantize: str | None = None,
     threads: int | None = None,
-) -> Translator:
+) -> SearchTranslator:
     """`translator`, the run's own, with the search of another runtime on so many threads (None: PyTorch's).
 
     The run is converted on first use and kept in RUN/engines, under a name that follows from the checkpoint, once it
@@ -145,7 +146,7 @@ def engine(
             say(f"{folder}: converting this checkpoint, once")
             export(run_dir, target_name, folder, quantize=quantize, which=which, sentences=sentences)
     try:
-        loaded: Translator = module.load(folder, translator, fast=name.endswith(FAST), threads=threads)
+        loaded: SearchTranslator = module.load(folder, translator, fast=name.endswith(FAST), threads=threads)
     except DragomanError as error:
         if made:
             raise
@@ -153,13 +154,13 @@ def engine(
     return loaded
 
 
-def require_possible(module: ModuleType, translator: Translator, run: Path, to: str) -> None:
+def require_possible(module: ModuleType, translator: SearchTranslator, run: Path, to: str) -> None:
     """Raises DragomanError with all the reasons why a target cannot represent a model."""
     if reasons := module.problems(translator):
         raise DragomanError(f"{run}: cannot be exported to {to}: {'; '.join(reasons)}")
 
 
-def _as_it_searches(module: ModuleType, translator: Translator, told: str) -> Translator:
+def _as_it_searches(module: ModuleType, translator: SearchTranslator, told: str) -> SearchTranslator:
     """The translator with the settings that a target can follow; says which they are, after `told`."""
     followed = module.nearest(translator.decoding)
     changes = config.changes(config.to_dict(translator.decoding), config.to_dict(followed))
@@ -199,7 +200,7 @@ def _bytes_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _bytes_of_weights(translator: Translator) -> int:
+def _bytes_of_weights(translator: SearchTranslator) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(translator.model).values())
 
 

@@ -31,10 +31,10 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
 from dragoman.export import ctranslate2
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
+from dragoman.languages.codes import language_of, name_of
 from dragoman.runs import atomic_io
-from dragoman.text.languages import language_of, name_of
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
@@ -51,7 +51,7 @@ CODES = {"pt_br": "pb", "zh_tw": "zt", "zh_hk": "zt", "zh_hant": "zt"}
 """Languages that have a code of their own there."""
 
 
-def problems(translator: Translator) -> list[str]:
+def problems(translator: SearchTranslator) -> list[str]:
     """Why there can be no package of this translator, one line each with what to change; none: there can."""
     found = ctranslate2.problems(translator)
     tokenizers = translator.tokenizers
@@ -96,7 +96,7 @@ def nearest(decoding: DecodingConfig) -> DecodingConfig:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def write(translator: Translator, folder: Path, quantize: str | None = None) -> None:
+def write(translator: SearchTranslator, folder: Path, quantize: str | None = None) -> None:
     """Write the package, `translate-en_de-1_0.argosmodel` say, into an empty folder.
 
     Raises DragomanError for a quantization that CTranslate2 has not, or when it is not installed.
@@ -114,7 +114,7 @@ def write(translator: Translator, folder: Path, quantize: str | None = None) -> 
         atomic_io.rename(Path(package), folder / f"{name}.argosmodel")
 
 
-def _metadata(translator: Translator) -> dict[str, str]:
+def _metadata(translator: SearchTranslator) -> dict[str, str]:
     assert translator.languages is not None
     src, tgt = translator.languages
     names = {"from_code": _code(src), "from_name": name_of(src), "to_code": _code(tgt), "to_name": name_of(tgt)}
@@ -125,7 +125,7 @@ def _code(language: str) -> str:
     return CODES.get(language.lower().replace("-", "_"), language_of(language))
 
 
-def sentencepiece_model(translator: Translator) -> bytes:
+def sentencepiece_model(translator: SearchTranslator) -> bytes:
     """The tokenizer's model, which normalises by itself as `translator` does before it; an imported one does already.
 
     Raises DragomanError when the library is too old to make it.
@@ -184,7 +184,7 @@ What the model was trained on, and under which licence it may be passed on, is f
 # -- translating ---------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path, translator: Translator) -> "ArgosEngine":
+def load(folder: Path, translator: SearchTranslator) -> "ArgosEngine":
     """The package in `folder`, translated with as Argos Translate does it.
 
     Raises DragomanError for a package that cannot be read.
@@ -198,14 +198,14 @@ class ArgosEngine:
     For its code it stands in the place of the sentence splitter and of CTranslate2, to keep the pieces.
     """
 
-    def __init__(self, folder: Path, translator: Translator) -> None:
+    def __init__(self, folder: Path, translator: SearchTranslator) -> None:
         self.decoding = translator.decoding
         with tempfile.TemporaryDirectory() as place:
             try:
                 (path,) = folder.glob("*.argosmodel")
                 shutil.unpack_archive(path, place, "zip")  # noqa: TID251 - what `write` has made
                 (root,) = Path(place).iterdir()
-                self.runtime = ctranslate2.library().Translator(
+                self.runtime = ctranslate2.library().SearchTranslator(
                     str(root / "model"), compute_type="default", inter_threads=1, intra_threads=torch.get_num_threads()
                 )
                 self.processor: Any = spm.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))

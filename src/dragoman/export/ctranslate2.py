@@ -22,8 +22,8 @@ from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
 from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
+from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.inference.translator import BATCH_TOKENS, Translator
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
@@ -59,7 +59,7 @@ FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra
 # -- what can be exported ------------------------------------------------------------------------------------------
 
 
-def problems(translator: Translator) -> list[str]:
+def problems(translator: SearchTranslator) -> list[str]:
     """Why CTranslate2 cannot represent this model: a line for each reason, with what to change; none: it can."""
     model = translator.model
     if not isinstance(model, Transformer):
@@ -104,7 +104,7 @@ def check_decoding(decoding: DecodingConfig) -> None:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def write(translator: Translator, folder: Path, quantize: str | None) -> None:
+def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write the model, its vocabularies and its configuration into an empty folder, and the tokenizers beside them.
 
     Raises DragomanError for a quantization that there is not, or when CTranslate2 is not installed.
@@ -113,7 +113,7 @@ def write(translator: Translator, folder: Path, quantize: str | None) -> None:
     write_origin(translator, folder)
 
 
-def write_model(translator: Translator, folder: Path, quantize: str | None) -> None:
+def write_model(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write what CTranslate2 itself reads, as `write` does, and no more."""
     if quantize is not None and quantize not in QUANTIZATIONS:
         raise DragomanError(f"--quantize {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
@@ -123,7 +123,7 @@ def write_model(translator: Translator, folder: Path, quantize: str | None) -> N
     specification.save(str(folder))
 
 
-def specify(translator: Translator) -> Any:
+def specify(translator: SearchTranslator) -> Any:
     """The model as CTranslate2's own `TransformerSpec`, which refuses to be saved without every weight that it has."""
     specs = library().specs
     model = translator.model
@@ -188,7 +188,7 @@ def _activation(feed_forward: nn.Module) -> Any:
     return activations.RELU
 
 
-def _num_positions(translator: Translator) -> int:
+def _num_positions(translator: SearchTranslator) -> int:
     """Positions that the source or a translation of it may reach."""
     model = cast(Transformer, translator.model)
     if model.max_target_length is not None:
@@ -304,7 +304,9 @@ class Undecided(Exception):
     """The result of CTranslate2 does not tell what our search would find."""
 
 
-def load(folder: Path, translator: Translator, *, fast: bool = False, threads: int | None = None) -> Translator:
+def load(
+    folder: Path, translator: SearchTranslator, *, fast: bool = False, threads: int | None = None
+) -> SearchTranslator:
     """`translator`, searched by the export with its settings. Raises DragomanError for those it cannot follow.
 
     `fast`: by CTranslate2's own search, which may miss what ours finds; as is that of an export with a shortlist.
@@ -316,7 +318,7 @@ def load(folder: Path, translator: Translator, *, fast: bool = False, threads: i
 
 
 class CTranslate2Engine:
-    """An `inference.translator.Engine` whose search runs in CTranslate2 and finds what ours finds.
+    """An `inference.search_translator.Engine` whose search runs in CTranslate2 and finds what ours finds.
 
     Banned tokens are declared ends of a sentence: CTranslate2 puts hypotheses that end aside and goes on with others,
     which is what banning means, and leaves the probabilities as they are. Lengths allowed are tried in turn, the usual
@@ -334,7 +336,7 @@ class CTranslate2Engine:
         pytorchs = torch.get_num_threads()
         workers = {"inter_threads": threads or pytorchs, "intra_threads": 1} if kind == "cpu" else {}
         try:
-            self.runtime = library().Translator(str(folder), device=kind, **workers)
+            self.runtime = library().SearchTranslator(str(folder), device=kind, **workers)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
         finally:
@@ -352,7 +354,7 @@ class CTranslate2Engine:
             "or a language comes first, were left to PyTorch; their scores are CTranslate2's"
         ]
 
-    def hypotheses(self, translator: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
         check_decoding(translator.decoding)
         given = list(translator.tokenizers.tgt.before)
@@ -367,7 +369,7 @@ class CTranslate2Engine:
             return self._by_pytorch(translator, sentences)
         return self._searched(translator, sentences)
 
-    def _searched(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
+    def _searched(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
         decoding = translator.decoding
         results: list[list[Hypothesis]] = [[] for _ in sentences]
         limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
@@ -414,12 +416,14 @@ class CTranslate2Engine:
             batches += [list(rows[part::parts]) for part in range(parts)]
         return batches
 
-    def _given(self, translator: Translator, rows: int) -> list[list[str]] | None:
+    def _given(self, translator: SearchTranslator, rows: int) -> list[list[str]] | None:
         """The pieces that each translation begins with, at no cost there as here: the tag of a language."""
         given = [self.tgt_pieces[index] for index in translator.tokenizers.tgt.before]
         return [given] * rows if given else None
 
-    def _submit(self, translator: Translator, sentences: list[list[int]], rows: list[int], longest: int) -> list[Any]:
+    def _submit(
+        self, translator: SearchTranslator, sentences: list[list[int]], rows: list[int], longest: int
+    ) -> list[Any]:
         """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""
         decoding = translator.decoding
         banned = [PAD_ID, BOS_ID, *([UNK_ID] if decoding.ban_unk else [])]
@@ -441,7 +445,7 @@ class CTranslate2Engine:
             return_scores=True,
         )
 
-    def _by_pytorch(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
+    def _by_pytorch(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
         """Our own search, whose hypotheses CTranslate2 scores."""
         own, decoding = translator.searched_by(None), translator.decoding
         given = list(translator.tokenizers.tgt.before)
@@ -466,7 +470,7 @@ class CTranslate2Engine:
         written = [index for index in ids if index != EOS_ID]
         return Hypothesis(written, item.log_prob / decoding.length_penalty.divisor(len(ids)), item.log_prob)
 
-    def _limits(self, translator: Translator, src_lengths: list[int]) -> list[int]:
+    def _limits(self, translator: SearchTranslator, src_lengths: list[int]) -> list[int]:
         """The number of tokens that a translation may have, `</s>` among them, as `search` sets it."""
         if not src_lengths:
             return []
@@ -491,7 +495,7 @@ class CTranslate2Engine:
 
 
 class FastEngine(CTranslate2Engine):
-    """An `inference.translator.Engine` that lets CTranslate2 search in its own way.
+    """An `inference.search_translator.Engine` that lets CTranslate2 search in its own way.
 
     It ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: on text with long
     sentences five times as fast as finding what our search finds, and few translations differ (benchmarks/serving.md).
@@ -500,7 +504,7 @@ class FastEngine(CTranslate2Engine):
 
     exact = False
 
-    def _searched(self, translator: Translator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
+    def _searched(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
         decoding = translator.decoding
         penalty = decoding.length_penalty
         alpha = penalty.alpha if isinstance(penalty, AveragePenalty) else 0.0

@@ -40,8 +40,8 @@ from dragoman.export import huggingface_tokenizer, huggingface_weights
 from dragoman.export.huggingface_tokenizer import Vocabulary
 from dragoman.export.origin import write_origin
 from dragoman.inference.long_input import split_long
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.models.transformer import Transformer
 from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -49,7 +49,7 @@ BATCH_SENTENCES = 32
 """The most positions that the engine of `load` gives to `generate` at once."""
 
 
-def problems(translator: Translator) -> list[str]:
+def problems(translator: SearchTranslator) -> list[str]:
     """Why no architecture of Hugging Face holds this translator, one line each with what to change in the recipe."""
     model = translator.model
     if not isinstance(model, Transformer):
@@ -61,7 +61,7 @@ def problems(translator: Translator) -> list[str]:
     ]
 
 
-def write(translator: Translator, folder: Path, quantize: str | None = None) -> None:
+def write(translator: SearchTranslator, folder: Path, quantize: str | None = None) -> None:
     """Write the model (safetensors), the tokenizer and their settings into an existing empty folder.
 
     `quantize`: `float16` or `bfloat16`, the type that weights are kept and loaded in; None: float32.
@@ -95,15 +95,15 @@ def nearest(decoding: DecodingConfig) -> DecodingConfig:
     return decoding
 
 
-def load(folder: Path, translator: Translator) -> "Engine":
+def load(folder: Path, translator: SearchTranslator) -> "Engine":
     """The written model, run by `transformers`. Of `translator`, only how it cuts, joins and limits is asked."""
     return Engine(folder, translator)
 
 
 class Engine:
-    """`generate` over whole texts, as a `Translator` is over its search."""
+    """`generate` over whole texts, as a `SearchTranslator` is over its search."""
 
-    def __init__(self, folder: Path, translator: Translator) -> None:
+    def __init__(self, folder: Path, translator: SearchTranslator) -> None:
         transformers = transformers_library()
         with quietly():
             self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
@@ -118,7 +118,7 @@ class Engine:
         self.tag = "".join(before)
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The best translations of each sentence, as `Translator.n_best`."""
+        """The best translations of each sentence, as `SearchTranslator.n_best`."""
         parts = [self._parts(sentence) for sentence in sentences]
         found = iter(self._search(list(itertools.chain.from_iterable(parts))))
         return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
@@ -213,20 +213,20 @@ def _decoding_problems(decoding: DecodingConfig) -> list[str]:
     return found
 
 
-def _longest_target(translator: Translator) -> int:
+def _longest_target(translator: SearchTranslator) -> int:
     """Tokens, `</s>` among them, that a translation of the longest source may have."""
     longest = default_max_lengths(torch.ones(1, translator.max_src_tokens + 1, dtype=torch.bool), translator.decoding)
     limit = translator.model.max_target_length
     return int(longest) if limit is None else min(int(longest), limit)
 
 
-def _positions(translator: Translator) -> int:
+def _positions(translator: SearchTranslator) -> int:
     """The number of positions that the exported model has."""
     limit = translator.model.max_target_length
     return max(translator.max_src_tokens + 1, _longest_target(translator)) if limit is None else limit
 
 
-def _generation(translator: Translator) -> dict[str, Any]:
+def _generation(translator: SearchTranslator) -> dict[str, Any]:
     decoding = translator.decoding
     found: dict[str, Any] = {
         **SPECIAL_IDS,

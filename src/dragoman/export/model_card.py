@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from dragoman import config
 from dragoman.errors import DragomanError, writing
+from dragoman.languages.codes import language_of, name_of
 from dragoman.runs import atomic_io
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
-from dragoman.text.languages import language_of, name_of
 
 FILE = "MODEL_CARD.md"
 PIPELINES = {
@@ -40,7 +40,7 @@ def write_card(run_dir: str | Path) -> Path:
 def card(run_dir: str | Path, export: str = "") -> str:
     """The text of a run's card; `export` names the program that an export of it is for."""
     path = Path(run_dir)
-    settings = config.read_yaml(path / CONFIG)
+    settings = read_yaml(path / CONFIG)
     try:
         events = without_repeats(read_events(path / METRICS))
     except DragomanError:  # an imported run has no log

@@ -30,7 +30,7 @@ from dragoman.config import settings
 from dragoman.decoding.search import DecodingConfig, Specials
 from dragoman.errors import DragomanError, writing
 from dragoman.export.onnx_graph import NEXT, OPSET, StateTensor, write_graphs
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.recurrent import Recurrent
@@ -70,7 +70,7 @@ class OnnxDescription:
     languages: tuple[str, str] | None = None  #: From and to, which the tokenizers say to a model of several languages.
 
 
-def problems(translator: Translator) -> list[str]:
+def problems(translator: SearchTranslator) -> list[str]:
     """Why this model cannot become ONNX, one line each with what to change; empty: it can."""
     model = translator.model
     if isinstance(model, Ensemble):
@@ -85,7 +85,7 @@ def problems(translator: Translator) -> list[str]:
     return [NO_MAPS] if translator.decoding.coverage_penalty else []
 
 
-def write(translator: Translator, folder: Path, quantize: str | None) -> None:
+def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write the export into an existing empty folder.
 
     `quantize`: "int8" makes the matrices of products 8-bit integers, one scale a column, and what is multiplied with
@@ -124,7 +124,7 @@ def nearest(decoding: DecodingConfig) -> DecodingConfig:
     return decoding
 
 
-def load(folder: Path, translator: Translator) -> Translator:
+def load(folder: Path, translator: SearchTranslator) -> SearchTranslator:
     """The export under the same search: a translator of its model and its tokenizers, with the settings of
     `translator`.
 

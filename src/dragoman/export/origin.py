@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from dragoman import config
 from dragoman.config import OneOf, settings
 from dragoman.decoding.search import DecodingConfig
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.nn.positions import BASE, SinusoidalPositions
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
@@ -28,7 +28,7 @@ class Origin:
     decoding: DecodingConfig
 
 
-def write_origin(translator: Translator, folder: Path) -> None:
+def write_origin(translator: SearchTranslator, folder: Path) -> None:
     """Write the tokenizers as they are here, and `dragoman.json`."""
     positions = getattr(getattr(translator.model, "src_embedding", None), "positions", None)
     origin = Origin(

@@ -19,9 +19,9 @@ from typing import TextIO
 
 import numpy as np
 
+from dragoman.alignment.lexicon import translation_probabilities
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
-from dragoman.text.lexicon import translation_probabilities
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 

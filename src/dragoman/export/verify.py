@@ -13,8 +13,8 @@ from dragoman import config
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError
 from dragoman.evaluation.translation import EvaluationConfig, score
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.progress import size_text
 from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source
@@ -132,7 +132,7 @@ class Comparison:
 
 
 def compare(
-    translator: Translator, engine: Engine, text: HeldOut, evaluation: EvaluationConfig, tgt_lang: str
+    translator: SearchTranslator, engine: Engine, text: HeldOut, evaluation: EvaluationConfig, tgt_lang: str
 ) -> Comparison:
     """Translate a text by both."""
     found, seconds = [], []
@@ -165,7 +165,7 @@ def compare(
     )
 
 
-def _agreement(translator: Translator, ours: list[Translation], theirs: list[Translation]) -> float:
+def _agreement(translator: SearchTranslator, ours: list[Translation], theirs: list[Translation]) -> float:
     """The share of a translation's tokens that both have, in the mean over sentences.
 
     A sentence counts once, however long: where one of the two runs on in a loop up to its longest length, as a weak
@@ -180,7 +180,7 @@ def _agreement(translator: Translator, ours: list[Translation], theirs: list[Tra
 
 
 def held_out(
-    run: Path, translator: Translator, count: int, src: Path | None = None, ref: Path | None = None
+    run: Path, translator: SearchTranslator, count: int, src: Path | None = None, ref: Path | None = None
 ) -> HeldOut:
     """Up to `count` sentences: of the files given, or of the run's own test and validation sets.
 
@@ -208,7 +208,7 @@ def held_out(
     return _kept(run / "prepared" / "valid", translator, count)
 
 
-def _made_up(translator: Translator, count: int) -> HeldOut:
+def _made_up(translator: SearchTranslator, count: int) -> HeldOut:
     """Sentences of random pieces of the vocabulary, always the same ones: whether two programs agree shows in any."""
     tokenizer, rng = translator.tokenizers.src, random.Random(1)
     ids = [
@@ -217,7 +217,7 @@ def _made_up(translator: Translator, count: int) -> HeldOut:
     return HeldOut("made-up sentences, as the run has no text", [tokenizer.decode(one) for one in ids])
 
 
-def _kept(folder: Path, translator: Translator, count: int) -> HeldOut:
+def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
     tokenizers = translator.tokenizers
     try:
         ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))

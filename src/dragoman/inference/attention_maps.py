@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.data.batch import collate
 from dragoman.decoding.search import search
 from dragoman.errors import DragomanError
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.words import JOINER, SPACE
 
@@ -25,7 +25,7 @@ class AttentionKind:
     layers: list[np.ndarray]
 
 
-def attention_of(translator: Translator, sentence: str, target: str | None = None) -> dict[str, AttentionKind]:
+def attention_of(translator: SearchTranslator, sentence: str, target: str | None = None) -> dict[str, AttentionKind]:
     """The attention maps of a run for `sentence` with `target` (None: its own translation), by kind.
 
     Raises DragomanError for a blank sentence and for a model that has no attention.
@@ -50,7 +50,7 @@ def attention_of(translator: Translator, sentence: str, target: str | None = Non
     return attention_kinds(maps, src, *(labels(tokenizers.tgt, ids[0].tolist()) for ids in (tgt_in, tgt_out)))
 
 
-def _translate(translator: Translator, src_ids: list[int]) -> list[int]:
+def _translate(translator: SearchTranslator, src_ids: list[int]) -> list[int]:
     """The ids of the best translation: its text encoded again could be other pieces."""
     batch = collate([(src_ids, [])]).to(translator.device)
     decoding = replace(translator.decoding, n_best=translator.decoding.num_candidates)

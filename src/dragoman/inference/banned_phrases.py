@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DragomanError
-from dragoman.inference.glossary import Glossary
+from dragoman.text.glossary import Glossary
 from dragoman.text.lines import read_lines
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from dragoman.errors import DragomanError
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 
 CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
 """sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
@@ -26,12 +26,12 @@ BLOCK = 2**14
 
 @dataclass(frozen=True)
 class SeveralRuns:
-    """A way to rank translations by those of other runs too, for `Translator.reranked_by`.
+    """A way to rank translations by those of other runs too, for `SearchTranslator.reranked_by`.
 
     The runs need not share a vocabulary. Each has one vote, of which its translations have equal parts.
     """
 
-    others: Sequence[Translator]
+    others: Sequence[SearchTranslator]
     utility: str = "chrf"
     tokenize: str = "13a"
 

@@ -32,7 +32,7 @@ from dragoman.data.batch import collate
 from dragoman.data.eval_batches import eval_batches
 from dragoman.errors import DragomanError
 from dragoman.inference.scoring import Ids
-from dragoman.inference.translator import BATCH_TOKENS, Translator
+from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
 from dragoman.progress import Progress
@@ -150,7 +150,7 @@ def load_all(
     return found
 
 
-def with_datastores(translator: Translator, stores: Mapping[int, Datastore]) -> Translator:
+def with_datastores(translator: SearchTranslator, stores: Mapping[int, Datastore]) -> SearchTranslator:
     """The translator, of the same weights, that looks up each token: in an ensemble each model in its own datastore.
 
     Raises DragomanError for another engine, and where keys and hidden states are of unlike sizes.
@@ -175,7 +175,7 @@ def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
     return _with_output(model, NearestNeighbours(_output(model), store))
 
 
-def build(translator: Translator, pairs: Sequence[Ids], weights: str) -> Datastore:
+def build(translator: SearchTranslator, pairs: Sequence[Ids], weights: str) -> Datastore:
     """The datastore of (source ids, target ids), whose mixture is not tuned yet.
 
     Raises DragomanError for a text without a token.
@@ -205,7 +205,7 @@ def build(translator: Translator, pairs: Sequence[Ids], weights: str) -> Datasto
     return Datastore(index, np.concatenate(tokens), DatastoreConfig(weights=weights, pairs=len(pairs), tokens=total))
 
 
-def tuned(datastore: Datastore, translator: Translator, pairs: Sequence[Ids]) -> Datastore:
+def tuned(datastore: Datastore, translator: SearchTranslator, pairs: Sequence[Ids]) -> Datastore:
     """The datastore with the mixture under which held-out (source ids, target ids) are most probable.
 
     Weight 0 where none is better than the model alone.
@@ -234,7 +234,7 @@ def tuned(datastore: Datastore, translator: Translator, pairs: Sequence[Ids]) ->
     return replace(datastore, config=best)
 
 
-def _states(translator: Translator, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _states(translator: SearchTranslator, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(hidden states before the target tokens, the tokens), batch by batch, `</s>` among them."""
     model = _with_output(translator.model, nn.Identity())
     model.eval()

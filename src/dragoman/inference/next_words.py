@@ -1,10 +1,10 @@
 """Other words at a place of a translation: beginnings that go on differently, each carried to its end."""
 
+from dragoman.alignment.markup import words
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.errors import DragomanError
-from dragoman.inference.tags import words
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 from dragoman.text.tokenizers.base import EOS_ID
 
 TOKENS = 12
@@ -13,7 +13,7 @@ BEGINNINGS = 2
 """Translations that are made for each word that is asked for: several tokens may begin the same word."""
 
 
-def next_words(translator: Translator, src: str, prefix: str, count: int) -> list[Translation]:
+def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) -> list[Translation]:
     """Up to `count` translations that begin with `prefix` and go on with different words, the most probable word first.
 
     First one step of the search: the tokens that are most probable after the prefix. Then, for each of them, the best

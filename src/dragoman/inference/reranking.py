@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.errors import DragomanError
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
 
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
@@ -29,9 +29,9 @@ better where they are long enough already.
 
 @dataclass(frozen=True)
 class NoisyChannelReranker:
-    """A way to rank translations, for `Translator.reranked_by`."""
+    """A way to rank translations, for `SearchTranslator.reranked_by`."""
 
-    back: Translator
+    back: SearchTranslator
     """From the language of the translations to that of their sources."""
     weight: float = WEIGHT
 
@@ -69,7 +69,7 @@ class NoisyChannelReranker:
         return [item for item, length in zip(items, read, strict=True) if 0 < length <= back.max_src_tokens]
 
 
-def require_opposite(forward: Translator, back: Translator, name: str) -> None:
+def require_opposite(forward: SearchTranslator, back: SearchTranslator, name: str) -> None:
     """Raises DragomanError unless `back`, the run called `name`, translates from the one's language to the other's."""
     if forward.languages is None or back.languages is None or forward.languages == back.languages[::-1]:
         return

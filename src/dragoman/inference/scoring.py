@@ -8,15 +8,15 @@ from torch.nn import functional
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.device import side_by_side
 from dragoman.errors import DragomanError
+from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.inference.translation import Scored
-from dragoman.inference.translator import BATCH_TOKENS, Translator
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
 Ids = tuple[list[int], list[int]]
 
 
-def score(translator: Translator, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
+def score(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
     """The probability of each translation of (source, translation) pairs, in order.
 
     Nothing is cut or left out. `first` is the number of the first pair. Raises DragomanError, naming the pair, for a
@@ -34,7 +34,7 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], first: int =
     return results
 
 
-def token_log_probs(translator: Translator, pairs: Sequence[Ids]) -> list[list[float]]:
+def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[float]]:
     """The log probability (nats) of each target token of (source ids, target ids), `</s>` among them.
 
     What a pair gets does not depend on the others.
@@ -58,7 +58,7 @@ def token_log_probs(translator: Translator, pairs: Sequence[Ids]) -> list[list[f
     return results
 
 
-def _encoded(translator: Translator, pair: tuple[str, str], number: int) -> Ids:
+def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int) -> Ids:
     src, tgt = map(translator.normalize, pair)
     ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
     for side, tokens in zip(("source", "translation"), ids, strict=True):
@@ -78,7 +78,7 @@ def _encoded(translator: Translator, pair: tuple[str, str], number: int) -> Ids:
 
 
 @torch.inference_mode()
-def _log_probs(translator: Translator, pairs: Sequence[Ids]) -> list[list[float]]:
+def _log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[float]]:
     """Of each token of translations of one padded width, `</s>` and those at pads among them."""
     model, device = translator.model, translator.device
     rows = [*pairs, *[pairs[-1]] * (-len(pairs) % ROW_MULTIPLE)]

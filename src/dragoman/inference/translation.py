@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dragoman.decoding.constrained import Terms
 
 FROM_MEMORY = "from the memory"
-"""Note on a translation that was not made now (`inference/memory.py`)."""
+"""Note on a translation that was not made now (`pipeline/memory.py`)."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Translation:
     score: float
     log_prob: float
     warnings: tuple[str, ...] = ()
-    """Visible faults (`inference/warnings.py`), where that was asked for."""
+    """Visible faults (`quality/warnings.py`), where that was asked for."""
     confidence: float | None = None
     """The share of its words that a human's translation is expected to have, where that was asked for."""
     words: tuple[tuple[int, int, float], ...] = ()

@@ -14,7 +14,7 @@ from dragoman.decoding.rules import BeginWith
 from dragoman.decoding.search import SPECIALS, begin, default_max_lengths
 from dragoman.errors import DragomanError
 from dragoman.inference.attention_maps import labels
-from dragoman.inference.translator import WIDTH_MULTIPLE, Translator
+from dragoman.inference.search_translator import WIDTH_MULTIPLE, SearchTranslator
 from dragoman.models.transformer import TransformerState
 
 GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
@@ -89,7 +89,7 @@ class WatchedSearch:
 
 
 @torch.inference_mode()
-def watch_search(translator: Translator, sentence: str, *, top: int = 10) -> WatchedSearch:
+def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) -> WatchedSearch:
     """Search the translation of a sentence as the translator's settings say, with a beam of 2 or more.
 
     `top`: next tokens told of each hypothesis. Raises DragomanError for a blank sentence, one that is too long, and for
@@ -144,7 +144,7 @@ def watch_search(translator: Translator, sentence: str, *, top: int = 10) -> Wat
 
 
 def _step(
-    translator: Translator, step: BeamStep, divisor: Callable[[int], float], longest: int, top: int
+    translator: SearchTranslator, step: BeamStep, divisor: Callable[[int], float], longest: int, top: int
 ) -> SearchStep:
     """The first slot of a step, in words."""
     tgt, beam = translator.tokenizers.tgt, step.beams.log_probs.size(1)

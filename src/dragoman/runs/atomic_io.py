@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dragoman import config
 from dragoman.errors import DragomanError
 
 T = TypeVar("T")
@@ -164,3 +165,19 @@ def read_json(path: Path, kind: type[T]) -> T:
     if not isinstance(value, kind):
         raise DragomanError(f"{path}: expected a JSON {'list' if kind is list else 'object'}")
     return value
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
+    """
+    try:
+        text = read_text(Path(path), config.MAX_BYTES)
+    except DragomanError:
+        raise
+    except FileNotFoundError as error:
+        raise DragomanError(f"{path}: no such file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DragomanError(f"{path}: cannot be read: {error}") from error
+    return config.from_yaml(text, str(path))

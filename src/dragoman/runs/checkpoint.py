@@ -29,7 +29,7 @@ _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 M = TypeVar("M", bound=nn.Module)
 MEAN_OF = "mean_of"
-"""In the state of a checkpoint that is a mean (`tools/model_soup.py`): what of."""
+"""In the state of a checkpoint that is a mean (`experiments/model_soup.py`): what of."""
 
 
 def step_of(path: Path) -> int:

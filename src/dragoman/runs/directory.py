@@ -10,9 +10,8 @@ A run may come from a stranger: files are read up to a limit, and nothing in the
 from pathlib import Path
 from typing import Any
 
-from dragoman import config
 from dragoman.errors import DragomanError
-from dragoman.runs.atomic_io import read_json
+from dragoman.runs.atomic_io import read_json, read_yaml
 
 CONFIG = "config.yaml"
 """The recipe; a folder that has it is a run directory."""
@@ -41,7 +40,7 @@ def check_run_dir(run: str | Path) -> Path:
 def read_run(run: str | Path, *tasks: str) -> dict[str, Any]:
     """The recipe of a run directory, as plain data. Raises DragomanError unless its task is one of `tasks`."""
     path = check_run_dir(run)
-    recipe = config.read_yaml(path / CONFIG)
+    recipe = read_yaml(path / CONFIG)
     task = recipe.setdefault("task", "translation")
     if task not in tasks:
         hint = f"use it with `dragoman {COMMANDS[task]} {path}`" if task in COMMANDS else "it is of another version"

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import DragomanError
-from dragoman.inference.memory import TranslationMemory
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline.memory import TranslationMemory
 from dragoman.progress import say
 from dragoman.serve import deepl, libretranslate, v1
 from dragoman.serve.clients import Gate
@@ -160,7 +160,7 @@ class Server:
             pairs = [(item.src, item.tgt) for item in self.store.corrections(*languages)]
             self.service.memories = {**self.service.memories, languages: TranslationMemory(pairs)}
 
-    def _count(self, translator: Translator, src_tokens: int, tgt_tokens: int) -> None:
+    def _count(self, translator: SearchTranslator, src_tokens: int, tgt_tokens: int) -> None:
         pair = " ".join(translator.languages or ("?", "?"))
         self.metrics.tokens.labels(pair, "source").inc(src_tokens)
         self.metrics.tokens.labels(pair, "target").inc(tgt_tokens)

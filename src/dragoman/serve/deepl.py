@@ -14,14 +14,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from dragoman.inference.glossary import Glossary
+from dragoman.languages.codes import name_of
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job
 from dragoman.serve.http import Refused, answering, file_in, parameters, text_of
 from dragoman.serve.requests import check_size, language, new_job, result_of, translated
 from dragoman.serve.service import AUTO, Choices, Kind
 from dragoman.serve.store import StoredGlossary
-from dragoman.text.languages import name_of
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server

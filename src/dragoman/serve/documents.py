@@ -14,12 +14,12 @@ from typing import Literal
 from dragoman.errors import DragomanError
 from dragoman.formats.document import FORMATS, format_of
 from dragoman.formats.pdf import output_path
-from dragoman.inference.glossary import Glossary
 from dragoman.progress import say
 from dragoman.serve.engine import Cancelled, Ticket
 from dragoman.serve.http import Refused
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.service import AUTO, Service
+from dragoman.text.glossary import Glossary
 
 AT_ONCE = 2
 """Documents that are translated at a time."""

@@ -1,9 +1,9 @@
 """The engine of a server: continuous batching that never ends, with deadlines, cancellation and two priorities.
 
-Requests run in threads of their own and translate as everybody does (`Translator.n_best`); where the translator would
-search, its `Ticket` hands the sentences to the engine and waits. The engine's threads put sentences of all requests
-into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a sentence's
-translation is does not depend on that, to the last bit.
+Requests run in threads of their own and translate as everybody does (`SearchTranslator.n_best`); where the translator
+would search, its `Ticket` hands the sentences to the engine and waits. The engine's threads put sentences of all
+requests into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a
+sentence's translation is does not depend on that, to the last bit.
 """
 
 import itertools
@@ -23,9 +23,9 @@ from dragoman.decoding.base import FoundNothing, Hypothesis
 from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
 from dragoman.errors import DragomanError
+from dragoman.inference.search_translator import Engine as Searcher
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.inference.translator import Engine as Searcher
-from dragoman.inference.translator import Translator
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -74,7 +74,7 @@ class Ticket:
         self.gone = False
         self._waiting: set[_Order] = set()
 
-    def on(self, translator: Translator) -> Translator:
+    def on(self, translator: SearchTranslator) -> SearchTranslator:
         """The translator with the engine for its search."""
         return translator.searched_by(_Door(self, translator.engine))
 
@@ -94,7 +94,9 @@ class Ticket:
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded
 
-    def ask(self, translator: Translator, parts: Sequence[Part], searcher: Searcher | None) -> list[list[Hypothesis]]:
+    def ask(
+        self, translator: SearchTranslator, parts: Sequence[Part], searcher: Searcher | None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each part. Raises what the search raises, Cancelled or DeadlineExceeded."""
         self.check()
         if not parts:
@@ -118,12 +120,12 @@ class Ticket:
 
 @dataclass(frozen=True)
 class _Door:
-    """A ticket as a translator sees it (`inference.translator.Engine`)."""
+    """A ticket as a translator sees it (`inference.search_translator.Engine`)."""
 
     ticket: Ticket
     searcher: Searcher | None
 
-    def hypotheses(self, translator: Translator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         return self.ticket.ask(translator, parts, self.searcher)
 
 
@@ -142,7 +144,7 @@ class _Entry:
 
     def __init__(
         self,
-        translator: Translator,
+        translator: SearchTranslator,
         searcher: Searcher | None,
         part: Part,
         ticket: Ticket,
@@ -234,7 +236,7 @@ class ServingEngine:
         self.rows = 0
         """Rows under way, of all threads."""
         self.on_batch: Callable[[int], None] = lambda rows: None
-        self.on_done: Callable[[Translator, int, int], None] = lambda translator, src, tgt: None
+        self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
         self._stopped = False
         self._threads: list[threading.Thread] = []

@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from dragoman.languages.codes import name_of
 from dragoman.serve.documents import SUFFIXES
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, text_of
 from dragoman.serve.requests import check_size, correction, detect, language, new_job, translated
 from dragoman.serve.service import AUTO, Choices
-from dragoman.text.languages import name_of
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server

@@ -7,14 +7,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
-from dragoman.inference.glossary import Glossary
+from dragoman.languages.identification import likely_languages
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, run, text_of
 from dragoman.serve.service import AUTO, Choices, Translated, same_language
 from dragoman.serve.store import Correction
-from dragoman.text.identify import likely_languages
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server

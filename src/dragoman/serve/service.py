@@ -11,30 +11,30 @@ from typing import Literal
 import numpy as np
 
 from dragoman import export
+from dragoman.alignment.erasure import word_links
+from dragoman.alignment.markup import Pairing, words
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
-from dragoman.inference import confidence
-from dragoman.inference.by_sentence import NBest, SentenceTranslator
-from dragoman.inference.capitals import CapitalsTranslator
-from dragoman.inference.confidence import Calibration
-from dragoman.inference.document import DocumentTranslator, Report
-from dragoman.inference.glossary import Glossary
-from dragoman.inference.guarded import GuardedTranslator
-from dragoman.inference.memory import Match, RememberingTranslator, TranslationMemory
 from dragoman.inference.next_words import next_words
-from dragoman.inference.tags import Pairing, words
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.inference.translator import Translator
-from dragoman.inference.warnings import source_warnings, warnings_of
-from dragoman.inference.word_links import word_links
+from dragoman.languages.codes import language_of
+from dragoman.languages.identification import likely_languages
+from dragoman.pipeline import confidence
+from dragoman.pipeline.by_sentence import NBest, SentenceTranslator
+from dragoman.pipeline.capitals import CapitalsTranslator
+from dragoman.pipeline.confidence import Calibration
+from dragoman.pipeline.document import DocumentTranslator, Report
+from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.pipeline.memory import Match, RememberingTranslator, TranslationMemory
+from dragoman.pipeline.pipeline import TranslateOptions, splits_lines
 from dragoman.progress import say
+from dragoman.quality.warnings import source_warnings, warnings_of
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.serve.engine import ServingEngine, Ticket
-from dragoman.text.identify import likely_languages
-from dragoman.text.languages import language_of
-from dragoman.tools.translate import TranslateOptions, splits_lines
+from dragoman.text.glossary import Glossary
 
 Kind = Literal["text", "html", "xml"]
 Languages = tuple[str, str]
@@ -97,8 +97,8 @@ class ServedRun:
 
     path: Path
     languages: Languages
-    translator: Translator
-    own: Translator
+    translator: SearchTranslator
+    own: SearchTranslator
     """The same without another engine, which cannot do everything."""
     digest: str
     """Of its weights."""
@@ -118,7 +118,7 @@ class ServedRun:
         """Read a run. Raises DragomanError for one that cannot be served."""
         options = TranslateOptions(check_run_dir(path), device=device, engine=engine, precision=precision)
         given = {} if precision in (None, "int8") else {"precision": precision}
-        own = Translator.load(path, device=device, **given)  # type: ignore[arg-type]
+        own = SearchTranslator.load(path, device=device, **given)  # type: ignore[arg-type]
         if own.languages is None or not all(own.languages):
             raise DragomanError(f"{path}: says no languages: it cannot be served")
         translator = own
@@ -236,10 +236,10 @@ class Service:
 
     def _translators(
         self, ticket: Ticket, run: ServedRun, choices: Choices, memory: TranslationMemory | None
-    ) -> tuple[Translator, Translator]:
+    ) -> tuple[SearchTranslator, SearchTranslator]:
         """The translator for a request, and PyTorch's own of the same settings."""
 
-        def wanted(translator: Translator) -> Translator:
+        def wanted(translator: SearchTranslator) -> SearchTranslator:
             beam = max(choices.beam_size or translator.decoding.beam_size, 1 + choices.alternatives)
             n_best = 1 + choices.alternatives
             if memory is not None and len(memory):
@@ -256,7 +256,7 @@ class Service:
     def _of_markup(
         self,
         ticket: Ticket,
-        own: Translator,
+        own: SearchTranslator,
         asked: NBest,
         text: str,
         choices: Choices,
@@ -421,7 +421,9 @@ def _is_in(memory: TranslationMemory | None) -> Callable[[str], bool]:
     return lambda text: memory is not None and text in memory
 
 
-def _asked(translator: Translator, own: Translator, memory: TranslationMemory | None, choices: Choices) -> NBest:
+def _asked(
+    translator: SearchTranslator, own: SearchTranslator, memory: TranslationMemory | None, choices: Choices
+) -> NBest:
     """The translator with placeholders, capitals and the memory."""
     by_text: NBest = CapitalsTranslator(GuardedTranslator(translator, keep=True, guard=False, fallback=own))
     if choices.glossary is not None:

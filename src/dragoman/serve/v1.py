@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dragoman.formats.bitext import tmx_of
-from dragoman.inference.glossary import Glossary
+from dragoman.languages.codes import name_of
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import SUFFIXES, Job
 from dragoman.serve.engine import Ticket
 from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, refused, run, text_of
 from dragoman.serve.requests import Answer, check_size, correction, detect, language, new_job, result_of, translated
 from dragoman.serve.service import AUTO, Choices, Sentence, Translated
-from dragoman.text.languages import name_of
+from dragoman.text.glossary import Glossary
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.config import parse, read_yaml, to_dict
+from dragoman.config import parse, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, writing
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks.translation.job import examine
 from dragoman.text.corpus import FilesSource, MixSource

@@ -28,7 +28,7 @@ from dragoman.export.model_card import write_card
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say, size_text
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.atomic_io import read_json
+from dragoman.runs.atomic_io import read_json, read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
@@ -372,7 +372,7 @@ class Job(ABC):
         written = self.run_dir / "config.yaml"
         if path is None or (done := checkpoint.step_of(path)) <= wanted or not written.exists():
             return
-        if config.read_yaml(written).get("training", {}).get("max_steps") != wanted:
+        if read_yaml(written).get("training", {}).get("max_steps") != wanted:
             raise DragomanError(
                 f"training.max_steps={wanted}: {self.run_dir} has done {done:,} steps already: give as many or more, "
                 "or choose another run_dir=..."
@@ -385,7 +385,7 @@ class Job(ABC):
         told by the names of its files.
         """
         path = self.run_dir / "config.yaml"
-        written = config.read_yaml(path)
+        written = read_yaml(path)
         if (task := written.get("task", "translation")) != self.recipe.task:
             return [f"task: {task!r} -> {self.recipe.task!r}"]
         # A setting that is newer than the run takes today's default. So to change a default is to change what old runs
@@ -462,7 +462,7 @@ class Job(ABC):
 
     def _take_steps_of_run(self) -> None:
         """Go on for the steps that the run has, with its warm-up where that is this recipe's, made shorter or not."""
-        begun, training = config.read_yaml(self.run_dir / "config.yaml")["training"], self.recipe.training
+        begun, training = read_yaml(self.run_dir / "config.yaml")["training"], self.recipe.training
         if begun["schedule"] == config.to_dict(self.recipe)["training"]["schedule"]:
             self.recipe = replace(self.recipe, training=replace(training, max_steps=begun["max_steps"]))
         else:

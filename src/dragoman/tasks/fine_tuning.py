@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from dragoman.config import read_yaml
 from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 
 Held = TypeVar("Held")

@@ -13,7 +13,7 @@ from typing import Any
 from dragoman.errors import DragomanError, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare
 from dragoman.inference.loading import corpus_settings
-from dragoman.inference.translator import STREAM_LINES, Translator
+from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.runs.directory import check_run_dir
@@ -70,7 +70,7 @@ def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path
     text = "".join(f"{line}\n" for line in lines)
     if all(path.is_file() for path in files) and files[0].read_text(encoding="utf-8") == text:
         return files
-    translator = Translator.load(run)
+    translator = SearchTranslator.load(run)
     with Progress("the model translates general text", len(lines)) as bar, writing(directory):
         found: list[str] = []
         for chunk in in_chunks(lines, STREAM_LINES):
@@ -95,7 +95,9 @@ def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> 
     """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
     own = sample(recipe.corpus.valid, COMPARED)
     # Greedy: what is to be seen is a difference, and a model on text that is strange to it searches for long.
-    before, after = (Translator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir))
+    before, after = (
+        SearchTranslator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir)
+    )
     sets = {"your text": own, "general text": general.test}
     compared = [compare(name, before, after, pairs) for name, pairs in sets.items() if pairs]
     with RunLog(Path(recipe.run_dir)) as log:

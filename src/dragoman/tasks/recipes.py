@@ -12,6 +12,7 @@ from typing import Any
 from dragoman import config
 from dragoman.device import threads_for
 from dragoman.errors import DragomanError
+from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks.base import Job, RecipeSettings, Result, Scores
@@ -38,7 +39,7 @@ JOBS: dict[str, type[Job]] = {
 
 def load(path: str | Path, overrides: list[str] | None = None) -> RecipeSettings:
     """A recipe file with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
-    data = config.override(config.read_yaml(path), overrides or [])
+    data = config.override(read_yaml(path), overrides or [])
     data.setdefault("run_dir", f"runs/{Path(path).stem}")
     return _parse(data, str(path))
 
@@ -51,7 +52,7 @@ def of_dict(data: dict[str, Any]) -> RecipeSettings:
 def of_run(run_dir: str | Path) -> RecipeSettings:
     """The recipe of a run directory. Raises DragomanError when it is none."""
     path = check_run_dir(run_dir) / "config.yaml"
-    return _parse(config.read_yaml(path), str(path))
+    return _parse(read_yaml(path), str(path))
 
 
 def _parse(data: dict[str, Any], source: str) -> RecipeSettings:

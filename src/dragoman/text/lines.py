@@ -10,6 +10,7 @@ import io
 import itertools
 import lzma
 import os
+import re
 import select
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -343,3 +344,13 @@ class LiveInput:
         data = os.read(self._descriptor, 2**16)
         self._held += data
         self._ended = not data
+
+
+def language_of_file(path: str | Path) -> str:
+    """The language code that a file name ends in, "" where it ends in none.
+
+    >>> language_of_file("corpus.de"), language_of_file("corpus.en.gz"), language_of_file("corpus.txt")
+    ('de', 'en', '')
+    """
+    suffix = kind_of(path)
+    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", *COMPRESSIONS) else ""

@@ -2,7 +2,7 @@
 
 import re
 
-from dragoman.text.languages import language_of
+from dragoman.languages.codes import language_of
 
 _WORDS = {
     "en": "no not n't never none nobody nothing nowhere neither nor cannot without non-*",

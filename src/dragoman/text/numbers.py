@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from dragoman.text.languages import language_of
+from dragoman.languages.codes import language_of
 
 _SEPARATORS = ".,'’\u00a0\u202f "
 _DATE = r"(?P<date>\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{4}|\d{2}))(?!\.?\d)"

@@ -9,7 +9,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from dragoman.text.languages import language_of
+from dragoman.languages.codes import language_of
 
 
 class Span(NamedTuple):

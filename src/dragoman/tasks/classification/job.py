@@ -15,10 +15,10 @@ from dragoman.data.examples import LabelledCorpus, Split, read_split, read_split
 from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.device import pick_device
 from dragoman.errors import DragomanError, writing
-from dragoman.evaluation.classification import ClassScores
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.models.families import TextClassifierConfig
 from dragoman.progress import say
+from dragoman.quality.classification import ClassScores
 from dragoman.runs.log import RunLog
 from dragoman.tasks.base import (
     TEST_SAMPLES,

@@ -11,9 +11,9 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.eval_batches import eval_batches
 from dragoman.data.examples import Split
 from dragoman.data.inputs import Inputs, LabelledBatch
-from dragoman.evaluation.classification import score_labels
 from dragoman.evaluation.translation import spread
 from dragoman.inference.classifier import logits_of
+from dragoman.quality.classification import score_labels
 from dragoman.text.corpus import Pair
 from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
 from dragoman.training.nonfinite import listed

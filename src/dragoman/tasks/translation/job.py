@@ -23,12 +23,12 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError, writing
 from dragoman.evaluation.judging import Judged, Judging
-from dragoman.evaluation.test_set import TestSet
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
+from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir, require_alike
 from dragoman.runs.log import RunLog
@@ -125,7 +125,7 @@ class TranslationJob(Job):
 
     settings: ClassVar[Any] = TranslationRecipe
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
-    inference: ClassVar[Any] = Translator
+    inference: ClassVar[Any] = SearchTranslator
     recipe: TranslationRecipe
     stream: Stream | None = None
 
@@ -205,7 +205,7 @@ class TranslationJob(Job):
         # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
         beam_size = training.validation_beam_size
         decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
-        translator = Translator(
+        translator = SearchTranslator(
             model,
             prepared.tokenizers,
             decoding=decoding,
@@ -274,7 +274,7 @@ class TranslationJob(Job):
                 check_positions(model_settings(Path(run)), recipe.corpus.max_tokens)
             except DragomanError as error:
                 raise DragomanError(f"{run} cannot teach this run: {error}") from error
-        models = [Translator.load(run, device=recipe.device, precision=precision).model for run in runs]
+        models = [SearchTranslator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
 
     def named_rows(self, run: str) -> dict[str, Rows]:
@@ -316,7 +316,7 @@ class TranslationJob(Job):
     def test(self, log: RunLog, outcome: Outcome) -> dict[str, Scores]:
         if not self.tests:
             return {}
-        translator = Translator.load(self.run_dir, device=self.recipe.device)
+        translator = SearchTranslator.load(self.run_dir, device=self.recipe.device)
         results = {}
         for name, pairs in self.tests.items():
             found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
@@ -379,7 +379,7 @@ class TranslationJob(Job):
         metrics = judging.built(languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
         texts = {name: list(source.pairs()) for name, source in tests.items()}
         sets = {name: _test_set(name, pairs, more.get(name, []), languages) for name, pairs in texts.items()}
-        translator = Translator.load(self.run_dir, which=which, device=device, **options)
+        translator = SearchTranslator.load(self.run_dir, which=which, device=device, **options)
         scores = {}
         for name, pairs in texts.items():
             hypotheses = translate(translator, pairs)

@@ -18,7 +18,7 @@ from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
 from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.evaluation.translation import EvaluationConfig, evaluate, score, spread, translate
-from dragoman.inference.translator import Translator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.base import UNK_ID
@@ -46,7 +46,7 @@ class TranslationTask(Planned):
         valid_pairs: Sequence[Pair],
         tokenizers: TokenizerPair,
         *,
-        translator: Translator,
+        translator: SearchTranslator,
         evaluation: EvaluationConfig,
         tgt_lang: str,
         seed: int,

@@ -1,0 +1,140 @@
+"""The work of `dragoman adapt`: a run trained on what people corrected, and handed over only if that did it good."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman import config
+from dragoman.errors import DragomanError, writing
+from dragoman.evaluation.comparison import Compared, Pairs, compare
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline.memory import pairs_in
+from dragoman.progress import say
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_yaml
+from dragoman.runs.directory import CONFIG, check_run_dir
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import FineTuning, default_recipe
+from dragoman.tasks.general_text import sample
+
+FEWEST = 8
+"""Corrections that are worth a training."""
+ENOUGH_TO_HOLD_OUT = 40
+"""Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
+REPEATED = 8
+"""Times that a correction comes in an epoch, at most: there are few of them."""
+GENERAL = 4000
+"""General pairs that are mixed in, at most, so that nothing is forgotten."""
+VALIDATION = 1000
+EPOCHS = 3
+RATE = 0.1
+"""Of the rate that the run was trained at."""
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """The new run, and how it compares with the old one; `refusal` says why it is not handed over."""
+
+    run: Path
+    compared: list[Compared]
+    refusal: str = ""
+
+
+def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", seed: int = 1) -> Adaptation:
+    """Train a run on corrections, mixed with the text that it was trained on, and compare the two.
+
+    The new run is `output` if it is better on the corrections and no worse on the validation set, by paired bootstrap
+    (Koehn 2004) of sentences' chrF; else it lies in `output`.refused.
+
+    Raises DragomanError for corrections that are too few or of other languages, and where `output` is there already.
+    """
+    old = check_run_dir(run)
+    refused = output.with_name(output.name + ".refused")
+    if output.exists():
+        raise DragomanError(f"{output}: is there already: name a new run with -o")
+    corpus = corpus_settings(old)
+    languages = (corpus.src_lang, corpus.tgt_lang)
+    pairs = list(dict.fromkeys(pairs_in(corrections, languages)))
+    if len(pairs) < FEWEST:
+        of_what = " to ".join(languages)
+        raise DragomanError(f"{corrections}: {len(pairs)} corrections from {of_what}: too few to learn from")
+    held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
+    learnt = [pair for pair in pairs if pair not in held]
+    general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
+    if not validation:
+        general, validation = general[len(general) // 5 :], general[: len(general) // 5]
+    if not validation:
+        raise DragomanError(
+            f"{old}: neither its training nor its validation text is here any more: nothing to compare on"
+        )
+    if not general:
+        say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
+    building = output.with_name(output.name + ".building")
+    _train(old, building, learnt, general, validation, languages, device, seed)
+    before, after = (SearchTranslator.load(which, device=device) for which in (old, building))
+    sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
+    compared = [compare(name, before, after, found) for name, found in sets.items() if found]
+    for line in compared:
+        say(str(line))
+    refusal = _refusal(compared)
+    final = refused if refusal else output
+    with writing(final):
+        atomic_io.remove(refused)
+        building.rename(final)
+    return Adaptation(final, compared, refusal)
+
+
+def _refusal(compared: Sequence[Compared]) -> str:
+    first, validation = compared[0], compared[-1]
+    if not first.is_better:
+        return f"it is not surely better on the {first.name}"
+    if validation.is_worse:
+        return "it is worse on the validation set"
+    return ""
+
+
+def _train(
+    old: Path,
+    run: Path,
+    learnt: Pairs,
+    general: Pairs,
+    validation: Pairs,
+    languages: tuple[str, str],
+    device: str,
+    seed: int,
+) -> None:
+    """Train on both kinds of pairs: a third of them corrections, if there are enough."""
+    times = max(1, min(REPEATED, len(general) // (2 * len(learnt))))
+    text = run.with_name(run.name + ".text")
+    files = {name: text / name for name in ("train.src", "train.tgt", "valid.src", "valid.tgt")}
+    mixed = general + learnt * times
+    with writing(text):
+        atomic_io.remove(run)
+        text.mkdir(parents=True, exist_ok=True)
+        for split, pairs in (("train", mixed), ("valid", validation)):
+            for side, name in enumerate(("src", "tgt")):
+                lines = "".join(" ".join(pair[side].split()) + "\n" for pair in pairs)
+                (text / f"{split}.{name}").write_text(lines, encoding="utf-8")
+    names = {name: str(path) for name, path in files.items()}
+    recipe = default_recipe(
+        names["train.src"], names["train.tgt"], str(run), valid=(names["valid.src"], names["valid.tgt"]),
+        languages=languages, doctor="skip", goes_on=FineTuning(str(old)),
+    )  # fmt: skip
+    tokens = sum(len(src.split()) + len(tgt.split()) for src, tgt in mixed) * 2
+    training: dict[str, Any] = recipe["training"]
+    steps = max(60, min(2000, EPOCHS * tokens // training["batch_tokens"]))
+    training |= {"max_steps": steps, "validate_every": max(20, steps // 3)}
+    own = read_yaml(old / CONFIG).get("training", {})
+    rate = own.get("schedule", {}).get("lr") or training["schedule"]["lr"]
+    training["schedule"] |= {"lr": RATE * float(rate), "warmup_steps": steps // 10}
+    if "optimizer" in own:
+        training["optimizer"] = own["optimizer"]
+    settings = {**recipe, "device": device, "seed": seed}
+    try:
+        result = recipes.run(config.parse(recipes.TranslationRecipe, settings, "settings for corrections"))
+    finally:
+        atomic_io.remove(text)
+    if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(run):
+        raise DragomanError("stopped: nothing is handed over")

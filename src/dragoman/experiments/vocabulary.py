@@ -1,0 +1,261 @@
+"""The work of `dragoman vocabulary`: a run with fewer entries in its vocabulary, or with further ones.
+
+A model of two hundred languages has 256,000 entries, most of its weights, and a text in two languages uses a tenth of
+them. Without the others it translates the same text in the same way (Abdaoui et al. 2020, "Load What You Need"; the
+scores of those that are gone leave the normaliser), and is trained in a part of the memory. Entries that are added
+begin as the mean of the pieces that spelt them, the tag of a new language as that of one like it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman import config
+from dragoman.errors import DragomanError, writing
+from dragoman.inference.loading import build_model
+from dragoman.progress import Progress
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import TOKENIZER, check_run_dir, read_run
+from dragoman.runs.new_run import write_run
+from dragoman.tasks import recipes
+from dragoman.tasks.fine_tuning import has_named_rows
+from dragoman.text.lines import find, read_lines
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.hub import HubTokenizer
+from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
+from dragoman.text.tokenizers.pieces import PiecesTokenizer
+from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without
+
+Rows = list[list[int]]
+"""Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The vocabulary that a run is to have."""
+
+    text: Sequence[Path] = ()
+    """Files, of either language, whose pieces are kept; none: all are."""
+    symbols: Sequence[str] = ()
+    """New entries, each a piece of its own wherever a text has it."""
+    languages: Mapping[str, str] | None = None
+    """Codes of new languages, each with that of a language whose tag its own begins as."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Entries of both sides and parameters in all, before and after."""
+
+    entries: tuple[tuple[int, int], tuple[int, int]]
+    parameters: tuple[int, int]
+
+
+def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
+    """Write the new run `out`: the run with another vocabulary. It can do what a run can but train on.
+
+    Raises DragomanError where `out` is there, for a tokenizer that was learnt here, and for what is in the vocabulary
+    already or not to be had.
+    """
+    if out.exists():
+        raise DragomanError(f"{out}: is there already; name a new run directory")
+    if not (wanted.text or wanted.symbols or wanted.languages):
+        raise DragomanError("nothing to change: give --trim FILE, --add TOKEN or --add-language CODE=LIKE")
+    recipe: Any = recipes.of_run(check_run_dir(run))
+    read_run(run, "translation")
+    old = load_tokenizers(run / TOKENIZER)
+    new, rows = changed(old, wanted, recipe.corpus.normalize)
+    source = checkpoint.select(run)
+    weights = checkpoint.load_inference_weights(source)
+    parts = {"src_embedding": rows[0], "tgt_embedding": rows[1], "output": rows[1]}
+    weights = {name: _rows_of(tensor, parts, name) for name, tensor in weights.items()}
+    settings = config.to_dict(replace(recipe, run_dir=str(out), init_from=None))
+    settings["tokenizer"] = tokenizer_settings(new)
+    made = config.parse(recipes.TranslationRecipe, settings, "the new run")
+    before, model = build_model(recipe.model, old), build_model(recipe.model, new)
+    checkpoint.load_weights(model, weights, str(source))
+    with writing(out):
+        write_run(out, made, checkpoint.weights(model), "vocabulary", str(run))
+        save_tokenizers(new, out / TOKENIZER)
+    sizes = [sum(tensor.numel() for tensor in one.parameters()) for one in (before, model)]
+    entries = [(pair.src.vocab_size, pair.tgt.vocab_size) for pair in (old, new)]
+    return Sizes((entries[0], entries[1]), (sizes[0], sizes[1]))
+
+
+def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
+    """The tokenizers with the vocabulary wanted, and where the weights of each side's entries come from."""
+    sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
+    for side in sides:
+        if not isinstance(side, PiecesTokenizer | HubTokenizer):
+            raise DragomanError(
+                f"the vocabulary was learnt here (tokenizer {{type: {side.config.type}}}): only imported ones are "
+                "changed; train with another, or begin with this run's weights (--init-from)"
+            )
+        for symbol in wanted.symbols:
+            if not symbol.strip() or any(character.isspace() for character in symbol):
+                raise DragomanError(f"--add {symbol!r}: a token without white space in it")
+            if side.id_of(symbol) != UNK_ID or symbol in SPECIALS:
+                raise DragomanError(f"--add {symbol}: the vocabulary has it already")
+    tags = _new_tags(pair, wanted.languages or {})
+    kept = _kept(pair, wanted.text, normalize)
+    found = [
+        _side(side, ids, [*wanted.symbols, *tags], [_spelt(side, symbol) for symbol in wanted.symbols] + [
+            [side.id_of(like)] for like in tags.values()
+        ], set(tags))
+        for side, ids in zip(sides, kept, strict=True)
+    ]  # fmt: skip
+    languages = pair.languages
+    if languages is not None:
+        codes = dict(zip(wanted.languages or {}, tags, strict=True))
+        languages = replace(languages, tags={**languages.tags, **codes})
+    src, tgt = found[0], found[-1]
+    return TokenizerPair(src[0], tgt[0], pair.shared, languages), (src[1], tgt[1])
+
+
+def _new_tags(pair: TokenizerPair, languages: Mapping[str, str]) -> dict[str, str]:
+    """The tag of each new language, and that of the one like it."""
+    if languages and (pair.languages is None or not pair.languages.tags):
+        raise DragomanError("--add-language: the model is not told languages")
+    found = {}
+    for code, like in languages.items():
+        assert pair.languages is not None
+        if code in pair.languages.tags:
+            raise DragomanError(f"--add-language {code}: the model has that language already")
+        known = pair.languages.code(like)
+        tag = pair.languages.tags[known]
+        found[tag.replace(known, code)] = tag
+    return found
+
+
+def _spelt(side: Tokenizer, symbol: str) -> list[int]:
+    """The entries that a symbol was spelt with until now."""
+    return [index for index in side.encode(symbol) if index != UNK_ID] or [UNK_ID]
+
+
+def _kept(pair: TokenizerPair, text: Sequence[Path], normalize: str) -> list[list[int]]:
+    """The ids that stay, of each different tokenizer: those of the text, of tags, and of all that may spell the rest of
+    a language (single bytes, letters of ASCII)."""
+    sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
+    if not text:
+        return [list(range(side.vocab_size)) for side in sides]
+    known = pair.languages
+    frames = {*known.tags.values(), *known.src_before, *known.src_after, *known.tgt_before} if known else set()
+    kept = []
+    for side in sides:
+        names = pieces_of(side)
+        used = {index for index, name in enumerate(names) if name in frames or _spells(name)} | set(
+            range(len(SPECIALS))
+        )
+        with Progress("pieces of the text", None) as bar:
+            for line in _lines(text):
+                used.update(side.encode(NORMALIZERS[normalize](line)))
+                bar.advance()
+        kept.append(sorted(used))
+    if pair.shared and len(kept) > 1:
+        both = sorted({*kept[0], *kept[1]})
+        kept = [both, both]
+    return kept
+
+
+def _spells(piece: str) -> bool:
+    return bool(re.fullmatch(r"<0x[0-9A-F]{2}>|[▁Ġ]?[!-~]?", piece)) or (len(piece) == 1 and ord(piece) < 0x180)
+
+
+def _lines(text: Iterable[Path]) -> Iterator[str]:
+    for path in text:
+        yield from read_lines(find(str(path)))
+
+
+def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags: set[str]) -> tuple[Tokenizer, Rows]:
+    """A tokenizer with the entries `kept` and the new ones behind them; `tags`: those that no text is cut into."""
+    assert isinstance(side, PiecesTokenizer | HubTokenizer)
+    if isinstance(side, PiecesTokenizer):
+        made: Tokenizer = _pieces(side, kept, new, tags)
+    else:
+        made, kept = _hub(side, kept, new, tags)
+    return made, [*([index] for index in kept), *like]
+
+
+def _pieces(side: PiecesTokenizer, kept: list[int], new: Sequence[str], tags: set[str]) -> PiecesTokenizer:
+    names = pieces_of(side)
+    gone = set(names) - {names[index] for index in kept}
+    model = without(side.model, gone) if gone else side.model
+    if symbols := [symbol for symbol in new if symbol not in tags]:
+        model = with_symbols(model, symbols)
+    vocabulary = Vocabulary([*(names[index] for index in kept[len(SPECIALS) :]), *new])
+    return PiecesTokenizer(replace(side.config, vocab_size=len(vocabulary)), vocabulary, model)
+
+
+def _hub(side: HubTokenizer, kept: list[int], new: Sequence[str], tags: set[str]) -> tuple[HubTokenizer, list[int]]:
+    """As `_side`, of a tokenizer.json: entries are taken out of it, and the others numbered anew."""
+    described = json.loads(side.model)
+    model = described["model"]
+    is_list = isinstance(model["vocab"], list)
+    ids = {piece: index for index, (piece, _) in enumerate(model["vocab"])} if is_list else dict(model["vocab"])
+    stay = {side.order[index] for index in kept}
+    if "merges" in model and len(kept) < side.vocab_size:
+        stay |= _merged_from(ids, model["merges"], stay)
+        kept = [index for index, theirs in enumerate(side.order) if theirs in stay]
+    named = set(range(len(model["vocab"])) if is_list else ids.values()) | {
+        one["id"] for one in described["added_tokens"]
+    }
+    numbers = {theirs: number for number, theirs in enumerate(sorted(stay & named))}
+    first = len(numbers)  # of the new ones; rows without any entry come behind them
+    numbers |= {theirs: number for number, theirs in enumerate(sorted(stay - named), start=first + len(new))}
+    if is_list:
+        model["vocab"] = [entry for index, entry in enumerate(model["vocab"]) if index in stay]
+        if model.get("unk_id") is not None:
+            model["unk_id"] = numbers.get(model["unk_id"])
+    else:
+        model["vocab"] = {piece: numbers[index] for piece, index in ids.items() if index in stay}
+    if "merges" in model:
+        model["merges"] = [
+            merge for merge in model["merges"] if all(piece in model["vocab"] for piece in _three(merge))
+        ]
+    added = [{**one, "id": numbers[one["id"]]} for one in described["added_tokens"] if one["id"] in numbers]
+    for place, piece in enumerate(new, start=first):
+        plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        added.append({"id": place, "content": piece, "special": piece in tags, **plain})
+    described |= {"added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
+    order = [*(numbers[side.order[index]] for index in kept), *range(first, first + len(new))]
+    changed = HubTokenizer(
+        replace(side.config, vocab_size=len(order)), json.dumps(described, ensure_ascii=False).encode(), order
+    )
+    return changed, kept
+
+
+def _three(merge: Any) -> tuple[str, str, str]:
+    """Both parts of a merge, and what they become."""
+    first, second = merge.split(" ") if isinstance(merge, str) else merge
+    return first, second, first + second
+
+
+def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], wanted: Iterable[int]) -> set[int]:
+    """The entries that those wanted are merged from, in as many steps as it takes."""
+    parts: dict[str, list[str]] = {}
+    for merge in merges:
+        first, second, both = _three(merge)
+        parts.setdefault(both, []).extend((first, second))
+    names = {index: piece for piece, index in ids.items()}
+    found: set[int] = set()
+    waiting = [names[index] for index in wanted if index in names]
+    while waiting:
+        for part in parts.get(waiting.pop(), ()):
+            if part in ids and ids[part] not in found:
+                found.add(ids[part])
+                waiting.append(part)
+    return found
+
+
+def _rows_of(tensor: Tensor, parts: Mapping[str, Rows], name: str) -> Tensor:
+    """The rows of the new entries, of a tensor that has some for each entry."""
+    rows = parts.get(name.partition(".")[0])
+    if rows is None or not has_named_rows(name):
+        return tensor
+    return torch.stack([tensor[row[0]] if len(row) == 1 else tensor[row].mean(dim=0) for row in rows])

@@ -1,0 +1,69 @@
+"""The work of `dragoman import`: a model of another program written as a run directory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import config
+from dragoman.errors import DragomanError, writing
+from dragoman.importing import ctranslate2, huggingface
+from dragoman.importing.base import Imported
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import TOKENIZER
+from dragoman.runs.new_run import write_run
+from dragoman.tasks import recipes
+from dragoman.tasks.translation.job import TranslationRecipe
+from dragoman.text.corpus import CorpusConfig
+from dragoman.text.sources.files import FilesSource
+from dragoman.text.tokenizers.pair import save_tokenizers, tokenizer_settings
+
+
+def import_model(
+    folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None, spm: Sequence[Path] = ()
+) -> Path:
+    """Write the model of a folder of Hugging Face or CTranslate2 as the new run directory `run`, and return it.
+
+    It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
+    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2, or one for each side.
+
+    Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
+    """
+    if run.exists():
+        raise DragomanError(f"{run}: is there already; name a new run directory")
+    if not folder.is_dir():
+        raise DragomanError(f"{folder}: no such folder")
+    door = ctranslate2 if (folder / "model.bin").is_file() else huggingface
+    if door is huggingface and not (folder / "config.json").is_file():
+        raise DragomanError(
+            f"{folder}: no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json"
+        )
+    if spm and (door is huggingface or len(spm) > 2):
+        raise DragomanError("--spm: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
+    imported = (
+        huggingface.load(folder, src_lang, tgt_lang)
+        if door is huggingface
+        else ctranslate2.load(folder, src_lang, tgt_lang, spm)
+    )
+    recipe = _recipe(imported, run)
+    weights = checkpoint.weights(imported.model)
+    with writing(run):
+        write_run(run, recipe, weights, "imported", str(folder))
+        save_tokenizers(imported.tokenizers, run / TOKENIZER)
+    recipes.of_run(run)  # it reads as any other
+    return run
+
+
+def _recipe(imported: Imported, run: Path) -> TranslationRecipe:
+    """The recipe as far as it is known; of the text that the model was trained on there is only a name."""
+    src_lang, tgt_lang = imported.languages
+    text = FilesSource(src=f"imported.{src_lang}", tgt=f"imported.{tgt_lang}")
+    corpus = config.to_dict(CorpusConfig(src_lang=src_lang, tgt_lang=tgt_lang, train=text, valid=text))
+    limits = (imported.max_tokens, imported.model.max_target_length and imported.model.max_target_length - 1)
+    longest = min(limit for limit in (*limits, imported.max_tokens or corpus["max_tokens"]) if limit is not None)
+    data = {
+        "run_dir": str(run),
+        "corpus": {**corpus, "normalize": imported.normalize, "max_tokens": longest},
+        "tokenizer": tokenizer_settings(imported.tokenizers),
+        "model": config.to_dict(imported.settings),
+        "decoding": imported.decoding,
+    }
+    return config.parse(TranslationRecipe, data, "the imported run")

@@ -1,0 +1,467 @@
+"""Text in, text out: the one inference path, under the command line, validation, evaluation and whatever serves."""
+
+import copy
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
+from dragoman.data.eval_batches import even_batches
+from dragoman.decoding.base import FoundNothing
+from dragoman.decoding.continuous_batching import Search
+from dragoman.decoding.rules import Ban, BeginWith, Rule
+from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.long_input import split_long
+from dragoman.inference.translation import Part, Reranker, Scored, Translation
+from dragoman.languages.codes import written_without_spaces
+from dragoman.models.base import Seq2SeqModel
+from dragoman.text.glossary import HELD, Glossary
+from dragoman.text.lines import in_chunks
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.base import SPECIALS, TokenizerPair
+
+BATCH_TOKENS = 2048
+"""Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
+
+STREAM_LINES = 2048
+"""Lines that `stream` reads ahead, to sort them by length."""
+
+SPELLINGS = 100
+"""Searches of a sentence for a translation without banned phrases, at most."""
+
+
+class Engine(Protocol):
+    """A search in the place of PyTorch's own (`SearchTranslator.searched_by`)."""
+
+    def hypotheses(self, translator: "SearchTranslator", parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        """The hypotheses for each part, as `SearchTranslator.hypotheses`."""
+        ...
+
+
+class SearchTranslator:
+    """A model with its tokenizers, which translates: made by `dragoman.load(run)`.
+
+        translator = dragoman.load("runs/mine")
+        translator.translate(["ein hund", "eine katze"])                    # the best translation of each sentence
+        translator.translate(lines, keep=True, guard=True, beam_size=1)     # placeholders kept, faults avoided
+        translator.n_best(["ein hund"], n_best=3)                           # with scores, and warnings if so asked
+        translator.with_terms(Glossary({"hund": "hound"})).translate(lines)
+        translator.score([("ein hund", "a dog")])                           # how probable a translation is
+        translator.align("ein hund", "a dog"), translator.attention("ein hund")
+        for found in translator.stream(open("long.txt")): ...               # input of any length, in order
+
+    What a sentence's translation is does not depend on the others. Threads may share a translator: nothing in it
+    changes when it translates; `with_terms` and `with_decoding` give another one, of the same model.
+    """
+
+    def __init__(
+        self,
+        model: Seq2SeqModel,
+        tokenizers: TokenizerPair,
+        *,
+        decoding: DecodingConfig,
+        normalize: str = "none",
+        max_src_tokens: int = 256,
+        device: torch.device | None = None,
+        languages: tuple[str, str] | None = None,
+    ) -> None:
+        """`languages`: codes, from and to."""
+        self.model, self.tokenizers, self.decoding = model, tokenizers, decoding
+        self.normalize = NORMALIZERS[normalize]
+        self.max_src_tokens = max_src_tokens
+        self.device = device or torch.device("cpu")
+        self.languages = languages
+        self.join = "" if languages is not None and written_without_spaces(languages[1]) else " "
+        """The text between two sentences."""
+        self.glossary: Glossary | None = None
+        self.continuations = torch.zeros(0, dtype=torch.bool)
+        """Tokens that a term of the glossary may not be followed by (`_continuations`)."""
+        self.banned: BannedPhrases | None = None
+        self.reranker: Reranker | None = None
+        self.engine: Engine | None = None
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        *,
+        which: str = "best",
+        device: str = "auto",
+        precision: Literal["float32", "bfloat16"] = "float32",
+        ensemble: Sequence[str | Path] = (),
+        datastores: Sequence[str | Path] = (),
+        glossary: Glossary | None = None,
+        banned: BannedPhrases | None = None,
+        changes: Sequence[str] = (),
+        languages: tuple[str | None, str | None] = (None, None),
+        **decoding: Any,
+    ) -> "SearchTranslator":
+        """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
+
+        `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
+        changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
+        (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
+        each model at most, to look up each token in. `glossary` and `banned` as in `with_terms`. `languages`, from
+        and to, are of a model that knows several; None: the run's own. In `precision`
+        bfloat16 weights and hidden states have half the bits: faster where the processor has such products; scores are
+        a little rougher.
+
+        Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
+        """
+        # Here, because they know every family of models and tokenizers, and a translator only needs its own.
+        from dragoman.backends.accelerate import accelerate_inference
+        from dragoman.inference.loading import decoding_settings, load_parts
+
+        settings = decoding_settings(Path(run), changes, decoding)
+        parts, chosen = load_parts(Path(run), which, ensemble), pick_device(device)
+        model = parts.model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
+        accelerate_inference(model, packed=chosen.type == "cpu")
+        translator = cls(
+            model,
+            parts.tokenizers,
+            decoding=settings,
+            normalize=parts.corpus.normalize,
+            max_src_tokens=parts.max_src_tokens,
+            device=chosen,
+            languages=(parts.corpus.src_lang, parts.corpus.tgt_lang),
+        )
+        if datastores:
+            from dragoman.inference.nearest_neighbours import load_all, with_datastores
+
+            translator = with_datastores(translator, load_all(datastores, Path(run), which, ensemble))
+        spoken = languages[0] or parts.corpus.src_lang, languages[1] or parts.corpus.tgt_lang
+        return translator.between(*spoken).with_terms(glossary, banned)
+
+    def with_terms(self, glossary: Glossary | None = None, banned: BannedPhrases | None = None) -> "SearchTranslator":
+        """This translator, of the same model, whose translations hold the target terms of the terms of `glossary` that
+        stand in their source, and no phrase of `banned`.
+
+        Raises DragomanError for a term that is banned.
+        """
+        other = copy.copy(self)
+        other.glossary = None if glossary is None else glossary.normalized(self.normalize)
+        other.banned = None if banned is None else banned.normalized(self.normalize)
+        if other.glossary:
+            other.continuations = other._continuations()
+        if other.glossary and other.banned:
+            for term in other.glossary.targets.values():
+                other._require_free(f"{other.glossary.place(term)}term {term!r}", term)
+        return other
+
+    def between(self, src_lang: str, tgt_lang: str) -> "SearchTranslator":
+        """This translator, of the same model, between two other languages of those that the model knows.
+
+        Raises DragomanError for a language that it does not know, and for a model that knows but two.
+        """
+        if self.languages == (src_lang, tgt_lang):
+            return self
+        if (known := self.tokenizers.languages) is None:
+            told = " to ".join(self.languages or ("?", "?"))
+            raise DragomanError(f"this model translates from {told} and is not told languages")
+        other = copy.copy(self)
+        other.languages = known.codes(src_lang, tgt_lang)
+        other.tokenizers = self.tokenizers.between(*other.languages)
+        other.join = "" if written_without_spaces(tgt_lang) else " "
+        return other
+
+    def searched_by(self, engine: Engine | None) -> "SearchTranslator":
+        """This translator, with the search of `engine`; None: PyTorch's own."""
+        other = copy.copy(self)
+        other.engine = engine
+        return other
+
+    def with_decoding(self, **changes: Any) -> "SearchTranslator":
+        """This translator, of the same model, with some fields of its `DecodingConfig` changed."""
+        other = copy.copy(self)
+        other.decoding = replace(self.decoding, **changes)
+        return other
+
+    def reranked_by(self, reranker: "Reranker") -> "SearchTranslator":
+        """This translator, of the same model, whose n best are the best by `reranker` of all that its search holds.
+
+        Of a sentence that is translated in parts there is one translation, which nothing ranks.
+
+        Raises DragomanError where settings rank translations by another measure already, or a search holds but one.
+        """
+        if self.decoding.mbr != "none":
+            raise DragomanError("decoding.mbr ranks translations already: leave it, or the other ranking")
+        if self.decoding.num_candidates == 1:
+            raise DragomanError("a search with one hypothesis leaves nothing to rank: raise the beam size")
+        other = copy.copy(self)
+        other.reranker = reranker
+        return other
+
+    def translate(
+        self, sentences: Sequence[str], *, keep: bool = False, guard: bool = False, **decoding: Any
+    ) -> list[str]:
+        """The best translation of each sentence, in order; blank sentences stay blank.
+
+        `keep`: placeholders, tags, URLs and the like survive. `guard`: translations that look wrong are avoided
+        (`pipeline/guarded.py`). `decoding`: fields of `DecodingConfig` for this call (`beam_size=1`).
+
+        Raises TypeError for anything but a list of strings.
+        """
+        return [found[0].text for found in self.n_best(sentences, keep=keep, guard=guard, **decoding)]
+
+    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
+        """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
+        for chunk in in_chunks(lines, buffer):
+            yield from self.n_best(chunk)
+
+    def n_best(
+        self,
+        sentences: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        *,
+        keep: bool = False,
+        guard: bool = False,
+        **decoding: Any,
+    ) -> list[list[Translation]]:
+        """The `n_best` best translations of each sentence, best first; no text twice.
+
+        A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
+        ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
+        `prefixes`: how the translation of each sentence begins; an empty one leaves it free. Options as in `translate`.
+
+        Raises TypeError for anything but a list of strings.
+        """
+        if isinstance(sentences, str):
+            raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
+        for number, sentence in enumerate(sentences, start=1):
+            if not isinstance(sentence, str):
+                raise TypeError(f"sentence {number} is {type(sentence).__name__} {sentence!r:.80}: give strings")
+        if decoding:
+            return self.with_decoding(**decoding).n_best(sentences, prefixes, keep=keep, guard=guard)
+        if keep or guard:
+            from dragoman.pipeline.guarded import GuardedTranslator
+
+            if prefixes is not None:
+                raise DragomanError("prefixes: with keep or guard a translation cannot be held to its beginning")
+            return GuardedTranslator(self, keep=keep, guard=guard).n_best(sentences)
+        if self.reranker is not None:
+            wide = self.with_decoding(n_best=self.decoding.num_candidates)
+            reranked = self.reranker(sentences, wide._n_best_of_search(sentences, prefixes))
+            return [best[: self.decoding.n_best] for best in reranked]
+        return self._n_best_of_search(sentences, prefixes)
+
+    def _n_best_of_search(self, sentences: Sequence[str], prefixes: Sequence[str] | None) -> list[list[Translation]]:
+        """`n_best` by the score of the search."""
+        begin = prefixes if prefixes is not None else [""] * len(sentences)
+        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
+        whole = [part for of_sentence in parts for part in of_sentence]
+        ranked = list(map(self.ranked, self.free_hypotheses(whole)))
+        if self.glossary is not None:
+            from dragoman.alignment.term_placement import with_terms
+
+            ranked = with_terms(self, self.glossary, whole, ranked)
+        results = iter(ranked)
+        return [self._joined(list(itertools.islice(results, len(of_sentence)))) for of_sentence in parts]
+
+    def free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        """`hypotheses` without any banned phrase.
+
+        A part whose hypotheses hold one is searched again without the tokens that spelled it, as often as another
+        spelling comes up. Raises DragomanError for one that always has another.
+        """
+        results = self.hypotheses(parts)
+        if self.banned is None:
+            return results
+        searched = dict(enumerate(parts))
+        for _ in range(SPELLINGS):
+            again = {}
+            for row, part in searched.items():
+                spelled = {
+                    s for item in results[row] for s in self.banned.spelled(item.ids, self.tokenizers.tgt.decode)
+                }
+                if spelled:
+                    again[row] = part._replace(banned=(*part.banned, *sorted(spelled)))
+            if not again:
+                return results
+            for row, found in zip(again, self.hypotheses(list(again.values())), strict=True):
+                results[row] = found
+            searched = again
+        source = self.tokenizers.src.decode(next(iter(searched.values())).ids)
+        raise DragomanError(f"nothing is found for {source!r} without the phrases that are to be avoided")
+
+    def hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        """The hypotheses that the search, or another engine, finds for each part."""
+        if self.engine is not None:
+            return self.engine.hypotheses(self, parts)
+        results: list[list[Hypothesis]] = [[] for _ in parts]
+        # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
+        # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
+        # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
+        counts = [sum(map(len, part.terms)) for part in parts]
+        batches = []
+        for count in sorted(set(counts), reverse=True):
+            chosen = [row for row in range(len(parts)) if counts[row] == count]
+            for places in even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
+                batches.append([chosen[place] for place in places])
+        # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
+        searches = [self.begin([parts[row] for row in rows]) for rows in batches]
+        searched = search_together(self.model, searches, self.device)
+        for rows, of_batch in zip(batches, searched, strict=True):
+            for row, found in zip(rows, of_batch, strict=True):
+                results[row] = found
+        return results
+
+    def begin(self, parts: Sequence[Part], rules: Sequence[Rule] = ()) -> Search:
+        """The search of a batch of parts of one width, for whoever steps it; `rules` come after the translator's own.
+
+        Raises DragomanError, with the source, where it finds nothing.
+        """
+        try:
+            return (yield from self._search_of(parts, rules))
+        except FoundNothing as error:
+            source = self.tokenizers.src.decode(parts[error.sentence].ids)
+            raise DragomanError(f"{source!r}: {error.why}") from error
+
+    def _search_of(self, parts: Sequence[Part], rules: Sequence[Rule]) -> Search:
+        src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
+        prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
+        bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
+        decoding = self.decoding
+        if decoding.mbr != "none":
+            decoding = replace(decoding, n_best=decoding.num_candidates)
+        return begin(
+            self.model,
+            src.to(self.device),
+            src_mask.to(self.device),
+            decoding,
+            rules=[*([BeginWith(prefixes, len(self.tokenizers.tgt.before))] if prefixes else []), *bans, *rules],
+            max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
+            + torch.tensor([len(part.prefix) for part in parts], device=self.device),
+            terms=[part.terms for part in parts] if parts[0].terms else None,
+            glue=self.continuations.to(self.device) if parts[0].terms else None,
+        )
+
+    def ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+        """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it."""
+        texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
+        found: dict[str, Translation] = {}
+        for text, item in sorted(zip(texts, hypotheses, strict=True), key=lambda pair: -pair[1].score):
+            found.setdefault(text, Translation(text, item.score, item.log_prob))
+        best = list(found.values())
+        if self.decoding.mbr != "none":
+            from dragoman.inference.mbr import expected_utility
+
+            utility = expected_utility(texts, self.decoding.mbr, "char" if self.join == "" else "13a")
+            best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
+        return best[: self.decoding.n_best]
+
+    def score(self, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
+        """The probability of each translation of (source, translation) pairs: `inference.scoring.score`."""
+        from dragoman.inference.scoring import score
+
+        return score(self, pairs, first)
+
+    def align(self, src: str, tgt: str | None = None) -> list[tuple[int, int]]:
+        """(source word, target word) of each word of a translation, its own where `tgt` is not given; from 0.
+
+        Raises DragomanError for a model without attention.
+        """
+        from dragoman.alignment.attention import align
+
+        return align(self, src, self.translate([src])[0] if tgt is None else tgt)
+
+    def attention(self, src: str, tgt: str | None = None) -> dict[str, np.ndarray]:
+        """Attention weights of a pair, its own translation where `tgt` is not given, as arrays.
+
+        `decoder.0.cross` is (num_heads, tgt_len, src_len), and so for each layer and kind of attention; tokens stand in
+        `decoder.cross.queries` and `decoder.cross.keys`. Raises DragomanError for a model without attention.
+        """
+        from dragoman.inference.attention_maps import attention_arrays, attention_of
+
+        return attention_arrays(attention_of(self, src, tgt))
+
+    def __repr__(self) -> str:
+        return f"<SearchTranslator {', '.join(f'{name} {value}' for name, value in self._facts().items())}>"
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts().items())
+        return f"<table><caption>SearchTranslator</caption>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return {
+            "languages": " to ".join(self.languages or ("?", "?")),
+            "model": f"{type(self.model).__name__}, {parameters:,} parameters",
+            "beam size": str(self.decoding.beam_size),
+            "device": str(self.device),
+        }
+
+    def parts(self, sentence: str, prefix: str = "") -> list[Part]:
+        """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long.
+
+        `prefix` is how its translation begins.
+        """
+        sentence, prefix = self.normalize(sentence), self.normalize(prefix)
+        ids = self.tokenizers.src.encode(sentence) if sentence.strip() else []
+        if not ids:  # or of characters that the tokenizer takes for spaces
+            return []
+        free = list(self.tokenizers.tgt.before)
+        begin = self._beginning(prefix) if prefix.strip() else free
+        if len(ids) <= self.max_src_tokens:
+            return [Part(ids, begin, sentence)]
+        encode = self.tokenizers.src.encode
+        held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
+        texts = [
+            text.replace(HELD, " ")
+            for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
+        ]
+        parts = [Part(encode(text), free if number else begin, text) for number, text in enumerate(texts)]
+        return [part for part in parts if part.ids]
+
+    def check_prefix(self, prefix: str) -> None:
+        """Raises DragomanError for a prefix that the tokenizer cannot write or that is to be avoided."""
+        if prefix.strip():
+            self._beginning(self.normalize(prefix))
+
+    def _beginning(self, prefix: str) -> list[int]:
+        """Its tokens. Raises DragomanError as `check_prefix` does."""
+        self._require_free(f"prefix {prefix!r}", prefix)
+        ids = self.tokenizers.tgt.encode(prefix)
+        if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
+            raise DragomanError(
+                f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as {written!r})"
+            )
+        return ids
+
+    def _require_free(self, what: str, text: str) -> None:
+        if self.banned is not None and (held := self.banned.held(text)):
+            raise DragomanError(f"{what}: it holds {held[0]!r}, which is to be avoided: choose one of both")
+
+    def _continuations(self) -> torch.Tensor:
+        """(vocab,) bool: True for tokens that go on with the word before them; no token where words have no spaces."""
+        tokenizer = self.tokenizers.tgt
+        if self.join == "":
+            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
+        # After a token that is a word by itself, what is decoded without a space before it.
+        word = next((i for i in range(len(SPECIALS), tokenizer.vocab_size) if tokenizer.decode([i]).isalpha()), None)
+        if word is None:
+            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
+        length = len(tokenizer.decode([word]))
+        following = [tokenizer.decode([word, i])[length : length + 1] for i in range(tokenizer.vocab_size)]
+        return torch.tensor([letter.isalnum() for letter in following])
+
+    def _joined(self, parts: list[list[Translation]]) -> list[Translation]:
+        if not parts:
+            return [Translation("", 0.0, 0.0)]
+        if len(parts) == 1:
+            return parts[0]
+        best = [translations[0] for translations in parts]
+        log_prob = sum(item.log_prob for item in best)
+        score = sum(item.score for item in best) / len(best)
+        return [Translation(self.join.join(item.text for item in best), score, log_prob)]
+
+
+Translator = SearchTranslator  # the public name, until the facade of the pipeline has it

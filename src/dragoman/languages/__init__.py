@@ -1,0 +1,1 @@
+"""Facts about languages: codes, names, writing, identification."""

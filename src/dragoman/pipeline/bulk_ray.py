@@ -1,0 +1,68 @@
+"""Bulk translation on a Ray cluster: its autoscaling and placement, our blocks and our exactly-once.
+
+Ray Data calls `BlockWorker` on actors, which it places, restarts and adds as the cluster grows. What they write are the
+same blocks as those of any other worker, on a folder that all machines share.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.pipeline.bulk import Blocks, Work, do_block
+from dragoman.pipeline.output import Form
+from dragoman.pipeline.pipeline import TranslateOptions
+from dragoman.progress import Progress, say
+
+ROUNDS = 5
+"""Times that what is left is given out again: blocks that a worker on another command was at and died."""
+
+
+class BlockWorker:
+    """An actor: a translator in memory, and a place in the text."""
+
+    def __init__(self, source: str, folder: str, decoding: str, options: TranslateOptions, form: Form) -> None:
+        from dragoman.pipeline.bulk_translate import translating
+
+        self.work = Work(Path(source), Path(folder), decoding)
+        self.blocks = Blocks(self.work.source, self.work.manifest.block_lines)
+        self.translate = translating(options, form)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return {"lines": [do_block(self.work, self.blocks, int(block), self.translate) for block in batch["item"]]}
+
+
+def run_on_ray(work: Work, options: TranslateOptions, form: Form, workers: int) -> None:
+    """Translate what is left by so many actors, of the cluster that RAY_ADDRESS names, or of this machine alone."""
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise DragomanError("--ray needs a library: pip install 'dragoman[ray]'") from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    try:
+        with Progress(f"translating {work.source.name}", work.manifest.lines) as bar:
+            for _ in range(ROUNDS):
+                if not (left := work.left()):
+                    break
+                done = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
+                    BlockWorker,
+                    batch_size=1,
+                    compute=ray.data.ActorPoolStrategy(size=min(workers, len(left))),
+                    fn_constructor_args=(
+                        str(work.source.resolve()),
+                        str(work.folder.resolve()),
+                        work.manifest.decoding,
+                        options,
+                        form,
+                    ),
+                )
+                for row in done.iter_rows():
+                    bar.advance(int(row["lines"]))
+    finally:
+        ray.shutdown()
+    if not work.join():
+        raise DragomanError(f"{work.folder}: {len(work.left()):,} blocks are left: run the same command again")
+    say(f"{work.output}: {work.manifest.lines:,} lines")

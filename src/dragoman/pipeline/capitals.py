@@ -1,0 +1,55 @@
+"""Lines in capitals: read in lower case, answered in capitals, as most models have hardly seen any.
+
+A model has learnt words as they are usually written; one in capitals is letter salad to it. In lower case it is read
+well if training had some such lines (`corpus.augment.lower`), and better than in capitals if not (docs/log.md).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dragoman.inference.translation import Translation
+from dragoman.pipeline.by_sentence import NBest
+from dragoman.text.placeholders import span_ranges
+
+WORDS = 2
+"""One word in capitals may be a name; so many are a heading."""
+
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+def is_in_capitals(text: str) -> bool:
+    """True for a text of several words that are all in capitals.
+
+    >>> is_in_capitals("DAS IST WICHTIG!"), is_in_capitals("NASA"), is_in_capitals("Das IST es"), is_in_capitals("你好")
+    (True, False, False, False)
+    """
+    bare = _outside_of_spans(text, str)
+    return bare.isupper() and len(_LONG_WORD.findall(bare)) >= WORDS
+
+
+class CapitalsTranslator:
+    """A translator that reads lines in capitals in lower case, and answers them in capitals; placeholders stay."""
+
+    def __init__(self, translator: NBest) -> None:
+        self.translator = translator
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """As `Translator.n_best`."""
+        capitals = [is_in_capitals(text) for text in sentences]
+        read = [
+            _outside_of_spans(text, str.lower) if loud else text for text, loud in zip(sentences, capitals, strict=True)
+        ]
+        return [
+            [replace(item, text=_outside_of_spans(item.text, str.upper)) for item in items] if loud else items
+            for items, loud in zip(self.translator.n_best(read), capitals, strict=True)
+        ]
+
+
+def _outside_of_spans(text: str, change: Callable[[str], str]) -> str:
+    """The text changed, but for its placeholders; for `str`, the text without them."""
+    out, at = "", 0
+    for start, end in span_ranges(text):
+        out += change(text[at:start]) + ("" if change is str else text[start:end])
+        at = end
+    return out + change(text[at:])

@@ -1,0 +1,384 @@
+"""Confidence of a model in its translations, in numbers that mean what they say.
+
+A model's own probabilities are too high on text that it knows little of, and differ between models. What is wanted: of
+all words that have a confidence of 0.8, eight of ten stand in a human's translation. So probabilities are calibrated on
+text with references: a logistic regression on what the model says of a word and of its line, then the monotone step
+function that fits best (isotonic regression, Zadrozny and Elkan 2002). The confidence of a line is the share of its
+words that a human's translation is expected to have; a second regression expects its chrF, and so that of a text.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dragoman import config
+from dragoman.config import settings
+from dragoman.errors import DragomanError
+from dragoman.inference.scoring import token_log_probs
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Translation
+from dragoman.pipeline.by_sentence import NBest
+from dragoman.runs.atomic_io import read_json, write_json
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+FILE = "confidence.json"
+BINS = 10
+FEWEST_LINES = 50
+"""Lines with references from which on a calibration means something."""
+LOW = "low confidence"
+"""The beginning of the warning of a line that is below what was asked for."""
+
+_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The confidence of a translation: of the line, and of each word with where it begins and ends in the text."""
+
+    line: float
+    """The share of its words that a human's translation is expected to have."""
+    words: tuple[tuple[int, int, float], ...]
+    chrf: float
+    """The chrF that is expected of the line, from 0 to 100."""
+
+
+@settings
+class Curve:
+    """A logistic or linear regression, and a monotone function of what it gives: steps with straight lines between."""
+
+    means: list[float]
+    scales: list[float]
+    weights: list[float]
+    """Of the constant and of each feature."""
+    xs: list[float]
+    ys: list[float]
+
+    def __call__(self, features: Array) -> Array:
+        """(rows, features) to (rows)."""
+        scores = _with_constant((features - np.array(self.means)) / np.array(self.scales)) @ np.array(self.weights)
+        return np.interp(scores, self.xs, self.ys)
+
+
+@settings
+class Calibration:
+    """The content of `confidence.json` in a run directory."""
+
+    format: int = 1
+    checkpoint: str  #: The step that it belongs to.
+    lines: int  #: Lines with references that it was made on.
+    words: Curve
+    chrf: Curve
+    bias: float  #: Added to the expected chrF of a text: that of a text is no mean over lines.
+    line_error: float  #: Standard deviation of a line's chrF around what is expected.
+    text_error: float  #: The same of the mean of many lines, between parts of the validation text that differ.
+    usual: float  #: Mean expected chrF of the lines it was made on.
+    word_ece: float  #: Expected calibration error of words on lines that were held out.
+    line_ece: float  #: The same of lines.
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The chrF that is expected of a text without references, with the half width of its 95 % interval."""
+
+    chrf: float
+    error: float
+    lines: int
+    confidence: float
+
+
+def calibrate(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], checkpoint: str) -> Calibration:
+    """Learn what a translator's probabilities are worth from (source, reference) lines, which it translates.
+
+    The errors that are reported are of every second line, by what was learnt on the others; the rest is learnt on all.
+    Raises DragomanError for fewer lines than mean anything.
+    """
+    pairs = [(src, ref) for src, ref in pairs if src.strip() and ref.strip()]
+    if len(pairs) < FEWEST_LINES:
+        raise DragomanError(f"{len(pairs)} lines with references are too few to calibrate on: {FEWEST_LINES} or more")
+    hypotheses = translator.translate([src for src, _ in pairs])
+    rows = [row for row, text in enumerate(hypotheses) if text.strip()]
+    if len(rows) < FEWEST_LINES:
+        raise DragomanError(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
+    kept = [pairs[row] for row in rows]
+    texts = [hypotheses[row] for row in rows]
+    said = _looked_at(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
+    right = [_in_reference(text, ref) for text, (_, ref) in zip(texts, kept, strict=True)]
+    scores = sentence_chrf(texts, [ref for _, ref in kept])
+    halves = [list(range(first, len(rows), 2)) for first in (0, 1)]
+    learnt, tested = (([said[row] for row in half], [right[row] for row in half], half) for half in halves)
+    trial = _learnt(learnt[0], learnt[1], scores[learnt[2]], checkpoint)
+    found = [_confidence(trial, line) for line in tested[0]]
+    word_ece = ece(np.concatenate([[value for _, _, value in it.words] for it in found]), np.concatenate(tested[1]))
+    line_ece = ece(np.array([it.line for it in found]), np.array([np.mean(line) for line in tested[1]]))
+    final = _learnt(said, right, scores, checkpoint)
+    return replace(final, word_ece=word_ece, line_ece=line_ece)
+
+
+def confidences(
+    translator: SearchTranslator, calibration: Calibration, pairs: Sequence[tuple[str, str]]
+) -> list[Confidence | None]:
+    """The confidence of each (source, translation); None where either is blank."""
+    rows = [row for row, (src, text) in enumerate(pairs) if src.strip() and text.strip()]
+    found: list[Confidence | None] = [None] * len(pairs)
+    for row, line in zip(rows, _looked_at(translator, [pairs[row] for row in rows]), strict=True):
+        found[row] = _confidence(calibration, line)
+    return found
+
+
+def project(calibration: Calibration, found: Sequence[Confidence | None]) -> Projection:
+    """The chrF expected of a text from the confidences of its lines, longer ones counting more, and its error.
+
+    The error has three parts: of the lines, which goes down with their number; between texts; and that of a text which
+    is unlike the one calibrated on, whose expected chrF is far from the usual one.
+    """
+    known = [it for it in found if it is not None]
+    if not known:
+        raise DragomanError("there is nothing to judge: no line has a translation")
+    sizes = np.array([max(1, sum(end - begin for begin, end, _ in it.words)) for it in known], dtype=np.float64)
+    weights = sizes / sizes.sum()
+    expected = float(weights @ np.array([it.chrf for it in known]))
+    effective = 1 / float((weights**2).sum())
+    far = expected - calibration.usual
+    error = 1.96 * (calibration.line_error**2 / effective + calibration.text_error**2 + (UNLIKE * far) ** 2) ** 0.5
+    confidence = float(weights @ np.array([it.line for it in known]))
+    chrf = expected + calibration.bias + FURTHER * far
+    return Projection(float(np.clip(chrf, 0, 100)), error, len(known), confidence)
+
+
+FURTHER = 0.4
+"""Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
+in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
+UNLIKE = 0.35
+"""Uncertainty of that for each point."""
+
+
+def load(run: Path, checkpoint: str) -> Calibration:
+    """The calibration of a run. Raises DragomanError where there is none, or it is of another checkpoint."""
+    path = run / FILE
+    if not path.exists():
+        raise DragomanError(f"{run}: its confidence is not calibrated yet: dragoman calibrate {run}")
+    found = config.parse(Calibration, read_json(path, dict), str(path))
+    if found.checkpoint != checkpoint:
+        raise DragomanError(
+            f"{path}: belongs to {found.checkpoint}, and {checkpoint} is used: dragoman calibrate {run}"
+        )
+    return found
+
+
+def save(run: Path, calibration: Calibration) -> Path:
+    """Write `confidence.json` into a run directory."""
+    write_json(run / FILE, config.to_dict(calibration))
+    return run / FILE
+
+
+class ConfidentTranslator:
+    """A translator whose best translation of each line has its confidence, and a warning where that is too low."""
+
+    def __init__(self, asked: NBest, own: SearchTranslator, calibration: Calibration, least: float) -> None:
+        """`own`: the translator whose model is asked, inside of `asked`."""
+        self.asked, self.own, self.calibration, self.least = asked, own, calibration, least
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations of each line."""
+        found = self.asked.n_best(sentences)
+        best = [items[0].text if items else "" for items in found]
+        sure = confidences(self.own, self.calibration, list(zip(sentences, best, strict=True)))
+        return [
+            items if it is None or not items else [self._with(items[0], it), *items[1:]]
+            for items, it in zip(found, sure, strict=True)
+        ]
+
+    def _with(self, item: Translation, found: Confidence) -> Translation:
+        warnings = item.warnings
+        if found.line < self.least:
+            warnings = (*warnings, f"{LOW}: {found.line:.2f}")
+        return replace(item, warnings=warnings, confidence=found.line, words=found.words)
+
+
+def ece(expected: Array, seen: Array, bins: int = BINS) -> float:
+    """The expected calibration error: how far the mean of what was seen is from the mean of what was expected, over
+    bins of equal width of what was expected, each by its share (Naeini et al. 2015).
+
+    >>> ece(np.array([0.8] * 10), np.array([1.0] * 8 + [0.0] * 2))
+    0.0
+    """
+    places = np.clip((expected * bins).astype(int), 0, bins - 1)
+    total = 0.0
+    for place in np.unique(places):
+        inside = places == place
+        total += inside.mean() * abs(float(expected[inside].mean()) - float(seen[inside].mean()))
+    return round(float(total), 12)
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Array:
+    """chrF of each line by itself, from 0 to 100."""
+    from sacrebleu.metrics import CHRF
+
+    metric = CHRF()
+    return np.array([metric.sentence_score(hyp, [ref]).score for hyp, ref in zip(hypotheses, references, strict=True)])
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Words of a translation with what the model says of them: spans, and features (words, features)."""
+
+    spans: list[tuple[int, int]]
+    words: Array
+    whole: Array
+    """Features of the line."""
+
+
+def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -> list[_Line]:
+    """Features of each translation, by the model's probabilities. A source that is too long loses its end."""
+    encode_src, tokenizer = translator.tokenizers.src.encode, translator.tokenizers.tgt
+    texts = [(translator.normalize(src), translator.normalize(text)) for src, text in pairs]
+    limit = translator.model.max_target_length
+    ids = [
+        (encode_src(src)[: translator.max_src_tokens] or [0], tokenizer.encode(text)[: limit and limit - 1] or [0])
+        for src, text in texts
+    ]
+    found = []
+    for (src, tgt), (_, text), values in zip(ids, texts, token_log_probs(translator, ids), strict=True):
+        given = len(tokenizer.before)
+        found.append(_line(text, _ends(tokenizer, tgt), np.array(values[:-1]), values[-1], len(src), given))
+    return found
+
+
+def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """Where each token ends in the text, by what all of them up to it say."""
+    return [len(tokenizer.decode(ids[: place + 1])) for place in range(len(ids))]
+
+
+def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_tokens: int, given: int) -> _Line:
+    spans = [match.span() for match in _WORD.finditer(text)]
+    own: list[list[float]] = [[] for _ in spans]
+    place = 0
+    for token, end in enumerate(ends):
+        if token < given:
+            continue
+        while place + 1 < len(spans) and end > spans[place][1]:
+            place += 1
+        if own:
+            own[place].append(float(values[token]))
+    everything = values[given:] if len(values) > given else np.zeros(1)
+    mean, low = float(everything.mean()), float(np.sort(everything)[: max(1, len(everything) // 5)].mean())
+    sure = float((everything > np.log(0.5)).mean())
+    ratio = float(np.log(max(1, len(values)) / max(1, src_tokens)))
+    whole = np.array([mean, low, sure, float(np.log(max(1, len(values)))), ratio, at_end])
+    rows = []
+    for place, found in enumerate(own):
+        logs = np.array(found or [mean])
+        near = [float(np.mean(own[other])) for other in (place - 1, place + 1) if 0 <= other < len(own) and own[other]]
+        begin, end = spans[place]
+        word = [logs.mean(), logs.min(), logs.sum(), np.log(len(logs)), float(np.exp(logs.sum()))]
+        rows.append([*word, mean, low, float(np.mean(near or [mean])), float(text[begin:end].isalpha())])
+    return _Line(spans, np.array(rows, dtype=np.float64).reshape(len(spans), 9), whole)
+
+
+def _in_reference(text: str, reference: str) -> Array:
+    """Of each word of a translation, 1 if the reference has it, each of its words once."""
+    left = Counter(_WORD.findall(reference))
+    found = []
+    for match in _WORD.finditer(text):
+        found.append(float(left[match[0]] > 0))
+        left[match[0]] -= 1
+    return np.array(found)
+
+
+def _learnt(said: Sequence[_Line], right: Sequence[Array], scores: Array, checkpoint: str) -> Calibration:
+    words = _fitted(np.concatenate([line.words for line in said]), np.concatenate(right), logistic=True)
+    whole = _whole(words, said)
+    chrf = _fitted(whole, scores, logistic=False)
+    expected = chrf(whole)
+    sizes = np.array([max(1, sum(end - begin for begin, end in line.spans)) for line in said], dtype=np.float64)
+    rest = scores - expected
+    # Parts of the text that differ: by the length of lines and by how sure the model is of them.
+    order = np.argsort(whole[:, 0], kind="stable")
+    parts = [part for part in np.array_split(order, 8) if len(part)]
+    of_parts = [float(np.average(rest[part], weights=sizes[part])) for part in parts]
+    noise = float(rest.std()) ** 2 / max(1, len(rest) / len(parts))
+    between = max(0.0, float(np.var(of_parts)) - noise) ** 0.5
+    return Calibration(
+        checkpoint=checkpoint,
+        lines=len(said),
+        words=words,
+        chrf=chrf,
+        bias=float(np.average(scores, weights=sizes) - np.average(expected, weights=sizes)),
+        line_error=float(rest.std()),
+        text_error=between + TEXT_ERROR,
+        usual=float(np.average(expected, weights=sizes)),
+        word_ece=0.0,
+        line_ece=0.0,
+    )
+
+
+TEXT_ERROR = 1.0
+"""Points of chrF by which texts differ that a model is equally sure of, at the least."""
+
+
+def _whole(words: Curve, said: Sequence[_Line]) -> Array:
+    """Features of lines: the model's, and the mean confidence of their words."""
+    return np.array([[*line.whole, float(words(line.words).mean()) if len(line.words) else 0.0] for line in said])
+
+
+def _confidence(calibration: Calibration, line: _Line) -> Confidence:
+    values = calibration.words(line.words) if len(line.words) else np.zeros(0)
+    spans = tuple((begin, end, float(value)) for (begin, end), value in zip(line.spans, values, strict=True))
+    chrf = float(calibration.chrf(_whole(calibration.words, [line]))[0])
+    return Confidence(float(values.mean()) if len(values) else 0.0, spans, chrf)
+
+
+def _fitted(features: Array, targets: Array, *, logistic: bool) -> Curve:
+    """The regression of targets on features, and the monotone function from what it gives to the targets."""
+    means, scales = features.mean(axis=0), features.std(axis=0)
+    scales = np.where(scales > 1e-9, scales, 1.0)
+    rows = _with_constant((features - means) / scales)
+    ridge = 1.0 * np.eye(rows.shape[1])
+    ridge[0, 0] = 1e-6
+    weights = np.zeros(rows.shape[1])
+    if logistic:
+        for _ in range(25):  # Newton's method
+            share = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
+            slope = rows.T @ (targets - share) - ridge @ weights
+            curve = (rows * (share * (1 - share))[:, None]).T @ rows + ridge
+            step = np.linalg.solve(curve, slope)
+            weights = weights + step
+            if float(np.abs(step).max()) < 1e-8:
+                break
+    else:
+        weights = np.linalg.solve(rows.T @ rows + ridge, rows.T @ targets)
+    xs, ys = isotonic(rows @ weights, targets)
+    return Curve(means=means.tolist(), scales=scales.tolist(), weights=weights.tolist(), xs=xs, ys=ys)
+
+
+def isotonic(scores: Array, targets: Array, fewest: int = 20) -> tuple[list[float], list[float]]:
+    """The points of the non-decreasing function of scores that is nearest to the targets (pool adjacent violators).
+
+    Each point stands for at least `fewest` of them, where there are so many.
+
+    >>> isotonic(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 0.0, 1.0]), 1)
+    ([1.0, 2.5, 4.0], [0.0, 0.5, 1.0])
+    """
+    order = np.argsort(scores, kind="stable")
+    blocks: list[list[float]] = []  # sum of scores, sum of targets, number
+    for place in order.tolist():
+        blocks.append([float(scores[place]), float(targets[place]), 1.0])
+        while len(blocks) > 1 and (
+            blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2] or blocks[-2][2] < fewest
+        ):
+            last = blocks.pop()
+            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
+    if len(blocks) > 1 and blocks[-1][2] < fewest:
+        last = blocks.pop()
+        blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
+    return [block[0] / block[2] for block in blocks], [block[1] / block[2] for block in blocks]
+
+
+def _with_constant(features: Array) -> Array:
+    return np.concatenate([np.ones((len(features), 1)), features], axis=1)

@@ -1,0 +1,143 @@
+"""Texts of a document translated: sentence by sentence, with codes around the same words and white space as it was."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.alignment.erasure import word_links
+from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected, words
+from dragoman.formats.base import Code, Item, Unit
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import FROM_MEMORY
+from dragoman.pipeline.by_sentence import Joined, NBest, SentenceTranslator
+from dragoman.pipeline.capitals import is_in_capitals
+from dragoman.pipeline.guarded import NOTES
+from dragoman.text.placeholders import Word
+
+MAX_LINKS = 25_000_000
+"""Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""
+
+
+class Doubt(NamedTuple):
+    """A text of a document whose translation may be wrong, and why."""
+
+    where: str
+    text: str
+    reasons: tuple[str, ...]
+
+
+@dataclass
+class Report:
+    """Counts of what was done with a document's texts."""
+
+    texts: int = 0
+    translated: int = 0
+    remembered: int = 0
+    """Texts of which a sentence came from the memory."""
+    codes: int = 0
+    wrapped: int = 0
+    """Texts whose codes went around the whole, as nothing else was safe."""
+    kept: Counter[str] = field(default_factory=Counter)
+    """Texts that were left as they are, by the reason."""
+    doubts: list[Doubt] = field(default_factory=list)
+
+
+class DocumentTranslator:
+    """Translates the units of documents. What a text's translation is does not depend on the others.
+
+    `translator` tells the links of words; `asked` is what translates sentences: the same, or guards around it, which
+    have to keep placeholders. `is_whole`: of texts that are not cut into sentences, as a memory has
+    them.
+    """
+
+    def __init__(
+        self, translator: SearchTranslator, asked: NBest, is_whole: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self.translator = translator
+        self.by_sentence = SentenceTranslator(asked, translator.languages or ("", ""), is_whole)
+        self.report = Report()
+
+    def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+        """The items of each unit's translation; None for those that are left as they are."""
+        self.report.texts += len(units)
+        self.report.kept.update(unit.kept for unit in units if unit.kept)
+        translated = iter(self._translated([unit for unit in units if not unit.kept]))
+        return [None if unit.kept else next(translated) for unit in units]
+
+    def _translated(self, units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        read = [text_and_codes(unit.items) for unit in units]
+        pieces = [self.by_sentence.pieces(text) for text, _, _ in read]
+        found = self.by_sentence.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
+        said = {text: item.text for text, item in found.items()}
+        with_codes = [row for row, (_, codes, _) in enumerate(read) if codes]
+        sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
+        links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
+        out: list[tuple[Item, ...]] = []
+        for unit, (text, codes, protected), of_text in zip(units, read, pieces, strict=True):
+            joined = self.by_sentence.joined(text, of_text, said)
+            items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
+            out.append(tuple(unprotected(items, protected)))
+            self._count(unit, codes, [found[piece.text].warnings for piece in of_text if piece.is_text])
+        return out
+
+    def _count(self, unit: Unit, codes: Sequence[tuple[int, Code]], warnings: Sequence[Sequence[str]]) -> None:
+        self.report.translated += 1
+        self.report.codes += len(codes)
+        self.report.remembered += any(FROM_MEMORY in of_piece for of_piece in warnings)
+        reasons = dict.fromkeys(reason for of_piece in warnings for reason in of_piece if reason not in NOTES)
+        if reasons:
+            said = "".join(item for item in unit.items if isinstance(item, str))
+            self.report.doubts.append(Doubt(unit.where, said, tuple(reasons)))
+
+    def _with_codes(
+        self, text: str, codes: Sequence[tuple[int, Code]], joined: Joined, links: dict[tuple[str, str], np.ndarray]
+    ) -> list[Item]:
+        """The translation with its source's codes. The links of a text are those of its sentences, side by side."""
+        src_words: list[Word] = []
+        tgt_words: list[Word] = []
+        blocks: list[np.ndarray] = []
+        for piece, place, translation in joined.places:
+            own_src, own_tgt = words(piece.text), words(translation)
+            src_words += [Word(word.start + piece.span.start, word.end + piece.span.start) for word in own_src]
+            tgt_words += [Word(word.start + place, word.end + place) for word in own_tgt]
+            same = piece.text == translation
+            blocks.append(np.eye(len(own_src)) if same else links[piece.text, translation])
+        if len(tgt_words) * len(src_words) > MAX_LINKS:
+            return self._around(codes, joined.text)
+        matrix = np.zeros((len(tgt_words), len(src_words)))
+        row = column = 0
+        for block in blocks:
+            matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
+            row, column = row + block.shape[0], column + block.shape[1]
+        items = carried(Pairing(text, joined.text, src_words, tgt_words), codes, matrix)
+        if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
+            return self._around(codes, joined.text)
+        return items
+
+    def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
+        """All codes around a text: pairs in their order, what stands alone before it."""
+        self.report.wrapped += 1
+        opening = [code for _, code in codes if code.kind != "close"]
+        closing = {code.pair: code for _, code in codes if code.kind == "close"}
+        return [*opening, text, *(closing[code.pair] for code in reversed(opening) if code.kind == "open")]
+
+    def _links(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
+        """The links of sentence pairs by their texts; proportional ones where a sentence is too long to be asked."""
+        pairings = []
+        for src, tgt in pairs:
+            lower = is_in_capitals(src) and (len(src.lower()), len(tgt.lower())) == (len(src), len(tgt))
+            texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
+            pairings.append(Pairing(*texts, words(src), words(tgt)))
+        found = {}
+        for pair, links in zip(pairs, word_links(self.translator, pairings), strict=True):
+            found[pair] = links if links.any() else _proportional(*links.shape)
+        return found
+
+
+def _proportional(tgt: int, src: int) -> np.ndarray:
+    """Links of words as far from the beginning as each other."""
+    places = np.linspace(0, max(src - 1, 0), tgt).round().astype(int)
+    return (np.arange(src)[None] == places[:, None]).astype(float)

@@ -1,0 +1,230 @@
+"""The work of `dragoman translate RUN FILE ...`: whole files in, whole files out, with everything in its place."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.errors import DragomanError, writing
+from dragoman.formats.base import Item, Options, Unit
+from dragoman.formats.document import FORMATS, Document
+from dragoman.formats.pdf import output_path
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.translation import Translation
+from dragoman.pipeline.document import DocumentTranslator, Report
+from dragoman.pipeline.pipeline import Assembled, TranslateOptions, assemble
+from dragoman.progress import Progress, say
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.directory import check_run_dir
+
+SHOWN_DOUBTS = 20
+
+
+class Job(NamedTuple):
+    """A file, and where its translation goes."""
+
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Choices of `dragoman translate` for files."""
+
+    output: Path | None = None
+    resume: bool = False
+    everything: bool = False
+    """Texts that have a translation already are translated again."""
+
+
+def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
+    """Translate files and folders; the number of texts in doubt.
+
+    Raises DragomanError for what cannot be read or written, before the translator is loaded where that can be told.
+    """
+    into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
+    jobs = jobs_of(paths, choices.output, into)
+    assembled = assemble(options)
+    digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
+    chosen = replace(options, run=Path(), device="")
+    return translate_files(assembled, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
+
+
+def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[Job]:
+    """The files to translate. A folder stands for all files in it of a known kind; they keep their places.
+
+    Raises DragomanError for what does not go together.
+    """
+    for path in paths:
+        if not path.exists():
+            raise DragomanError(f"{path}: no such file or folder")
+    if len(paths) == 1 and paths[0].is_file():
+        return [Job(paths[0], _target_of_one(paths[0], output, language))]
+    if output is None:
+        raise DragomanError("several files or a folder: say with -o FOLDER where their translations go")
+    if output.exists() and not output.is_dir():
+        raise DragomanError(f"{output}: is a file: name a folder for several translations")
+    jobs = []
+    known = {suffix for kind in FORMATS.values() for suffix in kind.suffixes}
+    for path in paths:
+        inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
+        for found in inside:
+            relative = found.relative_to(path) if path.is_dir() else Path(found.name)
+            hidden = any(part.startswith((".", "~$")) for part in relative.parts)
+            if path.is_dir() and (
+                hidden or found.suffix.lower() not in known or output.resolve() in found.resolve().parents
+            ):
+                continue
+            target = output / relative
+            jobs.append(Job(found, output_path(target) if found.suffix.lower() == ".pdf" else target))
+    if not jobs:
+        raise DragomanError(f"{paths[0]}: no file of a known kind in there")
+    targets = [job.target for job in jobs]
+    if len(set(targets)) < len(targets):
+        twice = max(targets, key=targets.count)
+        raise DragomanError(f"{twice}: the translation of two files would go there: translate them one by one")
+    return jobs
+
+
+def _target_of_one(path: Path, output: Path | None, language: str) -> Path:
+    if output is not None and output.is_dir():
+        output = output / path.name
+    if output is None:
+        output = path.with_name(f"{path.stem}.{language or 'translated'}{path.suffix}")
+        output = output_path(output) if path.suffix.lower() == ".pdf" else output
+    if output.exists() and path.samefile(output):
+        raise DragomanError(f"{output}: is the file that is read, and would be lost: name another with -o")
+    return output
+
+
+def translate_files(assembled: Assembled, jobs: Sequence[Job], options: FileOptions, identity: str) -> int:
+    """Translate files; the number of texts in doubt. A file that cannot be read is told and left out, if there are
+    others; then, at the end, DragomanError is raised.
+
+    `identity`: what a stored translation depends on, so that none of another model is taken up.
+    """
+    doubts = 0
+    failed: list[str] = []
+    for job in jobs:
+        if options.resume and len(jobs) > 1 and job.target.exists():
+            say(f"{job.target}: is there already")
+            continue
+        try:
+            doubts += _translate_file(assembled, job, options, identity)
+        except DragomanError as error:
+            if len(jobs) == 1:
+                raise
+            failed.append(str(error))
+            say(f"left out: {error}")
+    if failed:
+        raise DragomanError(f"{len(failed)} of {len(jobs)} files could not be translated, {failed[0]}")
+    return doubts
+
+
+def _translate_file(assembled: Assembled, job: Job, options: FileOptions, identity: str) -> int:
+    languages = assembled.translator.languages or ("", "")
+    document = Document.load(job.source, Options(str(job.source), languages, options.everything))
+    total = sum(1 for _ in document.texts())
+    with writing(job.target):
+        job.target.parent.mkdir(parents=True, exist_ok=True)
+    with _Journal(job.target, identity, options.resume) as journal:
+        asked = _Remembering(assembled, journal)
+        memory = assembled.memory
+        translate = DocumentTranslator(assembled.translator, asked, lambda text: memory is not None and text in memory)
+        with Progress(f"translating {job.source.name}", total) as bar:
+
+            def of_units(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+                translations = translate(units)
+                bar.advance(len(units))
+                return translations
+
+            data = document.translated(of_units)
+        with writing(job.target):
+            atomic_io.replace_bytes(job.target, data)
+    _tell(job, translate.report)
+    return len(translate.report.doubts)
+
+
+class _Journal:
+    """Translations of a file in work, kept beside it until it is complete: a run that is stopped can go on."""
+
+    def __init__(self, target: Path, identity: str, resume: bool) -> None:
+        self.path = target.with_name(target.name + ".partial")
+        self.identity, self.resume = identity, resume
+        self.known: dict[str, Translation] = {}
+
+    def __enter__(self) -> "_Journal":
+        if self.resume and self.path.exists():
+            self._read()
+        known, self.known = self.known, {}
+        with writing(self.path):
+            self.file = self.path.open("w", encoding="utf-8")
+            self.file.write(self._first_line() + "\n")
+            for src, item in known.items():
+                self.add(src, item)
+        return self
+
+    def _read(self) -> None:
+        first, *lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
+        if first != self._first_line():
+            raise DragomanError(
+                f"{self.path}: was begun with another model or other options: delete it, or leave out --resume"
+            )
+        for line in lines:
+            try:
+                src, text, score, log_prob, warnings = json.loads(line)
+            except ValueError:  # the last line, in the middle of which it was stopped
+                break
+            self.known[src] = Translation(text, score, log_prob, tuple(warnings))
+
+    def _first_line(self) -> str:
+        return json.dumps({"identity": self.identity})
+
+    def add(self, src: str, item: Translation) -> None:
+        self.known[src] = item
+        record = [src, item.text, item.score, item.log_prob, list(item.warnings)]
+        self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.file.close()
+        if kind is None:
+            self.path.unlink()
+        elif self.known:
+            say(f"what was translated until then is kept in {self.path}: the same command with --resume goes on")
+        else:
+            self.path.unlink()
+
+
+class _Remembering:
+    """Sentences translated once, and written to a journal."""
+
+    def __init__(self, assembled: Assembled, journal: _Journal) -> None:
+        self.asked, self.journal = assembled.asked(), journal
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        new = [text for text in dict.fromkeys(sentences) if text not in self.journal.known]
+        for text, items in zip(new, self.asked.n_best(new) if new else [], strict=True):
+            self.journal.add(text, items[0])
+        self.journal.file.flush()
+        return [[self.journal.known[text]] for text in sentences]
+
+
+def _tell(job: Job, report: Report) -> None:
+    """Say on stderr what was done."""
+    for doubt in report.doubts[:SHOWN_DOUBTS]:
+        say(f"{job.source.name}, {doubt.where}: {'; '.join(doubt.reasons)}")
+    if len(report.doubts) > SHOWN_DOUBTS:
+        say(f"... and {len(report.doubts) - SHOWN_DOUBTS:,} more in doubt")
+    parts = [f"{report.translated:,} texts translated"]
+    parts += [f"{count:,} left as they are ({reason})" for reason, count in report.kept.most_common()]
+    if report.remembered:
+        parts.append(f"{report.remembered:,} with the memory's help")
+    if report.codes:
+        parts.append(f"{report.codes:,} codes kept")
+    if report.wrapped:
+        parts.append(f"{report.wrapped:,} with their codes around the whole")
+    if report.doubts:
+        parts.append(f"{len(report.doubts):,} in doubt")
+    say(f"{job.target}: {', '.join(parts)}")

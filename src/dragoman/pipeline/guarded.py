@@ -1,0 +1,213 @@
+"""Translation for people who cannot read the target language: placeholders survive, and what looks wrong is said.
+
+It stands over a `SearchTranslator` and works with any model: it looks at texts, asks again, and chooses.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dragoman.alignment.attention import links
+from dragoman.alignment.term_placement import LEFT_OUT, OUT_OF_PLACE, place_terms
+from dragoman.errors import DragomanError
+from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.translation import FROM_MEMORY, Translation
+from dragoman.quality.warnings import source_warnings, warnings_of
+from dragoman.text.glossary import UNSPACED, Found
+from dragoman.text.lines import in_chunks
+from dragoman.text.message_format import is_message, parse
+from dragoman.text.placeholders import Removed, Word, kept_apart, put_back, spans, survive, without_spans, words
+from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+
+FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
+"""Settings of the second search of a sentence, if all translations of the first look wrong."""
+
+NOT_THE_FIRST = "not the most probable translation, which looks worse"
+SEARCHED_AGAIN = "searched again without repetitions"
+PUT_BACK = "placeholders put back"
+NESTED = "not translated: a message with arms in arms, or with several arguments that have arms"
+NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK, FROM_MEMORY)
+"""Notes on what was done, beside the warnings that are left."""
+
+
+class GuardedTranslator:
+    """A translator whose translations keep the placeholders of their sources, or are watched by guards, or both.
+
+    `keep`: spans that must survive (`placeholders.py`) do, as they are and as many. `guard`: of the `beam_size` best
+    translations the first with the fewest warnings (`warnings.py`) is taken; where all have some, the sentence is
+    searched again with no three tokens in a row twice. Every translation carries the warnings it is left with.
+    """
+
+    def __init__(
+        self,
+        translator: SearchTranslator,
+        *,
+        keep: bool = True,
+        guard: bool = True,
+        fallback: SearchTranslator | None = None,
+    ) -> None:
+        """`fallback`: what searches again, where the translator is one that cannot do everything (another engine)."""
+        self.translator, self.keep, self.guard = translator, keep, guard
+        decoding = translator.decoding
+        self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
+        wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
+        self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
+
+    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
+        """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
+        for chunk in in_chunks(lines, buffer):
+            yield from self.n_best(chunk)
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """As `SearchTranslator.n_best`."""
+        results = self._kept(sentences)
+        if not self.guard:
+            return results
+        return [self._with_source_warnings(src, item) for src, item in zip(sentences, results, strict=True)]
+
+    def _kept(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations with the placeholders of their sources, those of messages with arms arm by arm."""
+        if not self.keep:
+            return self._watched(sentences)
+        messages = {row: message for row, src in enumerate(sentences) if (message := parse(src)) is not None}
+        nested = [row for row, src in enumerate(sentences) if row not in messages and is_message(src)]
+        whole = [row for row in range(len(sentences)) if row not in messages and row not in nested]
+        arms = [text for message in messages.values() for _, text in message.arms]
+        found = iter(self._with_spans([*(sentences[row] for row in whole), *arms]))
+        results = {row: next(found) for row in whole}
+        results |= {row: [Translation(sentences[row], 0.0, 0.0, (NESTED,))] for row in nested}
+        for row, message in messages.items():
+            best = [next(found)[0] for _ in message.arms]
+            warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
+            text = message.with_texts([item.text for item in best])
+            score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
+            results[row] = [Translation(text, score / len(best), log_prob / len(best), warnings)]
+        return [results[row] for row in range(len(sentences))]
+
+    def _with_spans(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations of sentences without arms, with the placeholders of their sources."""
+        found = self._watched(sentences)
+        lost = [
+            row
+            for row, items in enumerate(found)
+            if spans(sentences[row]) and not all(survive(sentences[row], item.text) for item in items)
+        ]
+        stood_in = [kept_apart(sentences[row]) for row in lost]
+        bare = [without_spans(text) for text, _ in stood_in]
+        translated = self._watched([text for text, _ in bare])
+        for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):
+            found[row] = _unique([self._restored(sentences[row], text, removed, pairs, item) for item in items])
+        return found
+
+    def _restored(
+        self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation
+    ) -> Translation:
+        """A translation of `src`, made of that of `text`, which has words for some spans and lacks others."""
+        translation = without_spans(item.text)[0]  # those that the model made up
+        normalized = self.translator.normalize(text)
+        missing = [word for word, _ in pairs if not _stands_once(word, translation)]
+        matches = [(word, _word(word).search(normalized)) for word in missing]
+        if terms := [Found(*match.span(), word) for word, match in matches if match]:
+            taken = [Word(*span) for span in self._terms(text, translation)]
+            [placed] = place_terms(self.translator, [normalized], [translation], [terms], [taken])
+            translation = placed.text
+        put = [(word, span) for word, span in pairs if _stands_once(word, translation)]
+        left = [(word, span) for word, span in pairs if (word, span) not in put]
+        for word, span in left:  # it has no place of its own: it goes beside its neighbours, like a tag
+            text, item_removed = _without_word(text, word, span)
+            removed = [*removed, item_removed]
+            translation = _word(word).sub("", translation).strip()
+        removed = sorted(removed, key=lambda one: one.offset)
+        src_words, tgt_words = words(text), words(translation)
+        where = self._links(text, translation, src_words, tgt_words)
+        stand_ins = [match.span() for word, _ in put for match in _word(word).finditer(translation)]
+        whole = [*self._terms(text, translation), *stand_ins]
+        kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
+        for word, span in put:
+            kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
+        notes = [note for note in item.warnings if note in NOTES or note.startswith((OUT_OF_PLACE, LEFT_OUT))]
+        lost = () if survive(src, kept) else ("placeholders lost",)
+        again = self._with_warnings(src, replace(item, text=kept, warnings=()))
+        return replace(again, warnings=(*again.warnings, *lost, *notes, PUT_BACK))
+
+    def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """Translations with their warnings, those with the fewest first."""
+        found = [
+            [self._with_warnings(src, item) for item in of_sentence]
+            for src, of_sentence in zip(sentences, self._wide.n_best(sentences), strict=True)
+        ]
+        if not self.guard:
+            return found
+        for row, of_sentence in enumerate(found):
+            best = min(of_sentence, key=lambda item: len(item.warnings))
+            if best is not of_sentence[0]:
+                found[row] = [replace(best, warnings=(*best.warnings, NOT_THE_FIRST)), *of_sentence]
+            elif best.warnings and (again := self._searched_again(sentences[row], len(best.warnings))):
+                found[row] = [again, *of_sentence]
+        return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
+
+    def _searched_again(self, src: str, num_warnings: int) -> Translation | None:
+        """A translation without repetitions that has fewer warnings; None: there is none."""
+        try:
+            other = self._with_warnings(src, self._again.n_best([src])[0][0])
+        except DragomanError:  # nothing is found without repetitions
+            return None
+        return (
+            replace(other, warnings=(*other.warnings, SEARCHED_AGAIN)) if len(other.warnings) < num_warnings else None
+        )
+
+    def _with_warnings(self, src: str, item: Translation) -> Translation:
+        return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
+
+    def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:
+        """The translations with the reasons why the model may not understand their source."""
+        reasons = source_warnings(src, self.translator.languages)
+        if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
+            reasons.append(f"unknown to the model: {' '.join(unknown)}")
+        return [replace(item, warnings=(*item.warnings, *reasons)) for item in translations]
+
+    def _links(self, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]) -> np.ndarray:
+        """Where words went; in the order they came for a model that has no attention to tell it."""
+        try:
+            return links(self.translator, src, tgt, src_words, tgt_words)
+        except DragomanError:
+            places = np.linspace(0, max(len(tgt_words) - 1, 0), len(src_words)).round().astype(int)
+            return (np.arange(len(tgt_words))[:, None] == places).astype(float)
+
+    def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:
+        """Where the glossary's terms stand in a translation."""
+        glossary = self.translator.glossary
+        return glossary.said(self.translator.normalize(src), tgt) if glossary else []
+
+
+def _word(word: str) -> re.Pattern[str]:
+    """Finds a word that stands by itself, or between letters of a script without spaces."""
+    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(word)}(?![^\W{UNSPACED}])")
+
+
+def _stands_once(word: str, text: str) -> bool:
+    return len(_word(word).findall(text)) == 1
+
+
+def _without_word(text: str, word: str, span: str) -> tuple[str, Removed]:
+    """A text without a word, and the span that it stood for as a thing taken out there."""
+    match = _word(word).search(text)
+    assert match is not None
+    before, after = text[: match.start()], text[match.end() :]
+    left = before.rstrip() if before[-1:].isspace() and not after[:1].isalnum() else before
+    return left + after, Removed(span, len(left.rstrip()), before[-1:], after[:1])
+
+
+def unknown_words(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The words of a text that a tokenizer has no token for, each once."""
+    return [word for word in dict.fromkeys(text.split()) if UNK_ID in tokenizer.encode(word)]
+
+
+def _unique(translations: Sequence[Translation]) -> list[Translation]:
+    """Each text once, where it comes first."""
+    found: dict[str, Translation] = {}
+    for item in translations:
+        found.setdefault(item.text, item)
+    return list(found.values())

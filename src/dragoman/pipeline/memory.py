@@ -1,0 +1,211 @@
+"""Translation memory: what was translated before is said again, and what is much like it is offered.
+
+An entry that differs from a text in its numbers alone is used with the numbers of the text. Like texts are found by the
+words that they share, rare ones first, and compared letter by letter (RapidFuzz, indel distance).
+"""
+
+import functools
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rapidfuzz import fuzz, process
+
+from dragoman.errors import DragomanError
+from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
+from dragoman.inference.translation import FROM_MEMORY, Translation
+from dragoman.pipeline.by_sentence import NBest
+from dragoman.text.lines import kind_of, open_bytes
+from dragoman.text.sources.tsv import TsvSource
+
+LIKE = 0.75
+"""The least similarity of an entry that is offered."""
+
+HINT = 0.85
+"""The least similarity of an entry whose translation decides between those that are about as probable."""
+
+_CANDIDATES = 400
+"""Entries that are compared letter by letter, at most."""
+
+_POSTINGS = 50_000
+"""Entries of a word, at most, that are looked at once there are rarer ones."""
+
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+")
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+
+
+class Match(NamedTuple):
+    """An entry that is like a text: its two sides, and how much, from 0 to 1."""
+
+    src: str
+    tgt: str
+    similarity: float
+
+
+class TranslationMemory:
+    """Pairs to look up: `exact` ones first, then `like` ones.
+
+    >>> memory = TranslationMemory([("Seite 3 von 7", "Page 3 of 7"), ("Datei öffnen", "Open file")])
+    >>> memory.exact("Datei öffnen"), memory.exact("Seite 12 von 40")
+    ('Open file', 'Page 12 of 40')
+    >>> [match.tgt for match in memory.like("Datei öffnen ...", least=0.6)]
+    ['Open file']
+    """
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Of several entries with one source the last one counts."""
+        known = {_spaced(src): _spaced(tgt) for src, tgt in pairs if src.strip() and tgt.strip()}
+        self.sources, self.targets = list(known), list(known.values())
+        self._exact = known
+        self._numbered: dict[str, int] = {}
+        for row, src in enumerate(self.sources):
+            if _NUMBER.search(src):
+                self._numbered.setdefault(_NUMBER.sub("\0", src), row)
+
+    @functools.cached_property
+    def _index(self) -> "_Index":
+        """Made when it is needed: exact matches need none, and a million texts take seconds."""
+        return _Index(self.sources)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __contains__(self, text: str) -> bool:
+        return self.exact(text) is not None
+
+    @classmethod
+    def load(cls, path: Path, languages: tuple[str, str]) -> "TranslationMemory":
+        """Read a TMX, an XLIFF, a PO file, or two tab-separated columns.
+
+        Raises DragomanError for a file that is broken or has no pair of these languages.
+        """
+        pairs = list(pairs_in(path, languages))
+        if not pairs:
+            raise DragomanError(f"{path}: no pair of {languages[0]} and {languages[1]} in it")
+        return cls(pairs)
+
+    def exact(self, text: str) -> str | None:
+        """The translation of a text that is in the memory, but for white space and the values of numbers."""
+        text = _spaced(text)
+        if (found := self._exact.get(text)) is not None:
+            return found
+        row = self._numbered.get(_NUMBER.sub("\0", text))
+        return None if row is None else _with_numbers(self.sources[row], self.targets[row], text)
+
+    def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
+        """The entries most like a text, best first; none less than `least`."""
+        text = _spaced(text)
+        rows = self._index.candidates(text, least)
+        found = process.extract(
+            text,
+            {int(row): self.sources[row] for row in rows},
+            scorer=fuzz.ratio,
+            limit=count,
+            score_cutoff=100 * least,
+        )
+        return [Match(src, self.targets[row], score / 100) for src, score, row in found]
+
+
+def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a TMX, an XLIFF, a PO file, or two tab-separated columns."""
+    suffix = kind_of(path)
+    if suffix in (".tmx", ".xlf", ".xliff"):
+        read = tmx_pairs if suffix == ".tmx" else xliff_pairs
+        with open_bytes(path) as stream:
+            yield from ((src, tgt) for _, src, tgt in read(stream, str(path), *languages))
+    elif suffix == ".po":
+        with open_bytes(path) as stream:
+            yield from ((src, tgt) for _, src, tgt in po_pairs(stream.read(), str(path)))
+    else:
+        yield from ((pair.src, pair.tgt) for pair in TsvSource(path=str(path)).pairs())
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _with_numbers(src: str, tgt: str, text: str) -> str | None:
+    """A translation with the numbers of a text in the place of those of its own source; None where they do not tell
+    which is which."""
+    old, new = _NUMBER.findall(src), _NUMBER.findall(text)
+    if len(old) != len(new) or len(set(old)) < len(old) or Counter(_NUMBER.findall(tgt)) != Counter(old):
+        return None
+    changed = dict(zip(old, new, strict=True))
+    return _NUMBER.sub(lambda match: changed[match.group()], tgt)
+
+
+class _Index:
+    """Which texts have which words."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        ids: dict[str, int] = {}
+        number_of = ids.setdefault
+        words: list[int] = []
+        counts = np.empty(len(texts), dtype=np.int32)
+        for row, text in enumerate(texts):
+            found = {number_of(word, len(ids)) for word in _WORD.findall(text.lower())}
+            counts[row] = len(found)
+            words.extend(found)
+        self.ids = ids
+        flat = np.array(words, dtype=np.int32)
+        rows = np.repeat(np.arange(len(texts), dtype=np.int32), counts)
+        order = np.argsort(flat, kind="stable")
+        self.rows = rows[order]
+        self.starts = np.searchsorted(flat[order], np.arange(len(ids) + 1))
+        self.lengths = np.array([len(text) for text in texts], dtype=np.int32)
+
+    def candidates(self, text: str, least: float) -> np.ndarray:
+        """Rows that may be so much like a text: of about its length, with most of its words."""
+        known = {self.ids[word] for word in _WORD.findall(text.lower()) if word in self.ids}
+        postings = sorted((self.rows[self.starts[word] : self.starts[word + 1]] for word in known), key=len)
+        total = itertools.accumulate(len(rows) for rows in postings)
+        chosen = [
+            rows
+            for rows, seen in zip(postings, total, strict=True)
+            if seen <= _POSTINGS or len(rows) == len(postings[0])
+        ]
+        if not chosen:
+            return np.array([], dtype=np.int32)
+        rows, shared = np.unique(np.concatenate(chosen), return_counts=True)
+        # Indel similarity of texts of lengths m and n is at most 2 min(m, n) / (m + n).
+        shortest, longest = least / (2 - least) * len(text), (2 - least) / least * len(text)
+        lengths = self.lengths[rows]
+        fits = (lengths >= shortest - 1) & (lengths <= longest + 1)
+        rows, shared = rows[fits], shared[fits]
+        best = np.argsort(-shared, kind="stable")[:_CANDIDATES]
+        return np.asarray(rows[best])
+
+
+class RememberingTranslator:
+    """A translator that says what is in a memory, and makes the rest.
+
+    Where the memory has a text much like it, of the translations that the search holds that one is taken which is
+    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `translator` has to
+    give all of them; `count` are handed on.
+    """
+
+    def __init__(self, translator: NBest, memory: TranslationMemory, count: int = 1) -> None:
+        self.translator, self.memory, self.count = translator, memory, count
+
+    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The memory's translation alone of a text that it has; of others those of the translator."""
+        known = [self.memory.exact(text) if text.strip() else None for text in sentences]
+        wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
+        made = (
+            self._like_the_memory(text, items)[: self.count]
+            for text, items in zip(wanted, self.translator.n_best(wanted), strict=True)
+        )
+        return [next(made) if found is None else [Translation(found, 0.0, 0.0, (FROM_MEMORY,))] for found in known]
+
+    def _like_the_memory(self, text: str, items: Sequence[Translation]) -> list[Translation]:
+        matches = self.memory.like(text, count=1, least=HINT) if len(items) > 1 else []
+        if not matches:
+            return list(items)
+        hint, faults = matches[0].tgt, len(items[0].warnings)
+        sound = [item for item in items if len(item.warnings) <= faults]
+        best = max(sound, key=lambda item: item.score + fuzz.ratio(item.text, hint) / 100)
+        return [best, *(item for item in items if item is not best)]

@@ -1,0 +1,1 @@
+"""Quality of texts and translations: metrics, faults, significance. Needs no model."""

@@ -1,0 +1,225 @@
+"""Faults that make one translation of a sentence worse than another, by class, told from the reference."""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dragoman.alignment.lexicon import Lexicon, words_of
+from dragoman.quality.metrics import FloatArray
+from dragoman.quality.test_set import TestSet
+from dragoman.quality.warnings import Line, longest_loop, numbers, numbers_added
+from dragoman.text.glossary import Glossary
+from dragoman.text.negation import negations
+
+LENGTH = 1.35
+"""A translation this many times as long as its reference, or as short, is too long or too short."""
+SAME_WORDS = 0.75
+OTHER_ORDER = 0.4
+"""Word order differs where this share of the words is the reference's and the share of pairs of words is lower by so
+much."""
+UNSUPPORTED = 0.005
+"""A word is made up where no source word makes it as probable as that."""
+CONTENT = 4
+"""Letters of the shortest word that is looked at as content."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A translation beside its source and its references."""
+
+    src: str
+    hyp: str
+    refs: tuple[str, ...]
+    languages: tuple[str, str]
+    lexicon: Lexicon | None = field(default=None, repr=False)
+    terms: Glossary | None = field(default=None, repr=False)
+
+    @property
+    def ref(self) -> str:
+        return self.refs[0]
+
+
+Fault = Callable[[Sentence], str]
+"""The fault in a few words; "" where there is none."""
+
+
+def too_long_or_short(it: Sentence) -> str:
+    """Longer or shorter than every reference."""
+    sizes = [(len(it.hyp) + 8) / (len(ref) + 8) for ref in it.refs]
+    nearest = min(sizes, key=lambda size: abs(math.log(size)))
+    if nearest > LENGTH:
+        return "too long"
+    return "too short" if nearest < 1 / LENGTH else ""
+
+
+def negation(it: Sentence) -> str:
+    """Says no where source and reference do not, or the other way round."""
+    wanted = [bool(negations(ref, it.languages[1])) for ref in it.refs]
+    said = bool(negations(it.hyp, it.languages[1]))
+    if said in wanted:
+        return ""
+    return "negation added" if said else "negation lost"
+
+
+def number(it: Sentence) -> str:
+    """A number of the source is missing or another one is there, unlike in the reference."""
+    for check in (numbers, numbers_added):
+        found = check(Line(it.src, it.hyp, it.languages))
+        if found and all(check(Line(it.src, ref, it.languages)) is None for ref in it.refs):
+            return found
+    return ""
+
+
+def name(it: Sentence) -> str:
+    """A word with a capital that the source has and every reference keeps as it is."""
+    kept = _names(it.src).intersection(*(_names(ref) for ref in it.refs))
+    lost = sorted(kept - set(re.findall(r"\w+", it.hyp)))
+    return f"names lost: {' '.join(lost)}" if lost else ""
+
+
+def term(it: Sentence) -> str:
+    """A term of the glossary that a reference has."""
+    if it.terms is None:
+        return ""
+    wanted = [found.target for found in it.terms.find(it.src)]
+    lost = [
+        target
+        for target in dict.fromkeys(wanted)
+        if any(target.lower() in ref.lower() for ref in it.refs) and target.lower() not in it.hyp.lower()
+    ]
+    return f"terms lost: {', '.join(lost)}" if lost else ""
+
+
+def word_order(it: Sentence) -> str:
+    """The words of a reference in another order."""
+    words = words_of(it.hyp)
+    for ref in it.refs:
+        wanted = words_of(ref)
+        if len(words) >= 4 and len(wanted) >= 4:
+            alone, paired = _overlap(words, wanted, 1), _overlap(words, wanted, 2)
+            if alone >= SAME_WORDS and alone - paired >= OTHER_ORDER:
+                return "other order of words"
+    return ""
+
+
+def repetition(it: Sentence) -> str:
+    """The same words again and again, or one twice in a row, unlike in source and reference."""
+
+    def loops(text: str) -> str:
+        words = words_of(text)
+        twice = next((one for one, other in itertools.pairwise(words) if one == other and len(one) > 2), "")
+        return longest_loop(words) or twice
+
+    found = loops(it.hyp)
+    return f"repeats {found!r}" if found and not loops(it.src) and not any(map(loops, it.refs)) else ""
+
+
+def untranslated(it: Sentence) -> str:
+    """Words of the source that are in no reference."""
+    known = {word for ref in it.refs for word in words_of(ref)}
+    copied = [word for word in words_of(it.hyp) if len(word) >= CONTENT and word in words_of(it.src)]
+    left = list(dict.fromkeys(word for word in copied if word not in known))
+    return f"left as in the source: {' '.join(left)}" if left else ""
+
+
+def hallucinated(it: Sentence) -> str:
+    """Words that the source does not account for: in no reference, and improbable by the alignment of training text."""
+    if it.lexicon is None:
+        return ""
+    known = {word for ref in it.refs for word in words_of(ref)} | set(words_of(it.src))
+    words = [word for word in dict.fromkeys(words_of(it.hyp)) if len(word) >= CONTENT and word not in known]
+    found = it.lexicon.unsupported(it.src, words, UNSUPPORTED)
+    return f"not in the source: {' '.join(found)}" if found else ""
+
+
+CLASSES: dict[str, Fault] = {
+    "length": too_long_or_short,
+    "negation": negation,
+    "numbers": number,
+    "names": name,
+    "terms": term,
+    "word order": word_order,
+    "repetition": repetition,
+    "untranslated": untranslated,
+    "hallucinated": hallucinated,
+}
+"""By the name that a table has for it."""
+
+
+def faults_of(
+    test: TestSet, hypotheses: Sequence[str], lexicon: Lexicon | None = None, terms: Glossary | None = None
+) -> list[dict[str, str]]:
+    """Of each line the faults of its translation: class -> what is wrong."""
+    found = []
+    for row, (src, hyp) in enumerate(zip(test.sources, hypotheses, strict=True)):
+        refs = tuple(lines[row] for lines in test.references)
+        it = Sentence(src, hyp, refs, test.languages, lexicon, terms)
+        found.append({kind: said for kind, fault in CLASSES.items() if (said := fault(it))})
+    return found
+
+
+@dataclass(frozen=True)
+class Told:
+    """Numbers of sentences that have a class of faults in each of two systems, and in one alone."""
+
+    first: int
+    second: int
+    first_alone: int
+    second_alone: int
+
+    @property
+    def p_value(self) -> float:
+        """The probability of so uneven a share among those that one has alone, by chance (exact sign test)."""
+        count, fewer = self.first_alone + self.second_alone, min(self.first_alone, self.second_alone)
+        return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count) if count else 1.0
+
+
+def told(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> dict[str, Told]:
+    """The classes in which two systems have faults."""
+    found = {}
+    for kind in CLASSES:
+        pairs = [(kind in one, kind in other) for one, other in zip(first, second, strict=True)]
+        ones, others = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+        if ones or others:
+            alone = sum(one and not other for one, other in pairs), sum(other and not one for one, other in pairs)
+            found[kind] = Told(ones, others, *alone)
+    return found
+
+
+def most_telling(
+    differences: FloatArray, first: Sequence[dict[str, str]], second: Sequence[dict[str, str]], count: int = 50
+) -> list[int]:
+    """The rows that say most of how two systems differ: large differences, and faults that one has alone; wins and
+    losses in turn, as far as there are both."""
+    classes = np.array([len(set(one) ^ set(other)) for one, other in zip(first, second, strict=True)])
+    weight = np.abs(differences) + 10.0 * classes
+    order = np.argsort(-weight, kind="stable").tolist()
+    wins = [row for row in order if differences[row] > 0]
+    losses = [row for row in order if differences[row] < 0]
+    even = [row for row in order if differences[row] == 0 and classes[row]]
+    half = count // 2
+    chosen = wins[: max(half, count - len(losses))] + losses[: max(half, count - len(wins))]
+    return sorted([*chosen, *even][:count], key=lambda row: (-weight[row], row))
+
+
+def _names(text: str) -> set[str]:
+    """Words with a capital that do not begin a sentence, and those with capitals inside."""
+    found = set()
+    for match in re.finditer(r"\w+", text):
+        word = match[0]
+        begins = not re.search(r"\w", text[: match.start()]) or re.search(r"[.!?:]\W*$", text[: match.start()])
+        if (word[0].isupper() and not begins and len(word) > 1) or re.search(r"\w[A-ZÄÖÜ]", word):
+            found.add(word)
+    return found
+
+
+def _overlap(one: Sequence[str], other: Sequence[str], size: int) -> float:
+    """F1 of n-grams."""
+    grams = [Counter(zip(*(side[start:] for start in range(size)), strict=False)) for side in (one, other)]
+    shared = (grams[0] & grams[1]).total()
+    return 2 * shared / max(1, grams[0].total() + grams[1].total())

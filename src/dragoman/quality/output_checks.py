@@ -1,0 +1,329 @@
+"""Faults of a whole output that a score does not tell: shifted, swapped, cut, untranslated, and what lines have lost.
+
+An output that is one line off costs all of its score and looks like a bad model; five hundred copied sources look like
+a mediocre one. Each check names its fault and the lines. The references say what is usual: where a reference, too, has
+another number than its source, nothing is said of the translation. A fault is told from the slips of an ordinary system
+by its share of the lines that could have it (docs/judging.md has the shares that were measured).
+"""
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dragoman.languages.codes import name_of
+from dragoman.languages.identification import other_language
+from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.test_set import TestSet
+from dragoman.quality.warnings import Line, longest_loop, numbers, written_densely
+from dragoman.text.negation import negations
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+OFFSETS = 8
+"""Lines up and down that a shift is looked for."""
+WIDTH = 4096
+"""Places of the hashed words and n-grams of a line; collisions only add a little noise."""
+BLOCK = 2000
+"""Lines among which displaced ones are looked for: each with each."""
+
+SHORTEST_SHIFT = 6
+SHIFT_GAIN = 0.12
+"""By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
+SWAP_GAIN = 0.5
+"""The same for two lines that resemble each other's reference, both together."""
+_WORD = re.compile(r"\w+")
+_END = re.compile(r"[.!?…。！？:;\"'”’»)\]]\s*$")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault of an output: its name, what it is in words, and the lines, counted from 1."""
+
+    kind: str
+    message: str
+    lines: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}{named(self.lines)}"
+
+
+def named(lines: Sequence[int], most: int = 8) -> str:
+    """The lines of a finding in brackets.
+
+    >>> named([3, 4, 9]), named(range(1, 20), 2)
+    (' (lines 3, 4, 9)', ' (lines 1, 2 and 17 more)')
+    """
+    if not lines:
+        return ""
+    more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
+    return f" (line{'s' if len(lines) > 1 else ''} {', '.join(f'{line:,}' for line in lines[:most])}{more})"
+
+
+def check_output(test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
+    """The faults of an output of a test set with references, the gravest first.
+
+    Of shifted lines nothing more is said: they are compared with what they do not translate.
+    """
+    output = _Output(test, hypotheses)
+    found: list[Finding] = []
+    for check in CHECKS.values():
+        found += check(output)
+        if any(fault.kind == "shifted" for fault in found):
+            break
+    return found
+
+
+class _Output:
+    """An output beside its test set, with what several checks want to know."""
+
+    def __init__(self, test: TestSet, hypotheses: Sequence[str]) -> None:
+        self.test, self.hypotheses = test, [line.strip() for line in hypotheses]
+        self.sources = [line.strip() for line in test.sources]
+        self.references = [line.strip() for line in test.references[0]]
+
+    def __len__(self) -> int:
+        return len(self.hypotheses)
+
+    def lines(self, fault: Callable[[str, str], bool]) -> tuple[int, ...]:
+        """The lines, counted from 1, whose translation has a fault that its reference has not."""
+        return tuple(
+            number
+            for number, (src, hyp, ref) in enumerate(
+                zip(self.sources, self.hypotheses, self.references, strict=True), 1
+            )
+            if fault(src, hyp) and not fault(src, ref)
+        )
+
+
+Check = Callable[[_Output], Iterator[Finding]]
+
+
+def empty(output: _Output) -> Iterator[Finding]:
+    """Lines without a word, where source and reference have some."""
+    lines = output.lines(lambda src, line: bool(src) and not line)
+    if lines:
+        yield Finding("empty", f"{len(lines):,} lines have no translation", lines)
+
+
+def references_given(output: _Output) -> Iterator[Finding]:
+    """The references themselves."""
+    pairs = list(zip(output.hypotheses, output.references, strict=True))
+    words = sum(len(_WORD.findall(line)) for line in output.references)
+    if len(pairs) >= 20 and words > 5 * len(pairs) and all(hyp == ref for hyp, ref in pairs):
+        yield Finding("references", "every line is its reference: is this the file of references?", ())
+
+
+def shifted(output: _Output) -> Iterator[Finding]:
+    """Stretches of lines that translate the lines before or after them."""
+    found = _shifts(_vectors(output.hypotheses), _vectors(output.references))
+    for first, last, offset in found:
+        where = f"lines {first:,} to {last:,}" if last < len(output) else f"from line {first:,} on, lines"
+        side = "further down" if offset > 0 else "further up"
+        yield Finding(
+            "shifted",
+            f"{where} hold the translations of sources {abs(offset)} line{'s' if abs(offset) > 1 else ''} {side}",
+            (first,),
+        )
+
+
+def swapped(output: _Output) -> Iterator[Finding]:
+    """Pairs of lines that each hold the other's translation."""
+    hyp, ref = _vectors(output.hypotheses), _vectors(output.references)
+    pairs: list[tuple[int, int]] = []
+    for begin in range(0, len(output), BLOCK):
+        likeness = hyp[begin : begin + BLOCK] @ ref[begin : begin + BLOCK].T
+        own = likeness.diagonal()
+        gain = likeness + likeness.T - own[:, None] - own[None, :]
+        np.fill_diagonal(gain, 0.0)
+        best = gain.argmax(axis=1)
+        for row, other in enumerate(best.tolist()):
+            if row < other and best[other] == row and gain[row, other] > SWAP_GAIN:
+                pairs.append((begin + row + 1, begin + other + 1))
+    if len(pairs) >= max(3, 0.006 * len(output)):
+        lines = tuple(line for pair in pairs for line in pair)
+        message = f"{len(lines):,} lines hold each other's translation, two by two"
+        yield Finding("swapped", message, lines)
+
+
+def duplicated(output: _Output) -> Iterator[Finding]:
+    """One translation for several sources that have different references."""
+    seen: dict[str, list[int]] = {}
+    for row, line in enumerate(output.hypotheses):
+        if len(_WORD.findall(line)) >= 4 or (written_densely(line) and len(line) >= 6):
+            seen.setdefault(line, []).append(row)
+    lines = []
+    for rows in seen.values():
+        different = {(output.sources[row], output.references[row]) for row in rows}
+        if len({src for src, _ in different}) > 1 and len({ref for _, ref in different}) > 1:
+            lines += rows[1:]
+    if len(lines) >= max(3, 0.03 * len(output)):
+        lines.sort()
+        message = f"{len(lines):,} lines repeat the translation of another line whose source is different"
+        yield Finding("duplicated", message, tuple(line + 1 for line in lines))
+
+
+def truncated(output: _Output) -> Iterator[Finding]:
+    """Lines that stop early: shorter than their references, and without the mark that ends these."""
+    sizes = sorted(len(hyp) / len(ref) for hyp, ref in zip(output.hypotheses, output.references, strict=True) if ref)
+    usual = sizes[len(sizes) // 2] if sizes else 1.0
+    lines = tuple(
+        number
+        for number, (hyp, ref) in enumerate(zip(output.hypotheses, output.references, strict=True), 1)
+        if hyp and len(ref) >= 12 and len(hyp) < 0.75 * usual * len(ref) and _END.search(ref) and not _END.search(hyp)
+    )
+    if len(lines) >= max(2, 0.015 * len(output)):
+        yield Finding("truncated", f"{len(lines):,} lines stop before their sentence does", lines)
+
+
+def untranslated(output: _Output) -> Iterator[Finding]:
+    """Lines that are their source, but for case and punctuation, where the reference is something else."""
+
+    def copied(src: str, line: str) -> bool:
+        words, said = _WORD.findall(src.lower()), _WORD.findall(line.lower())
+        return (len(words) >= 3 and words == said) or (len(src) >= 8 and src == line)
+
+    lines = output.lines(copied)
+    if len(lines) >= max(2, 0.01 * len(output)):
+        yield Finding("untranslated", f"{len(lines):,} lines are their source", lines)
+
+
+def wrong_language(output: _Output) -> Iterator[Finding]:
+    """Lines in another language than the references are in."""
+    src, tgt = output.test.languages
+    if not src or not tgt:
+        return
+    lines = output.lines(lambda _, line: other_language(line, tgt, src) is not None)
+    if len(lines) >= max(2, 0.03 * len(output)):
+        told = Counter(other_language(output.hypotheses[line - 1], tgt, src) for line in lines)
+        other = told.most_common(1)[0][0]
+        yield Finding(
+            "wrong language", f"{len(lines):,} lines are in {name_of(other or '')}, not {name_of(tgt)}", lines
+        )
+
+
+def numbers_changed(output: _Output) -> Iterator[Finding]:
+    """Numbers of the source that the reference has and the translation has not."""
+    languages = output.test.languages
+    bearing = [row for row, src in enumerate(output.sources) if re.search(r"\d", src)]
+    lost = lambda src, line: numbers(Line(src, line, languages)) is not None  # noqa: E731
+    kept = [row for row in bearing if not lost(output.sources[row], output.references[row])]
+    lines = tuple(row + 1 for row in kept if lost(output.sources[row], output.hypotheses[row]))
+    if _is_telling(len(lines), len(kept)):
+        message = f"{len(lines):,} of {len(kept):,} lines with numbers have lost or changed one"
+        yield Finding("numbers changed", message, lines)
+
+
+def negation_dropped(output: _Output) -> Iterator[Finding]:
+    """Sources and references say no, and the translation does not."""
+    src_lang, tgt_lang = output.test.languages
+    rows = [
+        row
+        for row, (src, ref) in enumerate(zip(output.sources, output.references, strict=True))
+        if negations(src, src_lang) and negations(ref, tgt_lang)
+    ]
+    lines = tuple(row + 1 for row in rows if output.hypotheses[row] and not negations(output.hypotheses[row], tgt_lang))
+    if _is_telling(len(lines), len(rows)):
+        message = f"{len(lines):,} of {len(rows):,} lines that say no have lost it"
+        yield Finding("negation dropped", message, lines)
+
+
+def repeated(output: _Output) -> Iterator[Finding]:
+    """Words again and again, or the same half twice."""
+
+    def loops(_: str, line: str) -> bool:
+        words = _WORD.findall(line.lower())
+        half = len(words) // 2
+        twice = half >= 3 and words[:half] == words[half : 2 * half]
+        return longest_loop(words) is not None or twice or re.search(r"(.{3,})\1\1", line) is not None
+
+    lines = output.lines(loops)
+    if len(lines) >= max(2, 0.035 * len(output)):
+        yield Finding("repeated", f"{len(lines):,} lines say the same words again and again", lines)
+
+
+def _is_telling(wrong: int, count: int) -> bool:
+    """Of the few lines with a number or a negation a weak system loses many: either most, or many are wrong."""
+    return wrong >= max(3, 0.35 * count) and (wrong >= 20 or wrong >= 0.8 * count)
+
+
+CHECKS: dict[str, Check] = {
+    "references": references_given,
+    "shifted": shifted,
+    "swapped": swapped,
+    "empty": empty,
+    "untranslated": untranslated,
+    "wrong language": wrong_language,
+    "truncated": truncated,
+    "duplicated": duplicated,
+    "repeated": repeated,
+    "numbers changed": numbers_changed,
+    "negation dropped": negation_dropped,
+}
+"""By the name of the fault."""
+
+
+def leaks(test: TestSet, training: Iterable[str]) -> list[Finding]:
+    """Sources of a test set that stand in the training text, exactly or nearly: their scores say nothing."""
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(test.sources, 1):
+        places.setdefault(key(line), []).append(number)
+    held, found = Leakage(test.sources), set[int]()
+    for src in training:
+        spelt = key(src)
+        if held.exactly(spelt):
+            found.update(places[spelt])
+    if not found:
+        return []
+    message = f"{len(found):,} source lines ({100 * len(found) / len(test):.1f} %) are in the training text"
+    return [Finding("leaked", message, tuple(sorted(found)))]
+
+
+def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:
+    """(first line, last line, offset) of stretches that resemble the references so many lines further down."""
+    own = (hyp * ref).sum(axis=1)
+    found: list[tuple[int, int, int]] = []
+    for offset in sorted(range(-OFFSETS, OFFSETS + 1), key=abs):
+        if not offset or abs(offset) >= len(own):
+            continue
+        rows = slice(max(0, -offset), len(own) - max(0, offset))
+        others = slice(rows.start + offset, rows.stop + offset)
+        gains = (hyp[rows] * ref[others]).sum(axis=1) - own[rows]
+        first, last = _best_stretch(gains - SHIFT_GAIN / 2)
+        if last - first + 1 >= SHORTEST_SHIFT and gains[first : last + 1].mean() >= SHIFT_GAIN:
+            begin, end = rows.start + first + 1, rows.start + last + 1
+            if not any(begin <= other_end and other_begin <= end for other_begin, other_end, _ in found):
+                found.append((begin, len(own) if end >= len(own) - abs(offset) else end, offset))
+    return sorted(found)
+
+
+def _best_stretch(gains: Array) -> tuple[int, int]:
+    """The first and last place of the stretch with the largest sum (Kadane)."""
+    best, here, start, found = 0.0, 0.0, 0, (0, -1)
+    for place, gain in enumerate(gains.tolist()):
+        if here <= 0:
+            here, start = 0.0, place
+        here += gain
+        if here > best:
+            best, found = here, (start, place)
+    return found
+
+
+def _vectors(lines: Sequence[str]) -> Array:
+    """(lines, WIDTH): what words and parts of words a line has, rare ones with more weight (TF-IDF), of length 1."""
+    counts = np.zeros((len(lines), WIDTH), dtype=np.float32)
+    for row, line in enumerate(lines):
+        text = line.lower()
+        grams = _WORD.findall(text) + [text[place : place + 4] for place in range(len(text) - 3)]
+        if written_densely(text):
+            grams += [text[place : place + 2] for place in range(len(text) - 1)]
+        places = [zlib.crc32(gram.encode("utf-8", "surrogatepass")) % WIDTH for gram in grams]
+        np.add.at(counts[row], places, 1.0)
+    seen = (counts > 0).sum(axis=0)
+    weights = np.log1p(counts) * np.log((len(lines) + 1) / (seen + 1)) ** 2
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    return weights / np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,148 @@
+"""Is the difference between two systems more than chance? Paired tests over the sentences of one test set.
+
+Paired bootstrap resampling (Koehn 2004) draws test sets from the sentences, with replacement: how often is the
+difference as large as the one seen, around its mean? Approximate randomisation (Riezler and Maxwell 2005) exchanges the
+two systems' outputs of random sentences: were they one system, the difference would be as large as often as that.
+Random numbers, sums and the count are those of sacreBLEU's `PairedTest`, so that p-values are equal to its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman.quality.metrics import FloatArray, Metric
+
+SEED = 12345
+"""sacreBLEU's."""
+RESAMPLES = 1000
+TRIALS = 10_000
+LEVEL = 0.05
+"""The probability of an error of the first kind below which a difference counts as one."""
+_VALUES_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class Test:
+    """Two systems by one metric. A difference is above zero where the second one is better."""
+
+    __test__ = False  # pytest: this is no test
+
+    metric: str
+    first: float
+    """The figure of the first system, and of the second."""
+    second: float
+    difference: float
+    low: float
+    """The 95 % interval of the difference, by the bootstrap's percentiles."""
+    high: float
+    p_bootstrap: float
+    p_randomised: float
+    effect: float
+    """The mean difference of a sentence by the standard deviation of that (Cohen's d of paired samples)."""
+    wins: int
+    """Sentences that the second translates better, by themselves."""
+    losses: int
+    p_corrected: float = 1.0
+    """The larger p-value, after Holm's correction where several systems are compared."""
+
+    @property
+    def verdict(self) -> str:
+        """Better, worse or undecided: of the second by the first."""
+        if self.p_corrected >= LEVEL or not self.difference:
+            return "undecided"
+        return "better" if self.difference > 0 else "worse"
+
+    @property
+    def p(self) -> float:
+        """The larger p-value of the two tests."""
+        return max(self.p_bootstrap, self.p_randomised)
+
+
+def paired_test(
+    metric: Metric,
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    resamples: int = RESAMPLES,
+    trials: int = TRIALS,
+    seed: int = SEED,
+) -> Test:
+    """Both tests on the statistics of two systems, (sentences, statistics) each."""
+    scores = metric.score(first.sum(axis=0)), metric.score(second.sum(axis=0))
+    difference = metric.better(scores[1], scores[0])
+    seen = abs(scores[0] - scores[1])
+    one, other = bootstrap(metric, [first, second], resamples, seed)
+    drawn = np.array([metric.better(b, a) for a, b in zip(one, other, strict=True)])
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    spread = np.abs(other - one)
+    by_line = sentence_differences(metric, first, second)
+    deviation = float(by_line.std(ddof=1)) if len(by_line) > 1 else 0.0
+    return Test(
+        metric=metric.name,
+        first=scores[0],
+        second=scores[1],
+        difference=difference,
+        low=float(low),
+        high=float(high),
+        p_bootstrap=p_value(spread - spread.mean(), seen),
+        p_randomised=p_value(randomised(metric, first, second, trials, seed), seen),
+        effect=float(by_line.mean()) / deviation if deviation else 0.0,
+        wins=int((by_line > 0).sum()),
+        losses=int((by_line < 0).sum()),
+    )
+
+
+def bootstrap(
+    metric: Metric, systems: Sequence[FloatArray], resamples: int = RESAMPLES, seed: int = SEED
+) -> list[FloatArray]:
+    """The scores of each system on test sets drawn from the sentences, the same ones for all systems."""
+    rng = np.random.default_rng(seed)
+    count = len(systems[0])
+    # In single precision, as sacreBLEU adds up. It draws all rows at once; row by row they are the same.
+    statistics = [system.astype(np.float32) for system in systems]
+    scores: list[list[float]] = [[] for _ in systems]
+    for _ in range(resamples):
+        rows = rng.choice(count, size=count, replace=True)
+        for system, found in zip(statistics, scores, strict=True):
+            found.append(metric.score(system[rows].sum(0)))
+    return [np.array(found) for found in scores]
+
+
+def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: int, seed: int = SEED) -> FloatArray:
+    """The absolute differences of pairs of systems made by exchanging the outputs of random sentences."""
+    rng = np.random.default_rng(seed)
+    count, found = len(first), []
+    at_once = 32 * max(1, _VALUES_AT_ONCE // (32 * count))  # the generator hands out 32 truth values at a time
+    for begin in range(0, trials, at_once):
+        chosen = rng.integers(2, size=(min(at_once, trials - begin), count), dtype=bool)
+        mine, others = chosen.astype(np.float64), (~chosen).astype(np.float64)
+        for a, b in zip(mine @ first + others @ second, others @ first + mine @ second, strict=True):
+            found.append(abs(metric.score(a) - metric.score(b)))
+    return np.array(found)
+
+
+def p_value(differences: FloatArray, seen: float) -> float:
+    """The share of differences above the one that was seen, which counts as one of them."""
+    return (int((differences > seen).sum()) + 1) / (len(differences) + 1)
+
+
+def sentence_differences(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray:
+    """By how much the second system is better in each sentence."""
+    return np.array(
+        [metric.better(metric.score(other), metric.score(one)) for one, other in zip(first, second, strict=True)]
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm 1979): the probability of a single error among all stays the level.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    found, largest = [0.0] * len(order), 0.0
+    for rank, place in enumerate(order.tolist()):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
+        found[place] = largest
+    return found

@@ -1,0 +1,77 @@
+"""A test set in memory: source lines, one or several references of each, and the languages of both sides."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.errors import DragomanError
+from dragoman.text.lines import find, language_of_file, read_lines, show
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Source lines, and streams of references: `references[k][i]` is the k-th reference of line i.
+
+    `files`: where they were read from, by the names src and ref, for programs that want files.
+    """
+
+    __test__ = False  # pytest: this is no test
+
+    sources: list[str]
+    references: list[list[str]]
+    languages: tuple[str, str] = ("", "")
+    name: str = "test"
+    files: tuple[Path, Path] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise DragomanError(f"{self.name}: there is nothing to score: no sentences")
+        for number, lines in enumerate(self.references, 1):
+            if len(lines) != len(self.sources):
+                raise DragomanError(
+                    f"{self.name}: reference {number} has {len(lines):,} lines, the source {len(self.sources):,}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def rows(self, rows: Sequence[int]) -> "TestSet":
+        """A part of the lines."""
+        references = [[lines[row] for row in rows] for lines in self.references]
+        return TestSet([self.sources[row] for row in rows], references, self.languages, self.name)
+
+    @classmethod
+    def read(cls, src: Path, refs: Sequence[Path], languages: tuple[str, str] = ("", ""), name: str = "") -> "TestSet":
+        """The lines of files; languages that are not given are those of the files' names (`test.de`).
+
+        Raises DragomanError when counts differ or a file has no lines.
+        """
+        sources = list(read_lines(find(src)))
+        references = []
+        for ref in refs:
+            lines = list(read_lines(find(ref)))
+            if len(lines) != len(sources):
+                raise DragomanError(
+                    f"{show(ref)} has {len(lines):,} lines, and its source {show(src)} has {len(sources):,}: line n of "
+                    "one must translate line n of the other"
+                )
+            references.append(lines)
+        codes = languages[0] or language_of_file(src), languages[1] or language_of_file(refs[0] if refs else src)
+        return cls(sources, references, codes, name or src.name, (src, refs[0]) if refs else None)
+
+
+def read_hypotheses(path: Path, test: TestSet) -> list[str]:
+    """The lines of a file that translate those of a test set. Raises DragomanError when their numbers differ."""
+    lines = list(read_lines(find(path), may_be_empty=True))
+    if len(lines) != len(test):
+        raise DragomanError(
+            f"{show(path)} has {len(lines):,} lines and {test.name} has {len(test):,}: each line must be the "
+            "translation of the source line of the same number"
+        )
+    return lines
+
+
+def composed(lines: Sequence[str]) -> list[str]:
+    """Lines in NFC: one letter that is spelt as two code points is no difference."""
+    return [unicodedata.normalize("NFC", line) for line in lines]

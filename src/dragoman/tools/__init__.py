@@ -1,1 +1,0 @@
-"""Programs around a training: benchmark, demo, more pairs, averages of runs."""
