@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "__version__": "version",
     "Generator": "inference.generator",
-    "Glossary": "inference.glossary",
+    "Glossary": "text.glossary",
     "Predictor": "inference.classifier",
     "Scored": "inference.translation",
     "Translation": "inference.translation",
