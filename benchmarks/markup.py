@@ -15,9 +15,10 @@ from pathlib import Path
 from localisation import items_of
 
 from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing, carried, text_and_codes, words
+from dragoman.alignment.markup import Pairing, carried, text_and_codes
 from dragoman.formats.base import Code, Item
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.text.words import words
 
 
 def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:

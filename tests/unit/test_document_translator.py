@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.alignment.markup import words
 from dragoman.formats.base import Options, Unit
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import Translation
 from dragoman.pipeline import document as module
 from dragoman.pipeline.document import DocumentTranslator
+from dragoman.text.words import words
 
 
 class Backwards:

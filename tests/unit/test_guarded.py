@@ -29,12 +29,13 @@ from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.text.glossary import Glossary, _tells_words
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.placeholders import Word, kept_apart, survive, without_spans, words
+from dragoman.text.placeholders import kept_apart, survive, without_spans
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.text.words import Word, words
 
 PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
 

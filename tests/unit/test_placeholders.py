@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from dragoman.text.placeholders import put_back, spans, survive, without_spans, words
+from dragoman.text.placeholders import put_back, spans, survive, without_spans
+from dragoman.text.words import words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected, words
+from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
 from dragoman.formats.base import Code, Item
+from dragoman.text.words import words
 
 
 def items_of(markup: str) -> list[Item]:

@@ -10,8 +10,8 @@ import torch
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.placeholders import Word
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.words import Word
 
 _SPACED = re.compile(r"\S+")
 

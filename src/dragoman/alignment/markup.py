@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.formats.base import Code, Item
-from dragoman.text.placeholders import Word
+from dragoman.text.words import Word
 
 FIRST = 0xE100
 """The first character that stands for protected content: private use, so that no text has it."""
@@ -30,18 +30,6 @@ NOTHING = 0.1
 
 _MARKS = ".,;:!?-–—。，；：！？、"
 """Marks between parts of a sentence."""
-
-_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
-
-
-def words(text: str) -> list[Word]:
-    """Words and marks; each character of a script without spaces is a word.
-
-    >>> [(word.start, word.end) for word in words("Ab, 我们")]
-    [(0, 2), (2, 3), (4, 5), (5, 6)]
-    """
-    return [Word(*match.span()) for match in _WORD.finditer(text)]
 
 
 def is_protected(char: str) -> bool:

@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
 from dragoman.text.glossary import Found, Glossary
-from dragoman.text.placeholders import Word
+from dragoman.text.words import Word
 
 if TYPE_CHECKING:
     from dragoman.inference.search_translator import SearchTranslator

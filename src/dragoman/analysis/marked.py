@@ -6,9 +6,10 @@ import operator
 import re
 import string
 
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+from dragoman.text.words import UNSPACED
+
 _PUNCTUATION = re.escape(string.punctuation) + "“”„‘’«»…–—¿¡،؟؛।。、，！？：；「」『』（）"
-_WORD = re.compile(rf"\s+|[{_UNSPACED}]|[{_PUNCTUATION}]|[^\s{_UNSPACED}{_PUNCTUATION}]+")
+_WORD = re.compile(rf"\s+|[{UNSPACED}]|[{_PUNCTUATION}]|[^\s{UNSPACED}{_PUNCTUATION}]+")
 
 
 def marked(hyp: str, ref: str) -> list[tuple[str, bool]]:

@@ -1,11 +1,11 @@
 """Other words at a place of a translation: beginnings that go on differently, each carried to its end."""
 
-from dragoman.alignment.markup import words
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.text.tokenizers.base import EOS_ID
+from dragoman.text.words import split_words
 
 TOKENS = 12
 """Tokens that are looked at for each word that is asked for: many go on with the word before."""
@@ -33,22 +33,18 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
     # An end is no word, and of a search that has found one nothing else comes back.
     [begun] = one_token.hypotheses([parts[0]._replace(banned=((EOS_ID,),))])
     begun.sort(key=lambda found: -found.log_prob)
-    known, decode = _words(prefix), translator.tokenizers.tgt.decode
+    known, decode = split_words(prefix), translator.tokenizers.tgt.decode
     begun = [
         item
         for item in begun
-        if _words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
+        if split_words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
     ]
     best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
     found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
     chosen: dict[str, Translation] = {}
     for items in found:
         item = best.ranked(items)[0]
-        written = _words(item.text)
+        written = split_words(item.text)
         if len(written) > len(known) and written[: len(known)] == known:  # else the last word of the prefix has grown
             chosen.setdefault(written[len(known)].casefold(), item)
     return list(chosen.values())[:count]
-
-
-def _words(text: str) -> list[str]:
-    return [text[word.start : word.end] for word in words(text)]

@@ -7,7 +7,6 @@ function that fits best (isotonic regression, Zadrozny and Elkan 2002). The conf
 words that a human's translation is expected to have; a second regression expects its chrF, and so that of a text.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.by_sentence import NBest
 from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.text.words import split_words, words
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -33,8 +33,6 @@ FEWEST_LINES = 50
 """Lines with references from which on a calibration means something."""
 LOW = "low confidence"
 """The beginning of the warning of a line that is below what was asked for."""
-
-_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -256,7 +254,7 @@ def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
 
 
 def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_tokens: int, given: int) -> _Line:
-    spans = [match.span() for match in _WORD.finditer(text)]
+    spans = [(word.start, word.end) for word in words(text)]
     own: list[list[float]] = [[] for _ in spans]
     place = 0
     for token, end in enumerate(ends):
@@ -283,11 +281,11 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
 
 def _in_reference(text: str, reference: str) -> Array:
     """Of each word of a translation, 1 if the reference has it, each of its words once."""
-    left = Counter(_WORD.findall(reference))
+    left = Counter(split_words(reference))
     found = []
-    for match in _WORD.finditer(text):
-        found.append(float(left[match[0]] > 0))
-        left[match[0]] -= 1
+    for word in split_words(text):
+        found.append(float(left[word] > 0))
+        left[word] -= 1
     return np.array(found)
 
 

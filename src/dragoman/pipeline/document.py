@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected, words
+from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import FROM_MEMORY
 from dragoman.pipeline.by_sentence import Joined, NBest, SentenceTranslator
 from dragoman.pipeline.capitals import is_in_capitals
 from dragoman.pipeline.guarded import NOTES
-from dragoman.text.placeholders import Word
+from dragoman.text.words import Word, words
 
 MAX_LINKS = 25_000_000
 """Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""

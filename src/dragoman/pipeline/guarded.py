@@ -18,8 +18,9 @@ from dragoman.quality.warnings import source_warnings, warnings_of
 from dragoman.text.glossary import UNSPACED, Found
 from dragoman.text.lines import in_chunks
 from dragoman.text.message_format import is_message, parse
-from dragoman.text.placeholders import Removed, Word, kept_apart, put_back, spans, survive, without_spans, words
+from dragoman.text.placeholders import Removed, kept_apart, put_back, spans, survive, without_spans
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.text.words import Word, words
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """Settings of the second search of a sentence, if all translations of the first look wrong."""

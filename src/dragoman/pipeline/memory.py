@@ -21,6 +21,7 @@ from dragoman.inference.translation import FROM_MEMORY, Translation
 from dragoman.pipeline.by_sentence import NBest
 from dragoman.text.lines import kind_of, open_bytes
 from dragoman.text.sources.tsv import TsvSource
+from dragoman.text.words import folded
 
 LIKE = 0.75
 """The least similarity of an entry that is offered."""
@@ -34,7 +35,6 @@ _CANDIDATES = 400
 _POSTINGS = 50_000
 """Entries of a word, at most, that are looked at once there are rarer ones."""
 
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u3040-\u30ff\u3400-\u9fff]+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
 
@@ -138,6 +138,10 @@ def _with_numbers(src: str, tgt: str, text: str) -> str | None:
     return _NUMBER.sub(lambda match: changed[match.group()], tgt)
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in folded(text) if not word.isdigit()]
+
+
 class _Index:
     """Which texts have which words."""
 
@@ -147,7 +151,7 @@ class _Index:
         words: list[int] = []
         counts = np.empty(len(texts), dtype=np.int32)
         for row, text in enumerate(texts):
-            found = {number_of(word, len(ids)) for word in _WORD.findall(text.lower())}
+            found = {number_of(word, len(ids)) for word in _words(text)}
             counts[row] = len(found)
             words.extend(found)
         self.ids = ids
@@ -160,7 +164,7 @@ class _Index:
 
     def candidates(self, text: str, least: float) -> np.ndarray:
         """Rows that may be so much like a text: of about its length, with most of its words."""
-        known = {self.ids[word] for word in _WORD.findall(text.lower()) if word in self.ids}
+        known = {self.ids[word] for word in _words(text) if word in self.ids}
         postings = sorted((self.rows[self.starts[word] : self.starts[word + 1]] for word in known), key=len)
         total = itertools.accumulate(len(rows) for rows in postings)
         chosen = [

@@ -1,10 +1,10 @@
 """Training pairs that are in a test set: exactly, or but for case, punctuation and a word or two."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-_WORD = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
+from dragoman.text.words import folded
+
 GRAM = 3  # words of an n-gram
 NEAR = 0.7  # Jaccard index of the n-grams of two sentences from which on one is nearly the other
 FEWEST = 5  # a sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance
@@ -16,7 +16,7 @@ def key(text: str) -> str:
     >>> key("A man, walking. "), key("你好！")
     ('a man walking', '你 好')
     """
-    return " ".join(_WORD.findall(text.casefold()))
+    return " ".join(folded(text.casefold()))
 
 
 class Leakage:

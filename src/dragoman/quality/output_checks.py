@@ -21,6 +21,7 @@ from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.warnings import Line, longest_loop, numbers, written_densely
 from dragoman.text.negation import negations
+from dragoman.text.words import folded
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +37,6 @@ SHIFT_GAIN = 0.12
 """By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
 SWAP_GAIN = 0.5
 """The same for two lines that resemble each other's reference, both together."""
-_WORD = re.compile(r"\w+")
 _END = re.compile(r"[.!?…。！？:;\"'”’»)\]]\s*$")
 
 
@@ -113,7 +113,7 @@ def empty(output: _Output) -> Iterator[Finding]:
 def references_given(output: _Output) -> Iterator[Finding]:
     """The references themselves."""
     pairs = list(zip(output.hypotheses, output.references, strict=True))
-    words = sum(len(_WORD.findall(line)) for line in output.references)
+    words = sum(len(folded(line)) for line in output.references)
     if len(pairs) >= 20 and words > 5 * len(pairs) and all(hyp == ref for hyp, ref in pairs):
         yield Finding("references", "every line is its reference: is this the file of references?", ())
 
@@ -154,7 +154,7 @@ def duplicated(output: _Output) -> Iterator[Finding]:
     """One translation for several sources that have different references."""
     seen: dict[str, list[int]] = {}
     for row, line in enumerate(output.hypotheses):
-        if len(_WORD.findall(line)) >= 4 or (written_densely(line) and len(line) >= 6):
+        if len(folded(line)) >= (6 if written_densely(line) else 4):
             seen.setdefault(line, []).append(row)
     lines = []
     for rows in seen.values():
@@ -184,7 +184,7 @@ def untranslated(output: _Output) -> Iterator[Finding]:
     """Lines that are their source, but for case and punctuation, where the reference is something else."""
 
     def copied(src: str, line: str) -> bool:
-        words, said = _WORD.findall(src.lower()), _WORD.findall(line.lower())
+        words, said = folded(src), folded(line)
         return (len(words) >= 3 and words == said) or (len(src) >= 8 and src == line)
 
     lines = output.lines(copied)
@@ -236,7 +236,7 @@ def repeated(output: _Output) -> Iterator[Finding]:
     """Words again and again, or the same half twice."""
 
     def loops(_: str, line: str) -> bool:
-        words = _WORD.findall(line.lower())
+        words = folded(line)
         half = len(words) // 2
         twice = half >= 3 and words[:half] == words[half : 2 * half]
         return longest_loop(words) is not None or twice or re.search(r"(.{3,})\1\1", line) is not None
@@ -318,7 +318,7 @@ def _vectors(lines: Sequence[str]) -> Array:
     counts = np.zeros((len(lines), WIDTH), dtype=np.float32)
     for row, line in enumerate(lines):
         text = line.lower()
-        grams = _WORD.findall(text) + [text[place : place + 4] for place in range(len(text) - 3)]
+        grams = folded(text) + [text[place : place + 4] for place in range(len(text) - 3)]
         if written_densely(text):
             grams += [text[place : place + 2] for place in range(len(text) - 1)]
         places = [zlib.crc32(gram.encode("utf-8", "surrogatepass")) % WIDTH for gram in grams]

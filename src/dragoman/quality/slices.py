@@ -1,6 +1,5 @@
 """Parts of a test set that are scored by themselves: by length of sentences, by rare words, by a column of labels."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,14 +8,13 @@ from dragoman.errors import DragomanError
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.test_set import TestSet
 from dragoman.text.lines import find, read_lines, show
+from dragoman.text.words import folded
 
 LENGTHS = (10, 20, 30, 40, 60)
 """The longest source of each part, in words, or in pairs of signs where words are not separated, but of the last."""
 FREQUENCIES = (0, 5, 50, 500)
 """The largest number of each part, but of the last: of times that the training text has a source's rarest word."""
 MOST_LABELS = 100
-
-_WORD = re.compile(r"\w+")
 
 
 def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dict[str, list[int]]:
@@ -32,9 +30,9 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
     if by == "rarity":
         if training is None:
             raise DragomanError("--by rarity counts words in the training text: give --training-text, the source side")
-        wanted = {word for line in test.sources for word in _words(line)}
-        counts = Counter(word for line in training for word in _words(line) if word in wanted)
-        rarest = [min((counts[word] for word in _words(line)), default=0) for line in test.sources]
+        wanted = {word for line in test.sources for word in folded(line)}
+        counts = Counter(word for line in training for word in folded(line) if word in wanted)
+        rarest = [min((counts[word] for word in folded(line)), default=0) for line in test.sources]
         return _by_number(rarest, FREQUENCIES, "rarest word {} times", from_number=0)
     labels = list(read_lines(find(by), may_be_empty=True))
     if len(labels) != len(test):
@@ -58,10 +56,6 @@ def _by_number(numbers: list[int], bounds: tuple[int, ...], name: str, *, from_n
             found[name.format(span)] = rows
         low = (high or 0) + 1
     return found
-
-
-def _words(line: str) -> list[str]:
-    return _WORD.findall(line.lower())
 
 
 def _length(line: str, language: str) -> int:

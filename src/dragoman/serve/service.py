@@ -12,7 +12,7 @@ import numpy as np
 
 from dragoman import export
 from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing, words
+from dragoman.alignment.markup import Pairing
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
@@ -35,6 +35,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.serve.engine import ServingEngine, Ticket
 from dragoman.text.glossary import Glossary
+from dragoman.text.words import words
 
 Kind = Literal["text", "html", "xml"]
 Languages = tuple[str, str]

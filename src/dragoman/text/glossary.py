@@ -16,11 +16,7 @@ from typing import NamedTuple
 from dragoman.errors import DragomanError
 from dragoman.text.lines import open_bytes, read_lines
 from dragoman.text.placeholders import span_ranges
-
-UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Letters of scripts in which no space tells words apart: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+from dragoman.text.words import UNSPACED
 
 HELD = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`held_together`)."""

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.text.words import UNSPACED, Word, words
+
 _CJK = "\u3000-\u9fff\uff00-\uffef"  # a URL among Chinese characters ends where they begin
 _EMOJI = (
     "\u00a9\u00ae\u2122\u2300-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u3297\u3299"
@@ -36,7 +38,6 @@ _KINDS = (
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
 _OPENING, _CLOSING = "([{«“„¿¡", ".,;:!?)]}»”…。，；：！？）"
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class Removed(NamedTuple):
@@ -48,13 +49,6 @@ class Removed(NamedTuple):
     before: str
     """The character before it; empty at the beginning."""
     after: str
-
-
-class Word(NamedTuple):
-    """A word or a mark of punctuation: characters `start` to `end` of a text."""
-
-    start: int
-    end: int
 
 
 def spans(text: str) -> list[str]:
@@ -112,10 +106,7 @@ def kept_apart(text: str, never: frozenset[int] = frozenset()) -> tuple[str, lis
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
     """True for a span with a letter of a script with spaces right beside it."""
     neighbours = text[max(start - 1, 0) : start] + text[end : end + 1]
-    return re.search(rf"[^\W{_UNSPACED}]", neighbours) is not None
-
-
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    return re.search(rf"[^\W{UNSPACED}]", neighbours) is not None
 
 
 STAND_INS = {
@@ -153,11 +144,6 @@ def without_spans(text: str) -> tuple[str, list[Removed]]:
     left += text[done:]
     dropped = len(left) - len(left.lstrip())
     return left.strip(), [item._replace(offset=max(0, item.offset - dropped)) for item in removed]
-
-
-def words(text: str) -> list[Word]:
-    """The words and marks of a text."""
-    return [Word(*match.span()) for match in _WORD.finditer(text)]
 
 
 def put_back(
