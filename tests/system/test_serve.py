@@ -266,7 +266,7 @@ def test_corrections_are_used_at_once_kept_and_exported(server: LiveServer, tmp_
     assert kept.json() == {"kept": True}
     after = server.post("/v1/translate", json=asked).json()
     assert after["text"] == "der alte Hund bellt & <bleibt>"
-    assert after["notes"] == ["from the memory"]
+    assert [note["kind"] for note in after["notes"]] == ["from-memory"]
     assert server.post("/v1/translate", json={**asked, "memory": False}).json()["text"] == before
     near = server.post("/v1/translate", json={**asked, "text": "the old dogs barks", "warnings": True}).json()["memory"]
     assert near[0]["target"] == "der alte Hund bellt & <bleibt>"

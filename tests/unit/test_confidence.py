@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline import confidence
 from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, isotonic, project
+from dragoman.quality.warnings import Warning, WarningKind
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 LINES = ["the cat sees the dog .", "a dog", "the small cat", "the dog sees a cat .", "a cat sees"]
@@ -62,7 +63,7 @@ def test_a_line_does_not_depend_on_the_others_and_blanks_have_none(translator, c
 
 def test_low_confidence_is_a_warning(translator, calibration):
     found = ConfidentTranslator(translator, translator, calibration, 1.0).n_best([LINES[0], ""])
-    assert found[0][0].warnings[-1] == f"low confidence: {found[0][0].confidence:.2f}"
+    assert found[0][0].warnings[-1] == Warning(WarningKind.LOW_CONFIDENCE, f"{found[0][0].confidence:.2f}")
     assert ConfidentTranslator(translator, translator, calibration, 0.0).n_best(LINES[:1])[0][0].warnings == ()
 
 
@@ -108,7 +109,7 @@ def test_on_the_command_line(tmp_path):
     lines = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line)["translations"][0] for line in lines]
     first = next(it for it in found if it["text"])
-    assert first["warnings"] == [f"low confidence: {first['confidence']:.2f}"]
+    assert [one["kind"] for one in first["warnings"]] == ["low-confidence"]
     assert "".join(word for word, _ in first["words"]) == first["text"].replace(" ", "")
     assert "lines in doubt" in shown.stderr
     told = CliRunner().invoke(app, ["evaluate", str(folder), "--src", str(tmp_path / "src"), "--device", "cpu"])

@@ -26,6 +26,7 @@ from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline import guarded as careful_module
 from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary, _tells_words
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
@@ -36,6 +37,8 @@ from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.text.words import Word, words
+
+BAD = Warning(WarningKind.REPETITION, "bad")
 
 PLACEHOLDERS = ["%s", "%1$s", "{name}", "{{x}}", "<b>cat</b>", "https://x.org/a", "a@b.org", "😀", "${HOME}", "&amp;"]
 
@@ -81,7 +84,7 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
     for target, settings in (("Hündchen", {}), ("bird bird bird", {"no_repeat_ngram": 1})):
         deaf = SearchTranslator.load(run, device="cpu", glossary=Glossary({"dog": target}), **settings)  # type: ignore[arg-type]
         [found] = deaf.n_best([line])
-        assert target in found[0].text or f"term left out: {target!r}" in found[0].warnings
+        assert target in found[0].text or Warning(WarningKind.TERM_LEFT_OUT, repr(target)) in found[0].warnings
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
@@ -227,12 +230,12 @@ def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pyte
     assert [survive(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)] == [
         True
     ] * 2
-    assert found[0][0].warnings == ("placeholders put back",)
+    assert found[0][0].warnings == (Warning(WarningKind.PLACEHOLDERS_PUT_BACK),)
     assert found[2][0].text == said[0][0].text
 
 
 def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"])
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: [BAD])
     for settings in (
         {"sampling": {"samples": 8}, "n_best": 7},
         {"sampling": {"samples": 2}, "mbr": "chrf"},
@@ -259,12 +262,12 @@ def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeyp
     translator = SearchTranslator.load(run, device="cpu", sampling={"samples": 12})
     every = translator.with_decoding(n_best=12).n_best(LINES[:1])[0]
     bad = {item.text for item in every[:2]}
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"] if text in bad else [])
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: [BAD] if text in bad else [])
     taken = GuardedTranslator(translator).n_best(LINES[:1])[0][0]
-    assert (taken.text, taken.warnings) == (every[2].text, (careful_module.NOT_THE_FIRST,))
-    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: ["bad"])
+    assert (taken.text, taken.warnings) == (every[2].text, (Warning(WarningKind.NOT_THE_FIRST),))
+    monkeypatch.setattr(careful_module, "warnings_of", lambda src, text, *_: [BAD])
     assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].text == every[0].text
-    assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].warnings == ("bad",)
+    assert GuardedTranslator(translator).n_best(LINES[:1])[0][0].warnings == (BAD,)
 
 
 @pytest.mark.parametrize(

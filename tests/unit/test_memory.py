@@ -9,8 +9,9 @@ import pytest
 from rapidfuzz import fuzz
 
 from dragoman.errors import DragomanError
-from dragoman.inference.translation import FROM_MEMORY, Translation
+from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import RememberingTranslator, TranslationMemory
+from dragoman.quality.warnings import WarningKind
 from dragoman.text.glossary import Glossary
 
 TMX = (
@@ -80,7 +81,7 @@ def test_a_translator_that_remembers_makes_the_rest() -> None:
     asked = RememberingTranslator(Made(), TranslationMemory([("a b", "A B")]))
     found = asked.n_best(["c", "a b", ""])
     assert [items[0].text for items in found] == ["made c", "A B", "made "]
-    assert found[1][0].warnings == (FROM_MEMORY,)
+    assert [one.kind for one in found[1][0].warnings] == [WarningKind.FROM_MEMORY]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
 import dragoman
+from dragoman.quality.warnings import WarningKind
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_options_of_one_call(translator: dragoman.Translator) -> None:
     [kept] = translator.translate(["the {name} cat"], keep=True)
     assert "{name}" in kept
     [found] = translator.n_best(["the cat 17"], guard=True)
-    assert any(warning.startswith("numbers lost") for warning in found[0].warnings)
+    assert WarningKind.NUMBERS_LOST in [one.kind for one in found[0].warnings]
     assert translator.n_best(LINES, n_best=3) == translator.with_decoding(n_best=3).n_best(LINES)
 
 

@@ -11,6 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
 from dragoman.pipeline.pipeline import Assembled
+from dragoman.quality.warnings import Warning, WarningKind
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,12 @@ class Upper:
             raise KeyboardInterrupt
         self.asked += sentences
         return [
-            [Translation(text.upper() + "!", -1.0, -1.0, ("doubtful",) if "odd" in text else ())] for text in sentences
+            [
+                Translation(
+                    text.upper() + "!", -1.0, -1.0, (Warning(WarningKind.WORD_DOUBLED, "odd"),) if "odd" in text else ()
+                )
+            ]
+            for text in sentences
         ]
 
 
@@ -48,7 +54,7 @@ def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
     assert translate_files(assembled(Upper()), [Job(source, target)], FileOptions(), "x") == 1
     assert target.read_text(encoding="utf-8") == "ONE.!  TWO ODD.!\n\n123\n"
     told = capsys.readouterr().err
-    assert "a.txt, line 1: doubtful" in told
+    assert "a.txt, line 1: doubled word: odd" in told
     assert "b.txt: 1 texts translated, 1 in doubt" in told
     assert [path.name for path in target.parent.iterdir()] == ["b.txt"]
 

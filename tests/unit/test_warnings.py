@@ -1,6 +1,7 @@
 """What is visibly wrong with a translation, and choosing by agreement."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,28 +10,49 @@ from sacrebleu.metrics import BLEU, CHRF
 from dragoman.errors import DragomanError
 from dragoman.inference import mbr
 from dragoman.inference.mbr import expected_utility
-from dragoman.quality.warnings import warnings_of
+from dragoman.quality.warnings import Warning, WarningKind, warnings_of
 
 
 @pytest.mark.parametrize(
     ("src", "translation", "warning"),
     [
-        ("Ein Hund läuft.", "", "empty"),
-        ("Ein Mann mit Hut.", "a man in a hat in a hat in a hat", "repetition: 'in a hat' again and again"),
-        ("Er geht.", "he he he he goes", "repetition: 'he' again and again"),
-        ("Ein Hund läuft im Park.", "Ein Hund läuft im Park.", "source echoed"),
-        ("Ein Hund.", "A dog " + "and another one here " * 1 + "x" * 120, "far too long: 147 characters for 9"),
+        ("Ein Hund läuft.", "", Warning(WarningKind.EMPTY)),
+        ("Ein Mann mit Hut.", "a man in a hat in a hat in a hat", Warning(WarningKind.REPETITION, "'in a hat'")),
+        ("Er geht.", "he he he he goes", Warning(WarningKind.REPETITION, "'he'")),
+        ("Ein Hund läuft im Park.", "Ein Hund läuft im Park.", Warning(WarningKind.SOURCE_ECHOED)),
+        (
+            "Ein Hund.",
+            "A dog " + "and another one here " * 1 + "x" * 120,
+            Warning(WarningKind.TOO_LONG, "147 characters for 9"),
+        ),
         (
             "Ein sehr langer Satz über einen Hund, der durch einen Park läuft.",
             "Dog",
-            "far too short: 3 characters for 65",
+            Warning(WarningKind.TOO_SHORT, "3 characters for 65"),
         ),
-        ("Seite 12 und 1999", "page 12", "numbers lost: 1999"),
-        ("12 und 12", "12", "numbers lost: 12"),
+        ("Seite 12 und 1999", "page 12", Warning(WarningKind.NUMBERS_LOST, "1999")),
+        ("12 und 12", "12", Warning(WarningKind.NUMBERS_LOST, "12")),
     ],
 )
-def test_what_is_wrong_is_said(src: str, translation: str, warning: str) -> None:
+def test_what_is_wrong_is_said(src: str, translation: str, warning: Warning) -> None:
     assert warnings_of(src, translation) == [warning]
+
+
+def test_every_kind_has_its_sentence() -> None:
+    """The wordings stand in one file, which a change of the wording changes."""
+    written = (Path(__file__).parents[1] / "golden" / "warnings.txt").read_text(encoding="utf-8").splitlines()
+    assert [f"{kind}: {Warning(kind, '...')}" for kind in WarningKind] == written
+
+
+def test_a_warning_for_json() -> None:
+    assert Warning(WarningKind.NUMBERS_LOST, "13", (4, 9)).record() == {
+        "kind": "numbers-lost", "text": "numbers lost: 13", "detail": "13", "place": [4, 9],
+    }  # fmt: skip
+    assert Warning(WarningKind.FROM_MEMORY).record() == {"kind": "from-memory", "text": "from the memory"}
+    assert [kind for kind in WarningKind if Warning(kind).is_note] == [
+        WarningKind.NOT_THE_FIRST, WarningKind.SEARCHED_AGAIN, WarningKind.PLACEHOLDERS_PUT_BACK,
+        WarningKind.FROM_MEMORY,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.corpora import embedded
-from dragoman.quality.warnings import source_warnings, warnings_of
+from dragoman.quality.warnings import Warning, WarningKind, source_warnings, warnings_of
 
 Pair = tuple[str, str]
 MONTHS = ["January", "March", "June", "October", "December"]
@@ -59,7 +59,7 @@ FAULTS: dict[str, Callable[[Pair], Pair]] = {
 }
 
 
-def warned(pair: Pair) -> list[str]:
+def warned(pair: Pair) -> list[Warning]:
     return warnings_of(*pair, LANGUAGES) + source_warnings(pair[0], LANGUAGES)
 
 
@@ -71,7 +71,9 @@ def test_planted_faults_are_warned_of() -> None:
 
 
 def test_a_source_of_another_script_is_named() -> None:
-    assert source_warnings("中文句子在这里。", LANGUAGES) == ["source is in Han script, not in Latin"]
+    assert source_warnings("中文句子在这里。", LANGUAGES) == [
+        Warning(WarningKind.SOURCE_SCRIPT, "Han script, not in Latin")
+    ]
     assert source_warnings("Der Film heißt 英雄.", LANGUAGES) == []
 
 
@@ -91,23 +93,33 @@ def test_sound_pairs_are_not_warned_of() -> None:
 @pytest.mark.parametrize(
     ("src", "translation", "languages", "warning"),
     [
-        ("Er hat 3 Bücher.", "He has fresh books.", ("de", "en"), "numbers lost: 3"),
+        ("Er hat 3 Bücher.", "He has fresh books.", ("de", "en"), Warning(WarningKind.NUMBERS_LOST, "3")),
         ("Er hat 3 Bücher.", "He has three books.", ("de", "en"), None),
-        ("Version v2.3.1-beta kostet 5 €.", "The version costs 5 €.", ("de", "en"), "numbers lost: v2.3.1-beta"),
+        (
+            "Version v2.3.1-beta kostet 5 €.",
+            "The version costs 5 €.",
+            ("de", "en"),
+            Warning(WarningKind.NUMBERS_LOST, "v2.3.1-beta"),
+        ),
         ("Es kostet 1.500,50 €.", "It costs €1,500.50.", ("de", "en"), None),
         ("Am 12.03.2024 um 14:30.", "On March 12, 2024 at 2:30 pm.", ("de", "en"), None),
-        ("Am 12.03.2024.", "On March 13, 2024.", ("de", "en"), "numbers lost: 12.03.2024"),
+        ("Am 12.03.2024.", "On March 13, 2024.", ("de", "en"), Warning(WarningKind.NUMBERS_LOST, "12.03.2024")),
         ("It has 26 letters.", "有二十六个字母。", ("en", "zh"), None),
         ("Zwanzig Leute.", "20 people.", ("de", "en"), None),
-        ("Viele Leute.", "20 people.", ("de", "en"), "numbers added: 20"),
-        ("Es sind 5 km.", "It is 5 miles.", ("de", "en"), "units lost: km"),
-        ("Wo ist er? Wo ist sie?", "Where is he?", ("de", "en"), "questions lost: 2 in the source, 1 here"),
+        ("Viele Leute.", "20 people.", ("de", "en"), Warning(WarningKind.NUMBERS_ADDED, "20")),
+        ("Es sind 5 km.", "It is 5 miles.", ("de", "en"), Warning(WarningKind.UNITS_LOST, "km")),
+        (
+            "Wo ist er? Wo ist sie?",
+            "Where is he?",
+            ("de", "en"),
+            Warning(WarningKind.QUESTIONS_LOST, "2 in the source, 1 here"),
+        ),
         ("Dr. Maier kam z. B. gestern.", "Dr. Maier came yesterday, say.", ("de", "en"), None),
-        ("Er sagt „ja“.", "He says yes.", ("de", "en"), "quotation marks lost"),
+        ("Er sagt „ja“.", "He says yes.", ("de", "en"), Warning(WarningKind.MARKS_LOST, "quotation marks")),
         ("Sie, die die Bücher las.", "She who read the books.", ("de", "en"), None),
     ],
 )
 def test_what_is_and_what_is_not_a_fault(
-    src: str, translation: str, languages: tuple[str, str], warning: str | None
+    src: str, translation: str, languages: tuple[str, str], warning: Warning | None
 ) -> None:
     assert warnings_of(src, translation, languages) == ([warning] if warning else [])

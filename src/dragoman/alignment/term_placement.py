@@ -19,6 +19,7 @@ import numpy as np
 from dragoman.errors import DragomanError
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.words import Word
 
@@ -40,9 +41,6 @@ ATTENDED = 0.4
 what it attends to any other."""
 NEIGHBOURS = 3
 """Neighbours that may go, at most."""
-
-OUT_OF_PLACE, LEFT_OUT = "term perhaps out of place: ", "term left out: "
-"""Warnings of a term that the free translation has no word for: it was searched for, or could not be had."""
 
 _WORD = re.compile(r"\w+(?:-\w+)*")
 """With its hyphens a word is one word: `t-shirt`."""
@@ -91,7 +89,8 @@ def with_terms(
     for row, lost in missing.items():
         if lost:
             results[row] = _searched_for(translator, parts[row], terms[row], lost) or [
-                replace(item, warnings=(*item.warnings, LEFT_OUT + _named(lost))) for item in results[row]
+                replace(item, warnings=(*item.warnings, Warning(WarningKind.TERM_LEFT_OUT, _named(lost))))
+                for item in results[row]
             ]
     return results
 
@@ -134,8 +133,9 @@ def _searched_for(
         return []
     lost = [term for term in missing if term not in writable]
     unsure = [] if part.prefix else [term for term in missing if term in writable]
-    warnings = [OUT_OF_PLACE + _named(unsure)] * bool(unsure) + [LEFT_OUT + _named(lost)] * bool(lost)
-    return [replace(item, warnings=tuple(warnings)) for item in searching.ranked(found)]
+    named = {WarningKind.TERM_OUT_OF_PLACE: unsure, WarningKind.TERM_LEFT_OUT: lost}
+    warnings = tuple(Warning(kind, _named(of_kind)) for kind, of_kind in named.items() if of_kind)
+    return [replace(item, warnings=warnings) for item in searching.ranked(found)]
 
 
 def _named(terms: Sequence[Found]) -> str:

@@ -184,10 +184,10 @@ def translate(
     """
     from dragoman.inference.search_translator import STREAM_LINES
     from dragoman.pipeline.files import FileOptions, run_on_files
-    from dragoman.pipeline.guarded import NOTES
     from dragoman.pipeline.output import Form
     from dragoman.pipeline.pipeline import TranslateOptions, assemble, splits_lines, translate_lines
     from dragoman.progress import Progress, say
+    from dragoman.quality.warnings import doubts
     from dragoman.text.lines import COMPRESSIONS, in_chunks
 
     changes = [item for item in files or () if _is_change(item)]
@@ -219,7 +219,7 @@ def translate(
     check_not_the_same(input, output)
     source, form = text_input(input), Form(as_json, alignments)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
-    doubts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     lines_in_doubt = 0
     with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
         for results in translate_lines(
@@ -228,14 +228,14 @@ def translate(
             for src, translations in results:
                 bar.advance()
                 write(form.text(assembled, bar.done, src, translations))
-                if warnings := [text for text in translations[0].warnings if text not in NOTES]:
+                if reasons := doubts(translations[0].warnings):
                     lines_in_doubt += 1
-                    doubts.update(text.partition(":")[0] for text in warnings)
-                    bar.say(f"line {bar.done}: {'; '.join(warnings)}")
+                    kinds.update(one.kind.label for one in reasons)
+                    bar.say(f"line {bar.done}: {'; '.join(map(str, reasons))}")
         total = bar.done
     if guard or lines_in_doubt or min_confidence is not None:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in doubts.most_common())
-        say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({kinds})" if kinds else ""))
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+        say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({counts})" if counts else ""))
     if guard == "fail" and lines_in_doubt:
         raise typer.Exit(IN_DOUBT)
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dragoman.decoding.constrained import Terms
-
-FROM_MEMORY = "from the memory"
-"""Note on a translation that was not made now (`pipeline/memory.py`)."""
+from dragoman.quality.warnings import Warning
 
 
 @dataclass(frozen=True)
@@ -17,8 +15,8 @@ class Translation:
     text: str
     score: float
     log_prob: float
-    warnings: tuple[str, ...] = ()
-    """Visible faults (`quality/warnings.py`), where that was asked for."""
+    warnings: tuple[Warning, ...] = ()
+    """Faults that are visible, and notes on how it came about (`quality/warnings.py`)."""
     confidence: float | None = None
     """The share of its words that a human's translation is expected to have, where that was asked for."""
     words: tuple[tuple[int, int, float], ...] = ()

@@ -22,6 +22,7 @@ from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.by_sentence import NBest
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.words import split_words, words
 
@@ -31,8 +32,6 @@ FILE = "confidence.json"
 BINS = 10
 FEWEST_LINES = 50
 """Lines with references from which on a calibration means something."""
-LOW = "low confidence"
-"""The beginning of the warning of a line that is below what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class ConfidentTranslator:
     def _with(self, item: Translation, found: Confidence) -> Translation:
         warnings = item.warnings
         if found.line < self.least:
-            warnings = (*warnings, f"{LOW}: {found.line:.2f}")
+            warnings = (*warnings, Warning(WarningKind.LOW_CONFIDENCE, f"{found.line:.2f}"))
         return replace(item, warnings=warnings, confidence=found.line, words=found.words)
 
 

@@ -11,10 +11,9 @@ from dragoman.alignment.erasure import word_links
 from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import FROM_MEMORY
 from dragoman.pipeline.by_sentence import Joined, NBest, SentenceTranslator
 from dragoman.pipeline.capitals import is_in_capitals
-from dragoman.pipeline.guarded import NOTES
+from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.words import Word, words
 
 MAX_LINKS = 25_000_000
@@ -26,7 +25,7 @@ class Doubt(NamedTuple):
 
     where: str
     text: str
-    reasons: tuple[str, ...]
+    reasons: tuple[Warning, ...]
 
 
 @dataclass
@@ -80,15 +79,14 @@ class DocumentTranslator:
             joined = self.by_sentence.joined(text, of_text, said)
             items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             out.append(tuple(unprotected(items, protected)))
-            self._count(unit, codes, [found[piece.text].warnings for piece in of_text if piece.is_text])
+            self._count(unit, codes, [one for piece in of_text if piece.is_text for one in found[piece.text].warnings])
         return out
 
-    def _count(self, unit: Unit, codes: Sequence[tuple[int, Code]], warnings: Sequence[Sequence[str]]) -> None:
+    def _count(self, unit: Unit, codes: Sequence[tuple[int, Code]], warnings: Sequence[Warning]) -> None:
         self.report.translated += 1
         self.report.codes += len(codes)
-        self.report.remembered += any(FROM_MEMORY in of_piece for of_piece in warnings)
-        reasons = dict.fromkeys(reason for of_piece in warnings for reason in of_piece if reason not in NOTES)
-        if reasons:
+        self.report.remembered += any(one.kind == WarningKind.FROM_MEMORY for one in warnings)
+        if reasons := doubts(warnings):
             said = "".join(item for item in unit.items if isinstance(item, str))
             self.report.doubts.append(Doubt(unit.where, said, tuple(reasons)))
 

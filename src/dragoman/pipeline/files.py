@@ -16,6 +16,7 @@ from dragoman.inference.translation import Translation
 from dragoman.pipeline.document import DocumentTranslator, Report
 from dragoman.pipeline.pipeline import Assembled, TranslateOptions, assemble
 from dragoman.progress import Progress, say
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 
@@ -177,14 +178,15 @@ class _Journal:
                 src, text, score, log_prob, warnings = json.loads(line)
             except ValueError:  # the last line, in the middle of which it was stopped
                 break
-            self.known[src] = Translation(text, score, log_prob, tuple(warnings))
+            known = tuple(Warning(WarningKind(kind), detail) for kind, detail in warnings)
+            self.known[src] = Translation(text, score, log_prob, known)
 
     def _first_line(self) -> str:
         return json.dumps({"identity": self.identity})
 
     def add(self, src: str, item: Translation) -> None:
         self.known[src] = item
-        record = [src, item.text, item.score, item.log_prob, list(item.warnings)]
+        record = [src, item.text, item.score, item.log_prob, [(one.kind, one.detail) for one in item.warnings]]
         self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -214,7 +216,7 @@ class _Remembering:
 def _tell(job: Job, report: Report) -> None:
     """Say on stderr what was done."""
     for doubt in report.doubts[:SHOWN_DOUBTS]:
-        say(f"{job.source.name}, {doubt.where}: {'; '.join(doubt.reasons)}")
+        say(f"{job.source.name}, {doubt.where}: {'; '.join(map(str, doubt.reasons))}")
     if len(report.doubts) > SHOWN_DOUBTS:
         say(f"... and {len(report.doubts) - SHOWN_DOUBTS:,} more in doubt")
     parts = [f"{report.translated:,} texts translated"]

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from dragoman.alignment.attention import links
-from dragoman.alignment.term_placement import LEFT_OUT, OUT_OF_PLACE, place_terms
+from dragoman.alignment.term_placement import place_terms
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
-from dragoman.inference.translation import FROM_MEMORY, Translation
-from dragoman.quality.warnings import source_warnings, warnings_of
+from dragoman.inference.translation import Translation
+from dragoman.quality.warnings import Warning, WarningKind, source_warnings, warnings_of
 from dragoman.text.glossary import UNSPACED, Found
 from dragoman.text.lines import in_chunks
 from dragoman.text.message_format import is_message, parse
@@ -25,12 +25,8 @@ from dragoman.text.words import Word, words
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """Settings of the second search of a sentence, if all translations of the first look wrong."""
 
-NOT_THE_FIRST = "not the most probable translation, which looks worse"
-SEARCHED_AGAIN = "searched again without repetitions"
-PUT_BACK = "placeholders put back"
-NESTED = "not translated: a message with arms in arms, or with several arguments that have arms"
-NOTES = (NOT_THE_FIRST, SEARCHED_AGAIN, PUT_BACK, FROM_MEMORY)
-"""Notes on what was done, beside the warnings that are left."""
+NESTED = Warning(WarningKind.NOT_TRANSLATED, "a message with arms in arms, or with several arguments that have arms")
+_OF_TERMS = (WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT)
 
 
 class GuardedTranslator:
@@ -128,10 +124,10 @@ class GuardedTranslator:
         kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
         for word, span in put:
             kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
-        notes = [note for note in item.warnings if note in NOTES or note.startswith((OUT_OF_PLACE, LEFT_OUT))]
-        lost = () if survive(src, kept) else ("placeholders lost",)
+        notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]
+        lost = () if survive(src, kept) else (Warning(WarningKind.PLACEHOLDERS_LOST),)
         again = self._with_warnings(src, replace(item, text=kept, warnings=()))
-        return replace(again, warnings=(*again.warnings, *lost, *notes, PUT_BACK))
+        return replace(again, warnings=(*again.warnings, *lost, *notes, Warning(WarningKind.PLACEHOLDERS_PUT_BACK)))
 
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """Translations with their warnings, those with the fewest first."""
@@ -144,7 +140,10 @@ class GuardedTranslator:
         for row, of_sentence in enumerate(found):
             best = min(of_sentence, key=lambda item: len(item.warnings))
             if best is not of_sentence[0]:
-                found[row] = [replace(best, warnings=(*best.warnings, NOT_THE_FIRST)), *of_sentence]
+                found[row] = [
+                    replace(best, warnings=(*best.warnings, Warning(WarningKind.NOT_THE_FIRST))),
+                    *of_sentence,
+                ]
             elif best.warnings and (again := self._searched_again(sentences[row], len(best.warnings))):
                 found[row] = [again, *of_sentence]
         return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
@@ -155,9 +154,9 @@ class GuardedTranslator:
             other = self._with_warnings(src, self._again.n_best([src])[0][0])
         except DragomanError:  # nothing is found without repetitions
             return None
-        return (
-            replace(other, warnings=(*other.warnings, SEARCHED_AGAIN)) if len(other.warnings) < num_warnings else None
-        )
+        if len(other.warnings) >= num_warnings:
+            return None
+        return replace(other, warnings=(*other.warnings, Warning(WarningKind.SEARCHED_AGAIN)))
 
     def _with_warnings(self, src: str, item: Translation) -> Translation:
         return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
@@ -166,7 +165,7 @@ class GuardedTranslator:
         """The translations with the reasons why the model may not understand their source."""
         reasons = source_warnings(src, self.translator.languages)
         if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
-            reasons.append(f"unknown to the model: {' '.join(unknown)}")
+            reasons.append(Warning(WarningKind.UNKNOWN_WORDS, " ".join(unknown)))
         return [replace(item, warnings=(*item.warnings, *reasons)) for item in translations]
 
     def _links(self, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]) -> np.ndarray:

@@ -17,8 +17,9 @@ from rapidfuzz import fuzz, process
 
 from dragoman.errors import DragomanError
 from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
-from dragoman.inference.translation import FROM_MEMORY, Translation
+from dragoman.inference.translation import Translation
 from dragoman.pipeline.by_sentence import NBest
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.lines import kind_of, open_bytes
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.words import folded
@@ -203,7 +204,10 @@ class RememberingTranslator:
             self._like_the_memory(text, items)[: self.count]
             for text, items in zip(wanted, self.translator.n_best(wanted), strict=True)
         )
-        return [next(made) if found is None else [Translation(found, 0.0, 0.0, (FROM_MEMORY,))] for found in known]
+        return [
+            next(made) if found is None else [Translation(found, 0.0, 0.0, (Warning(WarningKind.FROM_MEMORY),))]
+            for found in known
+        ]
 
     def _like_the_memory(self, text: str, items: Sequence[Translation]) -> list[Translation]:
         matches = self.memory.like(text, count=1, least=HINT) if len(items) > 1 else []

@@ -38,9 +38,9 @@ def _as_json(
 ) -> str:
     translations = []
     for place, item in enumerate(found):
-        warnings = list(item.warnings) or warnings_of(src, item.text, languages) + source_warnings(src, languages)
+        warnings = item.warnings or [*warnings_of(src, item.text, languages), *source_warnings(src, languages)]
         record: dict[str, Any] = {"text": item.text, "score": item.score, "log_prob": item.log_prob}
-        record["warnings"] = warnings
+        record["warnings"] = [one.record() for one in warnings]
         if item.confidence is not None:
             record["confidence"] = round(item.confidence, 4)
             record["words"] = [[item.text[begin:end], round(value, 4)] for begin, end, value in item.words]

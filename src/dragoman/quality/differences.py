@@ -71,7 +71,7 @@ def number(it: Sentence) -> str:
     for check in (numbers, numbers_added):
         found = check(Line(it.src, it.hyp, it.languages))
         if found and all(check(Line(it.src, ref, it.languages)) is None for ref in it.refs):
-            return found
+            return str(found)
     return ""
 
 

@@ -1,12 +1,14 @@
-"""Visible faults of a translation, told from its text and its source, and of a source that a model cannot know.
+"""Warnings of a translation: what looks wrong with it or with its source, and notes on how it came about.
 
 Every check is a function of a `Line` that returns a warning or None, and stands in a table at the foot of this file.
 They are for lines that are whole sentences; where a check would cry wolf, it keeps silent (docs/log.md has the rates).
 """
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import other_language
@@ -42,6 +44,113 @@ _ABBREVIATIONS = frozenset({
 })  # fmt: skip
 
 
+class WarningKind(StrEnum):
+    """The kind of a warning: a code that stays the same, whatever the sentence says.
+
+    >>> WarningKind.NUMBERS_LOST.label
+    'numbers lost'
+    """
+
+    EMPTY = "empty"
+    REPETITION = "repetition"
+    SOURCE_ECHOED = "source-echoed"
+    TOO_LONG = "too-long"
+    TOO_SHORT = "too-short"
+    NUMBERS_LOST = "numbers-lost"
+    NUMBERS_ADDED = "numbers-added"
+    UNITS_LOST = "units-lost"
+    SENTENCES_LOST = "sentences-lost"
+    QUESTIONS_LOST = "questions-lost"
+    WORD_DOUBLED = "word-doubled"
+    MARKS_LOST = "marks-lost"
+    TARGET_LANGUAGE = "target-language"
+    SOURCE_LANGUAGE = "source-language"
+    SOURCE_SCRIPT = "source-script"
+    SOURCE_CAPITALS = "source-capitals"
+    UNKNOWN_WORDS = "unknown-words"
+    PLACEHOLDERS_LOST = "placeholders-lost"
+    TERM_OUT_OF_PLACE = "term-out-of-place"
+    TERM_LEFT_OUT = "term-left-out"
+    NOT_TRANSLATED = "not-translated"
+    LOW_CONFIDENCE = "low-confidence"
+    NOT_THE_FIRST = "not-the-first"
+    SEARCHED_AGAIN = "searched-again"
+    PLACEHOLDERS_PUT_BACK = "placeholders-put-back"
+    FROM_MEMORY = "from-memory"
+
+    @property
+    def label(self) -> str:
+        """The kind in words, for counts of them."""
+        return self.value.replace("-", " ")
+
+
+NOTES = frozenset({
+    WarningKind.NOT_THE_FIRST, WarningKind.SEARCHED_AGAIN, WarningKind.PLACEHOLDERS_PUT_BACK, WarningKind.FROM_MEMORY,
+})  # fmt: skip
+"""Kinds that say what was done, not what looks wrong."""
+
+_SENTENCES = {
+    WarningKind.EMPTY: "empty",
+    WarningKind.REPETITION: "repetition: {} again and again",
+    WarningKind.SOURCE_ECHOED: "source echoed",
+    WarningKind.TOO_LONG: "far too long: {}",
+    WarningKind.TOO_SHORT: "far too short: {}",
+    WarningKind.NUMBERS_LOST: "numbers lost: {}",
+    WarningKind.NUMBERS_ADDED: "numbers added: {}",
+    WarningKind.UNITS_LOST: "units lost: {}",
+    WarningKind.SENTENCES_LOST: "sentences lost: {}",
+    WarningKind.QUESTIONS_LOST: "questions lost: {}",
+    WarningKind.WORD_DOUBLED: "doubled word: {}",
+    WarningKind.MARKS_LOST: "{} lost",
+    WarningKind.TARGET_LANGUAGE: "translation is {}",
+    WarningKind.SOURCE_LANGUAGE: "source is {}",
+    WarningKind.SOURCE_SCRIPT: "source is in {}",
+    WarningKind.SOURCE_CAPITALS: "source in capitals",
+    WarningKind.UNKNOWN_WORDS: "unknown to the model: {}",
+    WarningKind.PLACEHOLDERS_LOST: "placeholders lost",
+    WarningKind.TERM_OUT_OF_PLACE: "term perhaps out of place: {}",
+    WarningKind.TERM_LEFT_OUT: "term left out: {}",
+    WarningKind.NOT_TRANSLATED: "not translated: {}",
+    WarningKind.LOW_CONFIDENCE: "low confidence: {}",
+    WarningKind.NOT_THE_FIRST: "not the most probable translation, which looks worse",
+    WarningKind.SEARCHED_AGAIN: "searched again without repetitions",
+    WarningKind.PLACEHOLDERS_PUT_BACK: "placeholders put back",
+    WarningKind.FROM_MEMORY: "from the memory",
+}
+
+
+@dataclass(frozen=True)
+class Warning:
+    """A warning of a translation, or a note on how it came about; as text the sentence that people read.
+
+    >>> str(Warning(WarningKind.NUMBERS_LOST, "13"))
+    'numbers lost: 13'
+    """
+
+    kind: WarningKind
+    detail: str = ""
+    place: tuple[int, int] | None = None
+    """Characters of the source, from and to, that it is about; None: all of them."""
+
+    @property
+    def is_note(self) -> bool:
+        """True where nothing looks wrong."""
+        return self.kind in NOTES
+
+    def __str__(self) -> str:
+        return _SENTENCES[self.kind].format(self.detail)
+
+    def record(self) -> dict[str, Any]:
+        """The warning for JSON: its kind, its sentence, and its detail and place where it has these."""
+        rest = {"detail": self.detail, "place": self.place and list(self.place)}
+        return {"kind": str(self.kind), "text": str(self), **{name: value for name, value in rest.items() if value}}
+
+
+def doubts(warnings: Iterable[Warning]) -> list[Warning]:
+    """The warnings that are no notes, each sentence once."""
+    return list({str(one): one for one in warnings if not one.is_note}.values())
+
+
 class Line(NamedTuple):
     """A source and its translation, with the codes of their languages where these are known."""
 
@@ -50,13 +159,13 @@ class Line(NamedTuple):
     languages: tuple[str, str] = ("", "")
 
 
-Check = Callable[[Line], str | None]
+Check = Callable[[Line], Warning | None]
 
 
-def warnings_of(src: str, translation: str, languages: tuple[str, str] | None = None) -> list[str]:
-    """The faults of a translation, each in a few words; empty if there is none.
+def warnings_of(src: str, translation: str, languages: tuple[str, str] | None = None) -> list[Warning]:
+    """The faults of a translation; empty if there is none.
 
-    >>> warnings_of("Seite 12 und 13", "page 12")
+    >>> [str(fault) for fault in warnings_of("Seite 12 und 13", "page 12")]
     ['numbers lost: 13']
     >>> warnings_of("Ein Hund läuft.", "A dog runs.")
     []
@@ -64,33 +173,33 @@ def warnings_of(src: str, translation: str, languages: tuple[str, str] | None = 
     return _found(CHECKS, src, translation, languages)
 
 
-def source_warnings(src: str, languages: tuple[str, str] | None = None) -> list[str]:
+def source_warnings(src: str, languages: tuple[str, str] | None = None) -> list[Warning]:
     """The reasons why a source is not what a model has learnt to translate.
 
-    >>> source_warnings("The man is walking down the street.", ("de", "en"))
+    >>> [str(reason) for reason in source_warnings("The man is walking down the street.", ("de", "en"))]
     ['source is English, not German']
     """
     return _found(SOURCE_CHECKS, src, "", languages)
 
 
-def _found(checks: dict[str, Check], src: str, translation: str, languages: tuple[str, str] | None) -> list[str]:
+def _found(checks: dict[str, Check], src: str, translation: str, languages: tuple[str, str] | None) -> list[Warning]:
     if not src.strip():
         return []
     line = Line(src.strip(), translation.strip(), languages or ("", ""))
     return [found for check in checks.values() if (found := check(line)) is not None]
 
 
-def empty(line: Line) -> str | None:
+def empty(line: Line) -> Warning | None:
     """Nothing was written."""
-    return None if line.tgt else "empty"
+    return None if line.tgt else Warning(WarningKind.EMPTY)
 
 
-def repetition(line: Line) -> str | None:
+def repetition(line: Line) -> Warning | None:
     """The same one to four words three times in a row or more, which the source has not."""
     found = longest_loop(_WORD.findall(line.tgt.lower()))
     if found is None or longest_loop(_WORD.findall(line.src.lower())) is not None:
         return None
-    return f"repetition: {found!r} again and again"
+    return Warning(WarningKind.REPETITION, repr(found))
 
 
 def longest_loop(words: list[str]) -> str | None:
@@ -108,25 +217,27 @@ def longest_loop(words: list[str]) -> str | None:
     return None
 
 
-def echo(line: Line) -> str | None:
+def echo(line: Line) -> Warning | None:
     """The source itself, of four words or more: a name, a number or an address may well stay as it is."""
-    told = without_spans(line.src)[0]
-    return "source echoed" if len(_WORD.findall(told)) >= 4 and line.src.lower() == line.tgt.lower() else None
+    if len(_WORD.findall(without_spans(line.src)[0])) >= 4 and line.src.lower() == line.tgt.lower():
+        return Warning(WarningKind.SOURCE_ECHOED)
+    return None
 
 
-def length(line: Line) -> str | None:
+def length(line: Line) -> Warning | None:
     """Far longer or shorter than the source. Short sentences and scripts that need fewer letters are given room."""
     if not line.tgt or written_densely(line.src) != written_densely(line.tgt):
         return None
     sizes = len(line.src) + 10, len(line.tgt) + 10
+    detail = f"{len(line.tgt)} characters for {len(line.src)}"
     if sizes[1] > MAX_RATIO * sizes[0]:
-        return f"far too long: {len(line.tgt)} characters for {len(line.src)}"
+        return Warning(WarningKind.TOO_LONG, detail)
     if sizes[0] > MAX_RATIO * sizes[1]:
-        return f"far too short: {len(line.tgt)} characters for {len(line.src)}"
+        return Warning(WarningKind.TOO_SHORT, detail)
     return None
 
 
-def numbers(line: Line) -> str | None:
+def numbers(line: Line) -> Warning | None:
     """A number, a date or a version is missing: by its value, however it is written."""
     left = values_in(line.tgt, line.languages[1])
     lost = []
@@ -142,7 +253,7 @@ def numbers(line: Line) -> str | None:
                 break
             if said in left:
                 left.remove(said)
-    return f"numbers lost: {' '.join(dict.fromkeys(lost))}" if lost else None
+    return Warning(WarningKind.NUMBERS_LOST, " ".join(dict.fromkeys(lost))) if lost else None
 
 
 def _holds_time(text: str, values: list[str]) -> bool:
@@ -158,7 +269,7 @@ def _as_digits_inside(part: frozenset[str], text: str) -> bool:
     )
 
 
-def numbers_added(line: Line) -> str | None:
+def numbers_added(line: Line) -> Warning | None:
     """A number of the translation is not in the source. Of a source with numbers in words nothing is said."""
     src = without_spans(line.src)[0]
     if not has_words(line.languages[0]) or words_in(src, line.languages[0]) or _DIGITS_AS_WORDS.search(src.lower()):
@@ -174,13 +285,13 @@ def numbers_added(line: Line) -> str | None:
         and not any(value in known or _as_digits_inside(frozenset({value}), src) for value in number.values)
         and not any(len(part & set(known)) for part in parts_of(number))
     ]
-    return f"numbers added: {' '.join(added)}" if added else None
+    return Warning(WarningKind.NUMBERS_ADDED, " ".join(added)) if added else None
 
 
 _DIGITS_AS_WORDS = re.compile("zwanzig|dreißig|hundert|tausend|million|dutzend|dozen|score|百|千|万|亿")
 
 
-def units(line: Line) -> str | None:
+def units(line: Line) -> Warning | None:
     """A unit or a currency that stands by a number of the source is missing."""
     said = line.tgt.lower()
     lost = []
@@ -188,22 +299,22 @@ def units(line: Line) -> str | None:
         unit = match["after"] or match["before"]
         if not any(form in said for form in UNITS[unit]):
             lost.append(unit)
-    return f"units lost: {' '.join(dict.fromkeys(lost))}" if lost else None
+    return Warning(WarningKind.UNITS_LOST, " ".join(dict.fromkeys(lost))) if lost else None
 
 
-def sentences(line: Line) -> str | None:
+def sentences(line: Line) -> Warning | None:
     """Of several sentences one is missing; or of several questions."""
     wanted, said = sentence_count(line.src), sentence_count(line.tgt)
     questions = [len(re.findall(r"[?？]+", text)) for text in (line.src, line.tgt)]
     if line.tgt and questions[1] < questions[0] and wanted > 1:
-        return f"questions lost: {questions[0]} in the source, {questions[1]} here"
+        return Warning(WarningKind.QUESTIONS_LOST, f"{questions[0]} in the source, {questions[1]} here")
     if not line.tgt or said >= wanted:
         return None
     if written_densely(line.src) != written_densely(line.tgt):
         missing = 2 * said <= wanted and wanted > 2
     else:
         missing = len(line.tgt) < SHORTER * len(line.src)
-    return f"sentences lost: {wanted} in the source, {said} here" if missing else None
+    return Warning(WarningKind.SENTENCES_LOST, f"{wanted} in the source, {said} here") if missing else None
 
 
 def sentence_count(text: str) -> int:
@@ -221,47 +332,52 @@ def sentence_count(text: str) -> int:
     return max(1, ends)
 
 
-def doubled(line: Line) -> str | None:
+def doubled(line: Line) -> Warning | None:
     """A word stands twice, one after the other, where the source has no such thing."""
     if _DOUBLED.search(line.src) or longest_loop(_WORD.findall(line.tgt.lower())):
         return None
     found = next((m for m in _DOUBLED.finditer(line.tgt) if m[1].lower() not in _MAY_DOUBLE), None)
-    return f"doubled word: {found[0]!r}" if found else None
+    return Warning(WarningKind.WORD_DOUBLED, repr(found[0])) if found else None
 
 
-def quotes(line: Line) -> str | None:
+def quotes(line: Line) -> Warning | None:
     """Quotation marks or brackets of the source are missing."""
     lost, src = [], without_spans(line.src)[0]
     if sum(src.count(mark) for mark in _QUOTES) >= 2 and not any(mark in line.tgt for mark in _QUOTES + "'‘’"):
         lost.append("quotation marks")
     if re.search(r"[(（]\w+\W+\w", src) and not any(mark in line.tgt for mark in _BRACKETS + "[]"):
         lost.append("brackets")
-    return f"{' and '.join(lost)} lost" if lost and line.tgt else None
+    return Warning(WarningKind.MARKS_LOST, " and ".join(lost)) if lost and line.tgt else None
 
 
-def target_language(line: Line) -> str | None:
+def target_language(line: Line) -> Warning | None:
     """The translation is in another language, often the source's own."""
     other = other_language(without_spans(line.tgt)[0], line.languages[1], line.languages[0])
-    return f"translation is {name_of(other)}, not {name_of(line.languages[1])}" if other else None
+    return _language(WarningKind.TARGET_LANGUAGE, other, line.languages[1])
 
 
-def source_language(line: Line) -> str | None:
+def source_language(line: Line) -> Warning | None:
     """The source is in another language than the model translates from."""
     text = without_spans(line.src)[0]
     script, letters = script_of(text)
     usual = script_of_language(language_of(line.languages[0]))
     if usual and script and script != usual and letters >= FEWEST_OF_SCRIPT:
-        return f"source is in {script} script, not in {usual}"
+        return Warning(WarningKind.SOURCE_SCRIPT, f"{script} script, not in {usual}")
     other = other_language(text, line.languages[0], line.languages[1])
-    return f"source is {name_of(other)}, not {name_of(line.languages[0])}" if other else None
+    return _language(WarningKind.SOURCE_LANGUAGE, other, line.languages[0])
 
 
-def capitals(line: Line) -> str | None:
+def _language(kind: WarningKind, other: str | None, expected: str) -> Warning | None:
+    return Warning(kind, f"{name_of(other)}, not {name_of(expected)}") if other else None
+
+
+def capitals(line: Line) -> Warning | None:
     """The source is written in capitals, which most models know little of."""
     words = [word for word in _WORD.findall(without_spans(line.src)[0]) if word.isalpha()]
     cased = [word for word in words if word.lower() != word.upper()]
     long = [word for word in cased if len(word) > 2]
-    return "source in capitals" if len(long) >= 2 and all(word.isupper() for word in cased) else None
+    is_loud = len(long) >= 2 and all(word.isupper() for word in cased)
+    return Warning(WarningKind.SOURCE_CAPITALS) if is_loud else None
 
 
 def written_densely(text: str) -> bool:

@@ -30,7 +30,7 @@ from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.memory import Match, RememberingTranslator, TranslationMemory
 from dragoman.pipeline.pipeline import TranslateOptions, splits_lines
 from dragoman.progress import say
-from dragoman.quality.warnings import source_warnings, warnings_of
+from dragoman.quality.warnings import Warning, source_warnings, warnings_of
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.serve.engine import ServingEngine, Ticket
@@ -83,7 +83,7 @@ class Translated:
     alternatives: tuple[str, ...] = ()
     score: float = 0.0
     log_prob: float = 0.0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Warning, ...] = ()
     """Notes on how it came about: from the memory, placeholders put back."""
     sentences: tuple[Sentence, ...] = ()
 
@@ -317,7 +317,7 @@ class Service:
         memory = self.memories.get((src, tgt))
         return memory.like(text) if memory is not None and text.strip() else []
 
-    def warnings(self, src: str, tgt: str, text: str, translation: str) -> list[str]:
+    def warnings(self, src: str, tgt: str, text: str, translation: str) -> list[Warning]:
         """Things that look wrong with a translation."""
         found = warnings_of(text, translation, (src, tgt)) + source_warnings(text, (src, tgt))
         self.on_warnings(len(found))

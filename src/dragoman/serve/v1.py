@@ -202,13 +202,14 @@ def _record(
     if answer.detected is not None:
         record["detected"] = {"language": answer.detected.language, "confidence": round(answer.detected.confidence, 4)}
     record |= {"score": item.score, "log_prob": item.log_prob, "alternatives": list(item.alternatives)}
-    record |= {"notes": list(item.notes), "sentences": _sentences(item)}
+    record |= {"notes": [one.record() for one in item.notes], "sentences": _sentences(item)}
     if details.links is not None:
         record["alignments"] = [list(link) for link in details.links]
     if details.confidence is not None:
         record["confidence"] = [list(word) for word in details.confidence]
     if warnings:
-        record["warnings"] = [] if answer.src == tgt else server.service.warnings(answer.src, tgt, text, item.text)
+        found = [] if answer.src == tgt else server.service.warnings(answer.src, tgt, text, item.text)
+        record["warnings"] = [one.record() for one in found]
         record["memory"] = [
             {"source": match.src, "target": match.tgt, "similarity": round(match.similarity, 4)}
             for match in server.service.similar(answer.src, tgt, text)
@@ -283,7 +284,7 @@ async def _events(
                     "text": answer.item.text,
                     "sentences": _sentences(moved),
                     "alternatives": list(answer.item.alternatives),
-                    "notes": list(answer.item.notes),
+                    "notes": [one.record() for one in answer.item.notes],
                     "source": code,
                     "detected": None if first.detected is None else first.detected._asdict(),
                 },

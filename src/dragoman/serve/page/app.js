@@ -330,9 +330,9 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
         </div>
         <ul class="notes" aria-live="polite">
           ${error && html`<li class="error">${error}</li>`}
-          ${found.warnings.map((one) => html`<li class="warning">⚠ ${one}</li>`)}
+          ${found.warnings.map((one) => html`<li class="warning">⚠ ${one.text}</li>`)}
           ${found.confidence.some(([, , value]) => value < DOUBTS.at(-1)) && html`<li class="soft"><span class="doubt-0">doubtful</span> and <span class="doubt-1">uncertain</span> words: fewer than 3 and 5 of 10 such stand in a human's translation</li>`}
-          ${found.notes.map((one) => html`<li class="soft">${one}</li>`)}
+          ${found.notes.map((one) => html`<li class="soft">${one.text}</li>`)}
           ${told && html`<li>${told}</li>`}
         </ul>
         <div class="tools">
