@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,6 +72,46 @@ def test_like_entries_are_those_that_a_comparison_with_all_finds() -> None:
         assert all(match.similarity >= 0.75 and match.tgt == match.src.upper() for match in found)
         hits += bool(found)
     assert hits > 70
+
+
+def test_entries_come_and_go_as_if_the_memory_were_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.pipeline.memory._RECENT", 20)
+    rng = random.Random(2)
+    texts = [f"{rng.choice('abcde')} {rng.choice('fghij')} {rng.choice('klmno')} {row % 7}" for row in range(300)]
+    memory, pairs = TranslationMemory([]), dict[str, str]()
+    for step, text in enumerate(texts):
+        if rng.random() < 0.7:
+            memory.add(text, f"{text} / {step}")
+            pairs[text] = f"{text} / {step}"
+        else:
+            gone = rng.choice(texts)
+            memory.remove(gone)
+            pairs.pop(gone, None)
+        anew, query = TranslationMemory(list(pairs.items())), rng.choice(texts)
+        assert len(memory) == len(anew)
+        assert memory.exact(query) == pairs.get(query, memory.exact(query))
+        assert (query in memory) == (query in anew)
+        assert [one.similarity for one in memory.like(query)] == [one.similarity for one in anew.like(query)]
+        assert all(pairs[one.src] == one.tgt for one in memory.like(query))
+
+
+def test_threads_look_up_while_entries_come_and_go() -> None:
+    memory = TranslationMemory([(f"der Hund {row}", f"the dog {row}") for row in range(50)])
+    done = threading.Event()
+
+    def change() -> None:
+        for row in range(2000):
+            memory.add(f"die Katze {row} ist da", f"the cat {row} is there")
+            memory.remove(f"die Katze {row - 5} ist da")
+        done.set()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    while not done.is_set():
+        assert memory.exact("der Hund 7") == "the dog 7"
+        assert memory.like("der Hundd 7")[0].tgt == "the dog 7"
+    changing.join()
+    assert len(memory) == 55
 
 
 def test_a_translator_that_remembers_makes_the_rest() -> None:

@@ -4,9 +4,9 @@ An entry that differs from a text in its numbers alone is used with the numbers 
 words that they share, rare ones first, and compared letter by letter (RapidFuzz, indel distance).
 """
 
-import functools
 import itertools
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,6 +36,9 @@ _CANDIDATES = 400
 _POSTINGS = 50_000
 """Entries of a word, at most, that are looked at once there are rarer ones."""
 
+_RECENT = 1000
+"""Entries that came after the index was made, at most; with more it is made anew."""
+
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
 
@@ -59,21 +62,50 @@ class TranslationMemory:
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Of several entries with one source the last one counts."""
-        known = {_spaced(src): _spaced(tgt) for src, tgt in pairs if src.strip() and tgt.strip()}
-        self.sources, self.targets = list(known), list(known.values())
-        self._exact = known
-        self._numbered: dict[str, int] = {}
-        for row, src in enumerate(self.sources):
-            if _NUMBER.search(src):
-                self._numbered.setdefault(_NUMBER.sub("\0", src), row)
-
-    @functools.cached_property
-    def _index(self) -> "_Index":
+        self._exact = {_spaced(src): _spaced(tgt) for src, tgt in pairs if src.strip() and tgt.strip()}
+        self._numbered: dict[str, tuple[str, ...]] = {}
+        """Sources with numbers, by their text without the numbers."""
+        for src in self._exact:
+            self._note_numbers(src)
+        self._indexed: _Index | None = None
         """Made when it is needed: exact matches need none, and a million texts take seconds."""
-        return _Index(self.sources)
+        self._recent: tuple[str, ...] = ()
+        """Sources that came after the index was made: they are compared one by one."""
+        self._changing = threading.Lock()
+
+    def add(self, src: str, tgt: str) -> None:
+        """Put an entry in, in the place of one with the same source. Other threads may look up meanwhile."""
+        src = _spaced(src)
+        with self._changing:
+            if src not in self._exact:
+                self._note_numbers(src)
+                self._recent = (*self._recent, src)
+                if len(self._recent) > _RECENT:
+                    self._indexed = None
+            self._exact[src] = _spaced(tgt)
+
+    def remove(self, src: str) -> None:
+        """Take the entry of a source out, if there is one. Other threads may look up meanwhile."""
+        src = _spaced(src)
+        with self._changing:
+            key = _NUMBER.sub("\0", src)
+            if self._exact.pop(src, None) is not None and key in self._numbered:
+                self._numbered[key] = tuple(other for other in self._numbered[key] if other != src)
+
+    def _note_numbers(self, src: str) -> None:
+        if _NUMBER.search(src):
+            key = _NUMBER.sub("\0", src)
+            self._numbered[key] = (*self._numbered.get(key, ()), src)
+
+    def _index(self) -> "tuple[_Index, tuple[str, ...]]":
+        """The index, and the sources that are not in it. Either may hold sources whose entries were removed."""
+        with self._changing:
+            if self._indexed is None:
+                self._indexed, self._recent = _Index(list(self._exact)), ()
+            return self._indexed, self._recent
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return len(self._exact)
 
     def __contains__(self, text: str) -> bool:
         return self.exact(text) is not None
@@ -94,21 +126,19 @@ class TranslationMemory:
         text = _spaced(text)
         if (found := self._exact.get(text)) is not None:
             return found
-        row = self._numbered.get(_NUMBER.sub("\0", text))
-        return None if row is None else _with_numbers(self.sources[row], self.targets[row], text)
+        for src in self._numbered.get(_NUMBER.sub("\0", text), ())[:1]:
+            tgt = self._exact.get(src)
+            return None if tgt is None else _with_numbers(src, tgt, text)
+        return None
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
         text = _spaced(text)
-        rows = self._index.candidates(text, least)
-        found = process.extract(
-            text,
-            {int(row): self.sources[row] for row in rows},
-            scorer=fuzz.ratio,
-            limit=count,
-            score_cutoff=100 * least,
-        )
-        return [Match(src, self.targets[row], score / 100) for src, score, row in found]
+        index, recent = self._index()
+        sources = (*(index.texts[row] for row in index.candidates(text, least)), *recent)
+        entries = {src: tgt for src in sources if (tgt := self._exact.get(src)) is not None}
+        found = process.extract(text, entries.keys(), scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
+        return [Match(src, entries[src], score / 100) for src, score, _ in found]
 
 
 def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -147,6 +177,7 @@ class _Index:
     """Which texts have which words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
         ids: dict[str, int] = {}
         number_of = ids.setdefault
         words: list[int] = []

@@ -27,10 +27,10 @@ from dragoman.progress import say
 from dragoman.serve import deepl, libretranslate, v1
 from dragoman.serve.clients import Gate
 from dragoman.serve.documents import Jobs
-from dragoman.serve.engine import ServingEngine
-from dragoman.serve.http import Limits, Refused, answering, as_error, new_threads
+from dragoman.serve.http import ApiError, Limits, answering, as_error, new_threads
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.openapi import openapi
+from dragoman.serve.scheduler import BatchScheduler
 from dragoman.serve.service import Languages, ServedRun, Service
 from dragoman.serve.store import Correction, Store
 
@@ -71,7 +71,7 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
         self.metrics = Metrics()
-        self.service = Service(ServingEngine(settings.threads))
+        self.service = Service(BatchScheduler(settings.threads))
         self.store = Store(settings.store)
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
@@ -81,17 +81,17 @@ class Server:
         self.problem = ""
         """Why there is nothing to serve."""
         self.on_problem: Callable[[], None] = lambda: say(f"dragoman: {self.problem}")
-        engine = self.service.engine
-        engine.on_batch = self.metrics.batch_rows.observe
-        engine.on_done = self._count
+        scheduler = self.service.scheduler
+        scheduler.on_batch = self.metrics.batch_rows.observe
+        scheduler.on_done = self._count
         self.service.on_warnings = self.metrics.guard_warnings.inc
         self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
         self._reloading = threading.Lock()
         self._corrected = threading.Lock()
 
     def start(self) -> None:
-        """Start the engine, and load the runs behind it."""
-        self.service.engine.__enter__()
+        """Start the scheduler, and load the runs behind it."""
+        self.service.scheduler.__enter__()
         for languages in {(item.src_lang, item.tgt_lang) for item in self.store.corrections()}:
             self._remember(languages)
         self.loading.start()
@@ -100,7 +100,7 @@ class Server:
         """End everything; requests that are under way are given up."""
         self.stopping = True
         self.jobs.close()
-        self.service.engine.__exit__()
+        self.service.scheduler.__exit__()
         self.threads.shutdown(wait=True, cancel_futures=True)
         self.store.close()
 
@@ -123,7 +123,11 @@ class Server:
     def _put(self, path: Path) -> None:
         started = time.monotonic()
         run = ServedRun.load(
-            path, self.settings.device, self.settings.engine, self.settings.precision, self.service.engine.num_threads
+            path,
+            self.settings.device,
+            self.settings.engine,
+            self.settings.precision,
+            self.service.scheduler.num_threads,
         )
         before = self.service.runs.get(run.languages)
         if before is not None and before.path != path:
@@ -181,9 +185,9 @@ async def ready(request: Request) -> Response:
 @answering(as_error)
 async def metrics(server: Server, request: Request) -> Response:
     if server.settings.metrics_key and request.headers.get("authorization") != f"Bearer {server.settings.metrics_key}":
-        raise Refused(401, "Unauthorized")
-    server.metrics.queue_tokens.set(server.service.engine.admitted_tokens)
-    server.metrics.tokens_per_second.set(server.service.engine.speed.tokens_per_second)
+        raise ApiError(401, "Unauthorized")
+    server.metrics.queue_tokens.set(server.service.scheduler.admitted_tokens)
+    server.metrics.tokens_per_second.set(server.service.scheduler.speed.tokens_per_second)
     return PlainTextResponse(server.metrics.page(), media_type="text/plain; version=0.0.4")
 
 
@@ -215,7 +219,7 @@ def _page(name: str, kind: str) -> Route:
     return Route(path, answer, methods=["GET"])
 
 
-class Around:
+class ReadinessMiddleware:
     """Pure ASGI, so that a client that goes away is seen: headers, counters, and no work while there are no models."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
@@ -241,7 +245,7 @@ class Around:
         path: str = scope["path"]
         try:
             if not (self.server.ready and not self.server.stopping) and not _is_open(path):
-                error = Refused(
+                error = ApiError(
                     503, "Stopping" if self.server.stopping else self.server.problem or "The models are being loaded"
                 )
                 response = JSONResponse(as_error(503, error.message), 503, headers={"Retry-After": "5"})
@@ -304,7 +308,7 @@ def create_app(settings: Settings) -> Starlette:
         lifespan=lifespan,
         exception_handlers={HTTPException: _http_error},
         middleware=[
-            Middleware(Around, server=server),
+            Middleware(ReadinessMiddleware, server=server),
             Middleware(
                 CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST", "DELETE", "PATCH", "PUT"],
                 allow_headers=["*"], expose_headers=["Retry-After"],

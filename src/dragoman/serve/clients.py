@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from dragoman.serve.http import Limits, Refused
+from dragoman.serve.http import ApiError, Limits
 from dragoman.serve.store import Key, Store
 
 REMEMBERED = 10_000
@@ -29,19 +29,19 @@ class Gate:
         self._left: dict[str, tuple[float, float]] = {}
         """Of each client the requests that it may still send, and when that was so."""
 
-    def enter(self, request: Request, given: object = None) -> Client:
+    def authenticate(self, request: Request, given: object = None) -> Client:
         """The client of a request that may go on. `given`: the key in the request's own parameters.
 
-        Raises Refused: 400 without a key where one is needed, 403 for a wrong one, 429 for too many requests.
+        Raises ApiError: 400 without a key where one is needed, 403 for a wrong one, 429 for too many requests.
         """
         text = given if isinstance(given, str) and given else _key_in_headers(request)
         key = None
         if text:
             key = self.store.key(text)
             if key is None:
-                raise Refused(403, "Invalid API key")
+                raise ApiError(403, "Invalid API key")
         elif self.key_required:
-            raise Refused(400, "Please contact the server operator to get an API key")
+            raise ApiError(400, "Please contact the server operator to get an API key")
         address = request.client.host if request.client else "unknown"
         client = Client(key.name, key) if key else Client(f"address {address}", None)
         limit = (key.per_minute if key else None) or (0 if key else self.limits.requests_per_minute)
@@ -49,13 +49,13 @@ class Gate:
             self._take_one(client.name, limit)
         return client
 
-    def charge(self, client: Client, characters: int) -> None:
-        """Count characters. Raises Refused (456, as DeepL says it) where the month's are used up."""
+    def count_quota(self, client: Client, characters: int) -> None:
+        """Count characters. Raises ApiError (456, as DeepL says it) where the month's are used up."""
         if client.key is None:
             return
         limit = client.key.per_month
         if limit is not None and self.store.characters(client.name) + characters > limit:
-            raise Refused(456, "Quota exceeded: the characters of this key for this month are used up")
+            raise ApiError(456, "Quota exceeded: the characters of this key for this month are used up")
         self.store.count(client.name, characters)
 
     def _take_one(self, name: str, limit: int) -> None:
@@ -66,7 +66,7 @@ class Gate:
             left = min(float(limit), left + (now - since) * limit / 60)
             if left < 1:
                 seconds = max(1, round((1 - left) * 60 / limit))
-                raise Refused(429, f"Slowdown: {limit} per 1 minute", {"Retry-After": str(seconds)})
+                raise ApiError(429, f"Slowdown: {limit} per 1 minute", {"Retry-After": str(seconds)})
             self._left.pop(name, None)
             self._left[name] = (left - 1, now)
             while len(self._left) > REMEMBERED:

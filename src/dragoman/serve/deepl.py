@@ -17,7 +17,7 @@ from starlette.routing import Route
 from dragoman.languages.codes import name_of
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job
-from dragoman.serve.http import Refused, answering, file_in, parameters, text_of
+from dragoman.serve.http import ApiError, answering, file_in, parameters, text_of
 from dragoman.serve.requests import check_size, language, new_job, result_of, translated
 from dragoman.serve.service import AUTO, Choices, Kind
 from dragoman.serve.store import StoredGlossary
@@ -44,7 +44,7 @@ def as_error(status: int, message: str) -> dict[str, Any]:
 
 
 async def _asked(server: "Server", request: Request, *, files: bool = False) -> tuple[dict[str, Any], Client]:
-    client = server.gate.enter(request)
+    client = server.gate.authenticate(request)
     return await parameters(server, request, files=files), client
 
 
@@ -52,16 +52,16 @@ def _languages(server: "Server", given: Mapping[str, Any]) -> tuple[str, str]:
     """The languages of a request, as they are served; `auto` where no source is given."""
     target = given.get("target_lang")
     if not target:
-        raise Refused(400, "Bad request: Value for 'target_lang' missing.")
+        raise ApiError(400, "Bad request: Value for 'target_lang' missing.")
     tgt = language(server, text_of(target, "target_lang"))
     if tgt is None:
-        raise Refused(400, "Value for 'target_lang' not supported.")
+        raise ApiError(400, "Value for 'target_lang' not supported.")
     source = given.get("source_lang")
     src = AUTO if not source else language(server, text_of(source, "source_lang"))
     if src is None:
-        raise Refused(400, "Value for 'source_lang' not supported.")
+        raise ApiError(400, "Value for 'source_lang' not supported.")
     if src not in (AUTO, tgt) and tgt not in server.service.languages().get(src, ()):
-        raise Refused(400, "Value for 'target_lang' not supported.")
+        raise ApiError(400, "Value for 'target_lang' not supported.")
     return src, tgt
 
 
@@ -78,21 +78,21 @@ async def translate(server: "Server", request: Request) -> Response:
     given, client = await _asked(server, request)
     texts = [text_of(text, "text") for text in _list(given.get("text"))]
     if not texts:
-        raise Refused(400, "Bad request: Parameter 'text' not specified.")
+        raise ApiError(400, "Bad request: Parameter 'text' not specified.")
     check_size(server, texts)
     src, tgt = _languages(server, given)
     kind: Kind = {"xml": "xml", "html": "html"}.get(given.get("tag_handling") or "", "text")  # type: ignore[assignment]
     if given.get("tag_handling") not in (None, "", "xml", "html"):
-        raise Refused(400, "Value for 'tag_handling' not supported.")
+        raise ApiError(400, "Value for 'tag_handling' not supported.")
     glossary = _glossary(server, client, given, src, tgt)
     split = str(given.get("split_sentences", "1"))
     if split not in ("0", "1", "nonewlines", "True", "False"):
-        raise Refused(400, "Value for 'split_sentences' not supported.")
+        raise ApiError(400, "Value for 'split_sentences' not supported.")
     formality = str(given.get("formality") or "default").lower()
     if formality not in FORMALITIES:
-        raise Refused(400, "Value for 'formality' not supported.")
+        raise ApiError(400, "Value for 'formality' not supported.")
     if formality in ("more", "less") and tgt not in FORMAL:
-        raise Refused(400, "Target language does not support the formality parameter.")
+        raise ApiError(400, "Target language does not support the formality parameter.")
     choices = Choices(kind=kind, glossary=glossary, split=False if split in ("0", "False") else None)
     answers = await translated(server, request, client, texts, src, tgt, choices)
     records = []
@@ -115,7 +115,7 @@ async def languages(server: "Server", request: Request) -> Response:
     given, _ = await _asked(server, request)
     kind = given.get("type") or "source"
     if kind not in ("source", "target"):
-        raise Refused(400, "Value for 'type' not supported.")
+        raise ApiError(400, "Value for 'type' not supported.")
     known = server.service.languages()
     if kind == "source":
         return JSONResponse([{"language": _code(code), "name": name_of(code)} for code in known if known[code]])
@@ -140,7 +140,7 @@ async def usage(server: "Server", request: Request) -> Response:
 async def add_document(server: "Server", request: Request) -> Response:
     given, client = await _asked(server, request, files=True)
     if not server.settings.documents:
-        raise Refused(403, "Documents are not taken by this server")
+        raise ApiError(403, "Documents are not taken by this server")
     name, data = await file_in(server, given)
     name = text_of(given.get("filename") or name, "filename")
     src, tgt = _languages(server, given)
@@ -153,7 +153,7 @@ async def _job(server: "Server", request: Request) -> Job:
     given, _ = await _asked(server, request)
     job = server.jobs.job(request.path_params["id"])
     if job is None or given.get("document_key") != job.key:
-        raise Refused(404, "Document not found")
+        raise ApiError(404, "Document not found")
     return job
 
 
@@ -181,30 +181,30 @@ def _glossary(server: "Server", client: Client, given: Mapping[str, Any], src: s
     if not identity:
         return None
     if src == AUTO:
-        raise Refused(400, "Use of a glossary requires the source_lang parameter to be specified.")
+        raise ApiError(400, "Use of a glossary requires the source_lang parameter to be specified.")
     return _terms(_stored(server, client, text_of(identity, "glossary_id")), src, tgt)
 
 
 def _terms(stored: StoredGlossary, src: str, tgt: str) -> Glossary:
     entries = stored.dictionaries.get((src, tgt))
     if entries is None:
-        raise Refused(400, "The glossary is of other languages.")
+        raise ApiError(400, "The glossary is of other languages.")
     return Glossary(dict(line.split("\t") for line in entries.splitlines()))
 
 
 def _stored(server: "Server", client: Client, id: str) -> StoredGlossary:
     if not re.fullmatch(r"[0-9a-fA-F-]{36}", id):
-        raise Refused(400, "Invalid or missing glossary id")
+        raise ApiError(400, "Invalid or missing glossary id")
     found = next((one for one in server.store.glossaries(client.name) if one.id == id), None)
     if found is None:
-        raise Refused(404, "Glossary not found")
+        raise ApiError(404, "Glossary not found")
     return found
 
 
 def _entries(text: str, kind: str) -> str:
-    """Entries of a glossary as lines of two columns. Raises Refused, naming the line, for others."""
+    """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
     if kind not in ("tsv", "csv"):
-        raise Refused(400, "Value for 'entries_format' not supported.")
+        raise ApiError(400, "Value for 'entries_format' not supported.")
     rows = csv.reader(io.StringIO(text)) if kind == "csv" else (line.split("\t") for line in re.split(r"\r?\n", text))
     found: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
@@ -212,12 +212,12 @@ def _entries(text: str, kind: str) -> str:
             continue
         columns = [column.strip() for column in row[:2]]
         if len(columns) < 2 or not all(columns) or any("\t" in column or "\n" in column for column in columns):
-            raise Refused(400, f"Invalid glossary entries provided: line {number}: two columns are needed")
+            raise ApiError(400, f"Invalid glossary entries provided: line {number}: two columns are needed")
         if columns[0] in found:
-            raise Refused(400, f"Invalid glossary entries provided: line {number}: {columns[0]!r} stands there twice")
+            raise ApiError(400, f"Invalid glossary entries provided: line {number}: {columns[0]!r} stands there twice")
         found[columns[0]] = columns[1]
     if not found:
-        raise Refused(400, "Invalid glossary entries provided: there are none")
+        raise ApiError(400, "Invalid glossary entries provided: there are none")
     return "\n".join(f"{term}\t{target}" for term, target in found.items())
 
 
@@ -225,7 +225,7 @@ def _dictionary(server: "Server", given: Mapping[str, Any]) -> tuple[tuple[str, 
     """The languages and entries of a dictionary in a request."""
     for name in ("source_lang", "target_lang", "entries", "entries_format"):
         if not given.get(name):
-            raise Refused(400, f"Bad request: Value for '{name}' missing.")
+            raise ApiError(400, f"Bad request: Value for '{name}' missing.")
     languages = _glossary_languages(server, given)
     return languages, _entries(text_of(given["entries"], "entries"), str(given["entries_format"]))
 
@@ -233,7 +233,7 @@ def _dictionary(server: "Server", given: Mapping[str, Any]) -> tuple[tuple[str, 
 def _glossary_languages(server: "Server", given: Mapping[str, Any]) -> tuple[str, str]:
     src, tgt = (language(server, text_of(given.get(name) or "", name)) for name in ("source_lang", "target_lang"))
     if src is None or tgt is None or (src, tgt) not in server.service.runs:
-        raise Refused(400, "Unsupported glossary source and target language pair")
+        raise ApiError(400, "Unsupported glossary source and target language pair")
     return src, tgt
 
 
@@ -274,11 +274,11 @@ async def add_glossary(server: "Server", request: Request) -> Response:
     given, client = await _asked(server, request)
     name = text_of(given.get("name") or "", "name")
     if not name:
-        raise Refused(400, "Bad request: Value for 'name' missing.")
+        raise ApiError(400, "Bad request: Value for 'name' missing.")
     if request.url.path.startswith("/v3"):
         listed = given.get("dictionaries")
         if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed) or not listed:
-            raise Refused(400, "Bad request: Value for 'dictionaries' missing.")
+            raise ApiError(400, "Bad request: Value for 'dictionaries' missing.")
         made = server.store.put_glossary(name, dict(_dictionary(server, one) for one in listed), client.name)
         return JSONResponse(_all_dictionaries(made), 201)
     made = server.store.put_glossary(name, dict([_dictionary(server, given)]), client.name)
@@ -331,7 +331,7 @@ async def remove_dictionary(server: "Server", request: Request) -> Response:
     stored = _stored(server, client, request.path_params["id"])
     languages = _glossary_languages(server, given)
     if languages not in stored.dictionaries:
-        raise Refused(404, "Dictionary not found")
+        raise ApiError(404, "Dictionary not found")
     left = {key: entries for key, entries in stored.dictionaries.items() if key != languages}
     server.store.put_glossary(stored.name, left, client.name, stored)
     return Response(status_code=204)
@@ -346,7 +346,7 @@ async def glossary_entries(server: "Server", request: Request) -> Response:
         return PlainTextResponse(entries, media_type="text/tab-separated-values")
     src, tgt = languages = _glossary_languages(server, given)
     if languages not in stored.dictionaries:
-        raise Refused(404, "Dictionary not found")
+        raise ApiError(404, "Dictionary not found")
     record = {"source_lang": src, "target_lang": tgt, "entries": stored.dictionaries[languages]}
     return JSONResponse({"dictionaries": [{**record, "entries_format": "tsv"}]})
 

@@ -15,17 +15,17 @@ from dragoman.errors import DragomanError
 from dragoman.formats.document import FORMATS, format_of
 from dragoman.formats.pdf import output_path
 from dragoman.progress import say
-from dragoman.serve.engine import Cancelled, Ticket
-from dragoman.serve.http import Refused
+from dragoman.serve.http import ApiError
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.scheduler import Cancelled, RequestHandle
 from dragoman.serve.service import AUTO, Service
 from dragoman.text.glossary import Glossary
 
-AT_ONCE = 2
+MAX_RUNNING = 2
 """Documents that are translated at a time."""
-WAITING = 32
+MAX_WAITING = 32
 """Documents that may wait."""
-KEPT_S = 3600.0
+KEEP_SECONDS = 3600.0
 """Seconds that a document is kept for after it is done."""
 
 State = Literal["queued", "translating", "done", "error"]
@@ -57,7 +57,7 @@ class Job:
     doubts: int = 0
     started: float = 0.0
     ended: float = 0.0
-    ticket: Ticket | None = None
+    handle: RequestHandle | None = None
     finished: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -87,15 +87,15 @@ class Jobs:
         self.folder = Path(tempfile.mkdtemp(prefix="dragoman-", dir=folder))
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="document")
+        self._threads = ThreadPoolExecutor(max_workers=MAX_RUNNING, thread_name_prefix="document")
 
     def close(self) -> None:
         """Give up what is under way and delete everything."""
         with self._lock:
             jobs = list(self.jobs.values())
         for job in jobs:
-            if job.ticket is not None:
-                job.ticket.cancel()
+            if job.handle is not None:
+                job.handle.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -113,7 +113,7 @@ class Jobs:
             raise DragomanError("file format not supported")
         kind = format_of(Path(Path(name).name), data)
         with self._lock:
-            if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= WAITING:
+            if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:
                 raise TooMany
             id = secrets.token_hex(16).upper()
             job = Job(id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix)
@@ -129,8 +129,8 @@ class Jobs:
 
     def remove(self, job: Job) -> None:
         """Give a document up and delete it."""
-        if job.ticket is not None:
-            job.ticket.cancel()
+        if job.handle is not None:
+            job.handle.cancel()
         with self._lock:
             self.jobs.pop(job.id, None)
         shutil.rmtree(job.folder, ignore_errors=True)
@@ -139,11 +139,11 @@ class Jobs:
         """Delete what is older than an hour."""
         now = time.monotonic()
         for job in list(self.jobs.values()):
-            if job.ended and now - job.ended > KEPT_S:
+            if job.ended and now - job.ended > KEEP_SECONDS:
                 self.remove(job)
 
     def _work(self, job: Job, kind: str, glossary: Glossary | None, count: Callable[[int], None]) -> None:
-        job.ticket = Ticket(self.service.engine, background=True)
+        job.handle = RequestHandle(self.service.scheduler, background=True)
         source = job.folder / f"source{job.suffix}"
         job.state, job.started = "translating", time.monotonic()
 
@@ -155,7 +155,7 @@ class Jobs:
             if job.src == AUTO:
                 job.src = self.service.language_of_document(source, job.tgt)
             data, report = self.service.translate_document(
-                job.ticket, job.src, job.tgt, source, glossary=glossary, advance=advance,
+                job.handle, job.src, job.tgt, source, glossary=glossary, advance=advance,
                 count=lambda characters: _count(job, characters, count),
             )  # fmt: skip
             partial = job.folder / "result.partial"
@@ -166,7 +166,7 @@ class Jobs:
             job.state = "done"
         except Cancelled:
             job.state, job.error, outcome = "error", "given up", "cancelled"
-        except Refused as error:
+        except ApiError as error:
             job.state, job.error, outcome = "error", error.message, "refused"
         except DragomanError as error:
             message = str(error).replace(str(source), job.name).replace(source.name, job.name)

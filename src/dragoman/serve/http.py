@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import DragomanError
 from dragoman.progress import say
-from dragoman.serve.engine import Cancelled, DeadlineExceeded, Overloaded, Ticket
+from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
 
 if TYPE_CHECKING:
     from dragoman.serve.app import Server
@@ -55,7 +55,7 @@ class Limits:
     """Characters of all texts of a request; 0: batch times text_characters."""
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """A request that is not done, with the status and a text for whoever sent it."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -71,27 +71,27 @@ def as_error(status: int, message: str) -> dict[str, Any]:
     return {"error": message}
 
 
-def refused(error: BaseException, server: "Server") -> Refused:
+def refused(error: BaseException, server: "Server") -> ApiError:
     """The answer to a client about an error."""
-    if isinstance(error, Refused):
+    if isinstance(error, ApiError):
         return error
     if isinstance(error, Overloaded):
         server.metrics.rejected("overloaded")
         seconds = str(max(1, round(error.retry_after)))
-        return Refused(429, f"Slowdown: too much work waits, try again in {seconds} s", {"Retry-After": seconds})
+        return ApiError(429, f"Slowdown: too much work waits, try again in {seconds} s", {"Retry-After": seconds})
     if isinstance(error, DeadlineExceeded):
         server.metrics.rejected("deadline")
-        return Refused(504, f"Not done within {server.limits.deadline_s:g} s: send less text at once")
+        return ApiError(504, f"Not done within {server.limits.deadline_s:g} s: send less text at once")
     if isinstance(error, Cancelled):
         if server.stopping:
-            return Refused(503, "The server is stopping", {"Retry-After": "5"})
-        return Refused(CLIENT_GONE, "The client has gone")
+            return ApiError(503, "The server is stopping", {"Retry-After": "5"})
+        return ApiError(CLIENT_GONE, "The client has gone")
     if isinstance(error, DragomanError):
-        return Refused(400, str(error))
+        return ApiError(400, str(error))
     if isinstance(error, HTTPException):
-        return Refused(error.status_code, str(error.detail), error.headers)
+        return ApiError(error.status_code, str(error.detail), error.headers)
     say("".join(traceback.format_exception(error)).rstrip())
-    return Refused(500, "Internal error: the server's log has more")
+    return ApiError(500, "Internal error: the server's log has more")
 
 
 def answering(shape: ErrorShape) -> Callable[[Handler], Callable[[Request], Awaitable[Response]]]:
@@ -113,10 +113,10 @@ def answering(shape: ErrorShape) -> Callable[[Handler], Callable[[Request], Awai
 
 
 async def body_of(server: "Server", request: Request, limit: int) -> bytes:
-    """The bytes of a body. Raises Refused for one that is too large (413) or too slow (408)."""
+    """The bytes of a body. Raises ApiError for one that is too large (413) or too slow (408)."""
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > limit:
-        raise Refused(413, f"The body has {int(said):,} bytes: at most {limit:,} are read")
+        raise ApiError(413, f"The body has {int(said):,} bytes: at most {limit:,} are read")
     chunks: list[bytes] = []
     size = 0
     try:
@@ -124,10 +124,10 @@ async def body_of(server: "Server", request: Request, limit: int) -> bytes:
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:
-                    raise Refused(413, f"The body is too large: at most {limit:,} bytes are read")
+                    raise ApiError(413, f"The body is too large: at most {limit:,} bytes are read")
                 chunks.append(chunk)
     except TimeoutError as error:
-        raise Refused(
+        raise ApiError(
             408, f"The body did not come within {server.limits.body_s:g} s", {"Connection": "close"}
         ) from error
     return b"".join(chunks)
@@ -136,7 +136,7 @@ async def body_of(server: "Server", request: Request, limit: int) -> bytes:
 async def parameters(server: "Server", request: Request, *, files: bool = False) -> dict[str, Any]:
     """The parameters of a request: those of the query string, and over them those of a JSON body or a form.
 
-    A parameter that comes several times is a list. Raises Refused for a body that cannot be read.
+    A parameter that comes several times is a list. Raises ApiError for a body that cannot be read.
     """
     found: dict[str, Any] = _merged(request.query_params.multi_items())
     limits = server.limits
@@ -159,16 +159,16 @@ def _json(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "Invalid JSON format") from error
+        raise ApiError(400, "Invalid JSON format") from error
     if not isinstance(found, dict):
-        raise Refused(400, "Invalid JSON format")
+        raise ApiError(400, "Invalid JSON format")
     if _is_deeper(found, DEPTH):
-        raise Refused(400, "Invalid JSON format: nested too deeply")
+        raise ApiError(400, "Invalid JSON format: nested too deeply")
     if b"\\ud" in body.lower():
         try:
             json.dumps(found, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise Refused(400, "Invalid JSON format: half a surrogate pair") from error
+            raise ApiError(400, "Invalid JSON format: half a surrogate pair") from error
     return found
 
 
@@ -201,9 +201,9 @@ async def _form(request: Request, body: bytes, kind: str) -> FormData:
         body = re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found[0][0], body)
         form = await FormParser(request.headers, stream()).parse()
     except (MultiPartException, KeyError, ValueError, AssertionError) as error:
-        raise Refused(400, f"Invalid form: {error}") from error
+        raise ApiError(400, f"Invalid form: {error}") from error
     if len(form.multi_items()) > FIELDS:
-        raise Refused(400, f"Invalid form: more than {FIELDS} fields")
+        raise ApiError(400, f"Invalid form: more than {FIELDS} fields")
     return form
 
 
@@ -220,36 +220,36 @@ def _merged(items: "list[tuple[str, Any]]") -> dict[str, Any]:
 
 
 async def file_in(server: "Server", given: Mapping[str, Any], name: str = "file") -> tuple[str, bytes]:
-    """The name and the bytes of a file in a form. Raises Refused where there is none, or it is empty or too large."""
+    """The name and the bytes of a file in a form. Raises ApiError where there is none, or it is empty or too large."""
     upload = given.get(name)
     if not isinstance(upload, UploadFile):
-        raise Refused(400, f"Invalid request: missing {name} parameter")
+        raise ApiError(400, f"Invalid request: missing {name} parameter")
     data = await upload.read()
     await upload.close()
     if not upload.filename or not data:
-        raise Refused(400, "Invalid request: empty file")
+        raise ApiError(400, "Invalid request: empty file")
     if len(data) > server.limits.file_bytes:
-        raise Refused(413, f"The file has {len(data):,} bytes: at most {server.limits.file_bytes:,} are read")
+        raise ApiError(413, f"The file has {len(data):,} bytes: at most {server.limits.file_bytes:,} are read")
     return upload.filename, data
 
 
-async def run(server: "Server", request: Request, work: Callable[[Ticket], Result], tokens: int) -> Result:
-    """The result of `work`, done in a thread with a ticket that ends at the deadline, or when the client goes away.
+async def run(server: "Server", request: Request, work: Callable[[RequestHandle], Result], tokens: int) -> Result:
+    """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
 
     `tokens`: how much work it is. Raises Overloaded at once where too much waits.
     """
-    ticket = Ticket(server.service.engine, time.monotonic() + server.limits.deadline_s)
-    with server.service.engine.admitted(tokens):
-        working = asyncio.get_running_loop().run_in_executor(server.threads, work, ticket)
+    handle = RequestHandle(server.service.scheduler, time.monotonic() + server.limits.deadline_s)
+    with server.service.scheduler.admitted(tokens):
+        working = asyncio.get_running_loop().run_in_executor(server.threads, work, handle)
         watching = asyncio.ensure_future(_gone(request))
         both: set[asyncio.Future[Any]] = {working, watching}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
-                ticket.cancel()
+                handle.cancel()
             return await working
         except asyncio.CancelledError:
-            ticket.cancel()
+            handle.cancel()
             raise
         finally:
             watching.cancel()
@@ -262,11 +262,11 @@ async def _gone(request: Request) -> None:
 
 
 def text_of(value: Any, name: str) -> str:
-    """A parameter that is a text. Raises Refused for another."""
+    """A parameter that is a text. Raises ApiError for another."""
     if not isinstance(value, str):
-        raise Refused(400, f"Invalid request: {name} must be a text")
+        raise ApiError(400, f"Invalid request: {name} must be a text")
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise Refused(400, f"Invalid request: {name} holds half a surrogate pair")
+        raise ApiError(400, f"Invalid request: {name} holds half a surrogate pair")
     return value
 
 

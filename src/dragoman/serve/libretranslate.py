@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from dragoman.languages.codes import name_of
 from dragoman.serve.documents import SUFFIXES
-from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, text_of
+from dragoman.serve.http import ApiError, answering, as_error, file_in, parameters, text_of
 from dragoman.serve.requests import check_size, correction, detect, language, new_job, translated
 from dragoman.serve.service import AUTO, Choices
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 @answering(as_error)
 async def translate(server: "Server", request: Request) -> Response:
     given = await parameters(server, request)
-    client = server.gate.enter(request, given.get("api_key"))
+    client = server.gate.authenticate(request, given.get("api_key"))
     q, source, target = given.get("q"), given.get("source"), given.get("target")
     for name, value in (("q", q), ("source", source), ("target", target)):
         if not value:
-            raise Refused(400, f"Invalid request: missing {name} parameter")
+            raise ApiError(400, f"Invalid request: missing {name} parameter")
     alternatives = _alternatives(server, given.get("alternatives", 0))
     is_list = isinstance(q, list)
     texts = [text_of(text, "q") for text in (q if isinstance(q, list) else [q])]
@@ -36,7 +36,7 @@ async def translate(server: "Server", request: Request) -> Response:
     src, tgt = _languages(server, source, target)
     kind = text_of(given.get("format") or "text", "format").lower()
     if kind not in ("text", "html"):
-        raise Refused(400, f"{kind} format is not supported")
+        raise ApiError(400, f"{kind} format is not supported")
     if src not in (AUTO, tgt):
         _require_route(server, src, tgt)
     choices = Choices(kind="html" if kind == "html" else "text", alternatives=alternatives)
@@ -59,7 +59,7 @@ def _languages(server: "Server", source: Any, target: Any) -> tuple[str, str]:
     src = AUTO if source.lower() == AUTO else language(server, source)
     tgt = language(server, target)
     if src is None or tgt is None:
-        raise Refused(400, f"{source if src is None else target} is not supported")
+        raise ApiError(400, f"{source if src is None else target} is not supported")
     return src, tgt
 
 
@@ -67,15 +67,15 @@ def _alternatives(server: "Server", value: Any) -> int:
     try:
         count = int(value)
     except (TypeError, ValueError) as error:
-        raise Refused(400, "Invalid request: alternatives parameter is not a number") from error
+        raise ApiError(400, "Invalid request: alternatives parameter is not a number") from error
     if count > server.limits.alternatives:
-        raise Refused(400, f"Invalid request: alternatives parameter must be <= {server.limits.alternatives}")
+        raise ApiError(400, f"Invalid request: alternatives parameter must be <= {server.limits.alternatives}")
     return max(0, count)
 
 
 def _require_route(server: "Server", src: str, tgt: str) -> None:
     if tgt not in server.service.languages().get(src, ()):
-        raise Refused(
+        raise ApiError(
             400,
             f"{name_of(tgt)} ({tgt}) is not available as a target language from {name_of(src)} ({src})",
         )
@@ -84,9 +84,9 @@ def _require_route(server: "Server", src: str, tgt: str) -> None:
 @answering(as_error)
 async def detect_language(server: "Server", request: Request) -> Response:
     given = await parameters(server, request)
-    server.gate.enter(request, given.get("api_key"))
+    server.gate.authenticate(request, given.get("api_key"))
     if not given.get("q"):
-        raise Refused(400, "Invalid request: missing q parameter")
+        raise ApiError(400, "Invalid request: missing q parameter")
     q = given["q"]
     text = text_of(q[0] if isinstance(q, list) else q, "q")
     check_size(server, [text])
@@ -109,13 +109,13 @@ async def languages(server: "Server", request: Request) -> Response:
 async def translate_file(server: "Server", request: Request) -> Response:
     """Answer when the document is done; a client that goes away has it dropped."""
     given = await parameters(server, request, files=True)
-    client = server.gate.enter(request, given.get("api_key"))
+    client = server.gate.authenticate(request, given.get("api_key"))
     if not server.settings.documents:
-        raise Refused(403, "Files translation are disabled on this server.")
+        raise ApiError(403, "Files translation are disabled on this server.")
     source, target = given.get("source"), given.get("target")
     for name, value in (("source", source), ("target", target)):
         if not value:
-            raise Refused(400, f"Invalid request: missing {name} parameter")
+            raise ApiError(400, f"Invalid request: missing {name} parameter")
     name, data = await file_in(server, given)
     src, tgt = _languages(server, source, target)
     if src != AUTO:
@@ -125,9 +125,9 @@ async def translate_file(server: "Server", request: Request) -> Response:
         await asyncio.sleep(0.05)
         if await request.is_disconnected():
             server.jobs.remove(job)
-            raise Refused(499, "The client has gone")
+            raise ApiError(499, "The client has gone")
     if job.state == "error":
-        raise Refused(400, f"Invalid request: {job.error}")
+        raise ApiError(400, f"Invalid request: {job.error}")
     url = f"{str(request.base_url).rstrip('/')}/download_file/{job.id}-{job.key[:32]}{job.result.suffix}"
     return JSONResponse({"translatedFileUrl": url})
 
@@ -138,19 +138,19 @@ async def download_file(server: "Server", request: Request) -> Response:
     id, _, rest = request.path_params["name"].partition("-")
     job = server.jobs.job(id)
     if job is None or job.state != "done" or rest != f"{job.key[:32]}{job.result.suffix}":
-        raise Refused(404, "Invalid filename")
+        raise ApiError(404, "Invalid filename")
     return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
 
 
 @answering(as_error)
 async def suggest(server: "Server", request: Request) -> Response:
     given = await parameters(server, request)
-    client = server.gate.enter(request, given.get("api_key"))
+    client = server.gate.authenticate(request, given.get("api_key"))
     if not server.settings.suggestions:
-        raise Refused(403, "Suggestions are disabled on this server.")
+        raise ApiError(403, "Suggestions are disabled on this server.")
     for name in ("q", "s", "source", "target"):
         if not given.get(name):
-            raise Refused(400, f"Invalid request: missing {name} parameter")
+            raise ApiError(400, f"Invalid request: missing {name} parameter")
     server.correct(correction(server, given, "q", "s"), client.name)
     return JSONResponse({"success": True})
 

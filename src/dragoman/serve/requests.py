@@ -10,8 +10,8 @@ from dragoman.errors import DragomanError
 from dragoman.languages.identification import likely_languages
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import Job, TooMany
-from dragoman.serve.engine import Ticket
-from dragoman.serve.http import Refused, run, text_of
+from dragoman.serve.http import ApiError, run, text_of
+from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices, Translated, same_language
 from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
@@ -55,16 +55,16 @@ def detect(server: "Server", text: str) -> list[Detected]:
 
 
 def check_size(server: "Server", texts: Sequence[str]) -> None:
-    """Raises Refused for more texts, or longer ones, than are translated at once."""
+    """Raises ApiError for more texts, or longer ones, than are translated at once."""
     limits = server.limits
     if len(texts) > limits.batch:
-        raise Refused(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.batch})")
+        raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.batch})")
     longest = max(map(len, texts), default=0)
     if limits.text_characters and longest > limits.text_characters:
-        raise Refused(400, f"Invalid request: request ({longest}) exceeds text limit ({limits.text_characters})")
+        raise ApiError(400, f"Invalid request: request ({longest}) exceeds text limit ({limits.text_characters})")
     if limits.characters_per_batch and sum(map(len, texts)) > limits.characters_per_batch:
         total = sum(map(len, texts))
-        raise Refused(400, f"Invalid request: request ({total}) exceeds text limit ({limits.characters_per_batch})")
+        raise ApiError(400, f"Invalid request: request ({total}) exceeds text limit ({limits.characters_per_batch})")
 
 
 async def translated(
@@ -72,7 +72,7 @@ async def translated(
 ) -> list[Answer]:
     """The answers to texts, in their order; with `src` `auto` the language of each of them is told by itself.
 
-    Raises Refused, Overloaded, DeadlineExceeded, and DragomanError for languages that are not served.
+    Raises ApiError, Overloaded, DeadlineExceeded, and DragomanError for languages that are not served.
     """
     service = server.service
     detected = [detect(server, text)[0] if src == AUTO else None for text in texts]
@@ -82,12 +82,12 @@ async def translated(
         if code != tgt and texts[place].strip():
             groups.setdefault(code, []).append(place)
     tokens = sum(service.tokens(code, tgt, [texts[place] for place in places]) for code, places in groups.items())
-    server.gate.charge(client, sum(map(len, texts)))
+    server.gate.count_quota(client, sum(map(len, texts)))
 
-    def work(ticket: Ticket) -> dict[int, Translated]:
+    def work(handle: RequestHandle) -> dict[int, Translated]:
         found: dict[int, Translated] = {}
         for code, places in groups.items():
-            items = service.translate(ticket, code, tgt, [texts[place] for place in places], choices)
+            items = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
             found.update(zip(places, items, strict=True))
         return found
 
@@ -106,33 +106,33 @@ def new_job(
     glossary: Glossary | None = None,
     complaint: str = "",
 ) -> Job:
-    """Queue a document, (name, bytes). Raises Refused: 429 where too many wait, 400 for one that cannot be read, which
+    """Queue a document, (name, bytes). Raises ApiError: 429 where too many wait, 400 for one that cannot be read, which
     begins with `complaint`."""
     try:
-        return server.jobs.add(*document, *languages, glossary, lambda count: server.gate.charge(client, count))
+        return server.jobs.add(*document, *languages, glossary, lambda count: server.gate.count_quota(client, count))
     except TooMany as error:
-        raise Refused(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
+        raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:
-        raise Refused(400, f"{complaint}{error}") from error
+        raise ApiError(400, f"{complaint}{error}") from error
 
 
 def correction(server: "Server", given: Mapping[str, Any], src_name: str, tgt_name: str) -> Correction:
-    """A correction in a request. Raises Refused for languages that are not served, or texts that are too long."""
+    """A correction in a request. Raises ApiError for languages that are not served, or texts that are too long."""
     texts = text_of(given[src_name], src_name), text_of(given[tgt_name], tgt_name)
     check_size(server, texts)
     codes = [language(server, text_of(given[name], name)) for name in ("source", "target")]
     for name, code in zip(("source", "target"), codes, strict=True):
         if code is None:
-            raise Refused(400, f"{given[name]} is not supported")
+            raise ApiError(400, f"{given[name]} is not supported")
     assert codes[0] is not None
     assert codes[1] is not None
     return Correction(codes[0], codes[1], texts[0].strip(), texts[1].strip())
 
 
 def result_of(job: Job, waiting: str) -> Response:
-    """The file of a translated document. Raises Refused: 400 for one that failed, 503, `waiting`, for one under way."""
+    """The file of a translated document. Raises ApiError: 400 if that failed, 503 (`waiting`) if it is not done."""
     if job.state == "error":
-        raise Refused(400, job.error)
+        raise ApiError(400, job.error)
     if job.state != "done":
-        raise Refused(503, waiting, {"Retry-After": str(job.seconds_left)})
+        raise ApiError(503, waiting, {"Retry-After": str(job.seconds_left)})
     return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")

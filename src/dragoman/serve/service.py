@@ -33,7 +33,7 @@ from dragoman.progress import say
 from dragoman.quality.warnings import Warning, source_warnings, warnings_of
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
-from dragoman.serve.engine import ServingEngine, Ticket
+from dragoman.serve.scheduler import BatchScheduler, RequestHandle
 from dragoman.text.glossary import Glossary
 from dragoman.text.words import words
 
@@ -148,14 +148,14 @@ class ServedRun:
 
 
 class Service:
-    """All that is served, and the engine under it."""
+    """All that is served, and the scheduler under it."""
 
-    def __init__(self, engine: ServingEngine) -> None:
-        self.engine = engine
+    def __init__(self, scheduler: BatchScheduler) -> None:
+        self.scheduler = scheduler
         self.runs: dict[Languages, ServedRun] = {}
         self.memories: dict[Languages, TranslationMemory] = {}
         self.on_warnings: Callable[[int], None] = lambda count: None
-        self._links = threading.Semaphore(max(1, engine.num_threads))
+        self._links = threading.Semaphore(max(1, scheduler.num_threads))
 
     def put(self, run: ServedRun) -> None:
         """Serve a run, in the place of another one of the same languages. It is tried first: one that fails changes
@@ -171,7 +171,7 @@ class Service:
         tokenizer = run.own.tokenizers.src
         ids = list(itertools.islice(itertools.cycle(range(4, tokenizer.vocab_size)), 12 * WARM_UP))
         lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
-        found = Ticket(self.engine).on(run.translator).translate(lines)
+        found = RequestHandle(self.scheduler).on(run.translator).translate(lines)
         if not any(text.strip() for text in found):
             raise DragomanError(f"{run.path}: translates everything as nothing: it is not served")
 
@@ -205,11 +205,11 @@ class Service:
         return len(legs) * sum(1 + len(encode(text)) for text in texts)
 
     def translate(
-        self, ticket: Ticket, src: str, tgt: str, texts: Sequence[str], choices: Choices = Choices()
+        self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = Choices()
     ) -> list[Translated]:
         """The translations of texts. What a text's translation is does not depend on the others.
 
-        Raises DragomanError for what cannot be done, and what `Ticket` raises.
+        Raises DragomanError for what cannot be done, and what `RequestHandle` raises.
         """
         legs = self.route(src, tgt)
         if len(legs) > 1 and (choices.glossary or choices.prefix):
@@ -217,26 +217,31 @@ class Service:
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
             leg = choices if last else replace(choices, alternatives=0)
-            found = self._on_leg(ticket, run, texts, leg, self.memories.get(run.languages))
+            found = self._on_leg(handle, run, texts, leg, self.memories.get(run.languages))
             texts = [item.text for item in found]
         return found if len(legs) == 1 else [replace(item, sentences=()) for item in found]
 
     def _on_leg(
-        self, ticket: Ticket, run: ServedRun, texts: Sequence[str], choices: Choices, memory: TranslationMemory | None
+        self,
+        handle: RequestHandle,
+        run: ServedRun,
+        texts: Sequence[str],
+        choices: Choices,
+        memory: TranslationMemory | None,
     ) -> list[Translated]:
         memory = memory if choices.memory else None
-        translator, own = self._translators(ticket, run, choices, memory)
+        translator, own = self._translators(handle, run, choices, memory)
         if choices.prefix:
             return [_of_prefix(items) for items in own.n_best(texts, [choices.prefix] * len(texts))]
         asked = _asked(translator, own, memory, choices)
         if choices.kind != "text":
-            return [self._of_markup(ticket, own, asked, text, choices, memory) for text in texts]
+            return [self._of_markup(handle, own, asked, text, choices, memory) for text in texts]
         by_sentence = SentenceTranslator(asked, run.languages, _is_in(memory))
         split = run.splits if choices.split is None else choices.split
         return _by_sentence(by_sentence, texts, choices.alternatives, split)
 
     def _translators(
-        self, ticket: Ticket, run: ServedRun, choices: Choices, memory: TranslationMemory | None
+        self, handle: RequestHandle, run: ServedRun, choices: Choices, memory: TranslationMemory | None
     ) -> tuple[SearchTranslator, SearchTranslator]:
         """The translator for a request, and PyTorch's own of the same settings."""
 
@@ -249,14 +254,14 @@ class Service:
                 translator = translator.with_decoding(beam_size=beam, n_best=n_best)
             if choices.glossary is not None:
                 translator = translator.with_terms(choices.glossary)
-            return ticket.on(translator)
+            return handle.on(translator)
 
         own = wanted(run.own)
         return (own, own) if run.translator is run.own else (wanted(run.translator), own)
 
     def _of_markup(
         self,
-        ticket: Ticket,
+        handle: RequestHandle,
         own: SearchTranslator,
         asked: NBest,
         text: str,
@@ -265,11 +270,11 @@ class Service:
     ) -> Translated:
         document = Document(text.encode(), FRAGMENT, Options("the text", own.languages or ("", "")))
         translate = DocumentTranslator(own, asked, _is_in(memory))
-        return Translated(document.translated(_in_steps(ticket, translate, lambda _: None)).decode())
+        return Translated(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
 
     def translate_document(
         self,
-        ticket: Ticket,
+        handle: RequestHandle,
         src: str,
         tgt: str,
         document: Path,
@@ -291,11 +296,11 @@ class Service:
             leg = Document(data, opened.format, Options(document.name, run.languages))
             memory = self.memories.get(run.languages)
             choices = Choices(glossary=glossary if len(legs) == 1 else None)
-            translator, own = self._translators(ticket, run, choices, memory)
+            translator, own = self._translators(handle, run, choices, memory)
             asked = _asked(translator, own, memory, choices)
             translate = DocumentTranslator(own, asked, _is_in(memory))
             total = len(legs) * sum(1 for _ in leg.texts())
-            data = leg.translated(_in_steps(ticket, translate, functools.partial(advance, total=total)))
+            data = leg.translated(_in_steps(handle, translate, functools.partial(advance, total=total)))
         return data, translate.report
 
     def language_of_document(self, document: Path, tgt: str) -> str:
@@ -324,7 +329,7 @@ class Service:
         return found
 
     def alignment(
-        self, ticket: Ticket, src: str, tgt: str, text: str, item: Translated
+        self, handle: RequestHandle, src: str, tgt: str, text: str, item: Translated
     ) -> list[tuple[int, int, int, int]]:
         """Links of words: characters (from, to) of the source and (from, to) of the translation, sentence by sentence.
         None for a way through another language."""
@@ -333,7 +338,7 @@ class Service:
             return []
         pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
         pairings = [Pairing(*pair, *map(words, pair)) for pair in pairs]
-        ticket.check()
+        handle.check()
         with self._links:
             found = word_links(legs[0].own, pairings)
         out = []
@@ -351,7 +356,7 @@ class Service:
         return out
 
     def confidence(
-        self, ticket: Ticket, src: str, tgt: str, text: str, item: Translated
+        self, handle: RequestHandle, src: str, tgt: str, text: str, item: Translated
     ) -> list[tuple[int, int, float]]:
         """Characters (from, to) of each word of a translation and its confidence, sentence by sentence. None for a way
         through another language, and of a run that is not calibrated."""
@@ -359,7 +364,7 @@ class Service:
         if len(legs) > 1 or legs[0].calibration is None:
             return []
         pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
-        ticket.check()
+        handle.check()
         with self._links:
             found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
         return [
@@ -369,13 +374,13 @@ class Service:
         ]
 
     def words_instead(
-        self, ticket: Ticket, src: str, tgt: str, text: str, prefix: str, count: int
+        self, handle: RequestHandle, src: str, tgt: str, text: str, prefix: str, count: int
     ) -> list[Translation]:
         """Translations that begin with `prefix` and go on with different words, the most probable first."""
         legs = self.route(src, tgt)
         if len(legs) > 1:
             raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no other words there")
-        return next_words(ticket.on(legs[0].own), text, prefix, count)
+        return next_words(handle.on(legs[0].own), text, prefix, count)
 
 
 STEP = 256
@@ -385,14 +390,14 @@ FRAGMENT = replace(FORMATS["html"], finish=None)
 """The format of texts with markup, HTML or XML: the rules of HTML know no tag that has to be there."""
 
 
-def _in_steps(ticket: Ticket, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:
+def _in_steps(handle: RequestHandle, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:
     """Translate units a few at a time; `advance` is told how many are done."""
     done = 0
 
     def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
         nonlocal done
         for start in range(0, len(units), STEP):
-            ticket.check()
+            handle.check()
             part = units[start : start + STEP]
             yield from translate(part)
             done += len(part)

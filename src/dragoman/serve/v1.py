@@ -15,9 +15,9 @@ from dragoman.formats.bitext import tmx_of
 from dragoman.languages.codes import name_of
 from dragoman.serve.clients import Client
 from dragoman.serve.documents import SUFFIXES, Job
-from dragoman.serve.engine import Ticket
-from dragoman.serve.http import Refused, answering, as_error, file_in, parameters, refused, run, text_of
+from dragoman.serve.http import ApiError, answering, as_error, file_in, parameters, refused, run, text_of
 from dragoman.serve.requests import Answer, check_size, correction, detect, language, new_job, result_of, translated
+from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices, Sentence, Translated
 from dragoman.text.glossary import Glossary
 
@@ -32,35 +32,35 @@ CHUNK = 400
 
 async def _asked(server: "Server", request: Request, *, files: bool = False) -> tuple[dict[str, Any], Client]:
     given = await parameters(server, request, files=files)
-    return given, server.gate.enter(request, given.get("api_key"))
+    return given, server.gate.authenticate(request, given.get("api_key"))
 
 
 def languages_of(server: "Server", given: Mapping[str, Any], *, auto: bool) -> tuple[str, str]:
-    """The languages of a request, as they are served. Raises Refused for others."""
+    """The languages of a request, as they are served. Raises ApiError for others."""
     found = []
     for name in ("source", "target"):
         code = given.get(name)
         if not code and name == "source" and auto:
             code = AUTO
         if not code:
-            raise Refused(400, f"{name}: missing: give a language code")
+            raise ApiError(400, f"{name}: missing: give a language code")
         code = text_of(code, name)
         known: str | None = AUTO if auto and name == "source" and code.lower() == AUTO else language(server, code)
         if known is None:
             served = ", ".join(sorted(server.service.languages()))
-            raise Refused(400, f"{name}: {code!r} is not served; there are {served}")
+            raise ApiError(400, f"{name}: {code!r} is not served; there are {served}")
         found.append(known)
     src, tgt = found
     if src not in (AUTO, tgt) and tgt not in server.service.languages().get(src, ()):
-        raise Refused(400, f"{src} to {tgt}: no model for it")
+        raise ApiError(400, f"{src} to {tgt}: no model for it")
     return src, tgt
 
 
 def choices_of(given: Mapping[str, Any], limit: int) -> Choices:
-    """The wishes of a request. Raises Refused, naming the parameter, for what cannot be meant."""
+    """The wishes of a request. Raises ApiError, naming the parameter, for what cannot be meant."""
     kind = given.get("format", "text")
     if kind not in ("text", "html", "xml"):
-        raise Refused(400, f"format: {kind!r}: text, html or xml")
+        raise ApiError(400, f"format: {kind!r}: text, html or xml")
     beam = given.get("beam_size")
     return Choices(
         kind=kind,
@@ -78,9 +78,9 @@ def _number(given: Mapping[str, Any], name: str, least: int, most: int) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError) as error:
-        raise Refused(400, f"{name}: {value!r} is no number") from error
+        raise ApiError(400, f"{name}: {value!r} is no number") from error
     if not least <= number <= most:
-        raise Refused(400, f"{name}: {number}: from {least} to {most}")
+        raise ApiError(400, f"{name}: {number}: from {least} to {most}")
     return number
 
 
@@ -90,7 +90,7 @@ def _flag(given: Mapping[str, Any], name: str, default: bool) -> bool:
         return value
     known = {"true": True, "1": True, "false": False, "0": False, "always": True, "never": False}
     if str(value).lower() not in known:
-        raise Refused(400, f"{name}: {value!r}: true or false")
+        raise ApiError(400, f"{name}: {value!r}: true or false")
     return known[str(value).lower()]
 
 
@@ -101,14 +101,14 @@ def _glossary(value: Any) -> Glossary | None:
     if isinstance(value, str):
         rows = [line.split("\t") for line in value.splitlines() if line.strip()]
         if any(len(row) > 2 for row in rows):
-            raise Refused(400, "glossary: a line is a term, a tab, its translation")
+            raise ApiError(400, "glossary: a line is a term, a tab, its translation")
         value = {row[0].strip(): row[-1].strip() for row in rows}
     if not isinstance(value, dict) or not all(isinstance(text, str) for pair in value.items() for text in pair):
-        raise Refused(400, "glossary: an object of terms and translations, or lines of two columns")
+        raise ApiError(400, "glossary: an object of terms and translations, or lines of two columns")
     if len(value) > MAX_TERMS:
-        raise Refused(400, f"glossary: {len(value):,} terms: at most {MAX_TERMS:,}")
+        raise ApiError(400, f"glossary: {len(value):,} terms: at most {MAX_TERMS:,}")
     if not all(text.strip() for pair in value.items() for text in pair):
-        raise Refused(400, "glossary: an empty term")
+        raise ApiError(400, "glossary: an empty term")
     return Glossary(value)
 
 
@@ -151,9 +151,9 @@ async def translate(server: "Server", request: Request) -> Response:
     answers = await translated(server, request, client, texts, src, tgt, choices)
     wanted = {name: _flag(given, name, False) for name in ("alignments", "warnings", "confidence")}
 
-    def work(ticket: Ticket) -> list[Details]:
+    def work(handle: RequestHandle) -> list[Details]:
         return [
-            _details(server, ticket, text, tgt, answer, links=wanted["alignments"], confidence=wanted["confidence"])
+            _details(server, handle, text, tgt, answer, links=wanted["alignments"], confidence=wanted["confidence"])
             for text, answer in zip(texts, answers, strict=True)
         ]
 
@@ -169,7 +169,7 @@ async def translate(server: "Server", request: Request) -> Response:
 def _texts(given: Mapping[str, Any]) -> tuple[list[str], bool]:
     value = given.get("text", given.get("texts"))
     if value is None:
-        raise Refused(400, "text: missing: give a text, or a list of them")
+        raise ApiError(400, "text: missing: give a text, or a list of them")
     if isinstance(value, list):
         return [text_of(item, "text") for item in value], True
     return [text_of(value, "text")], False
@@ -183,11 +183,11 @@ class Details(NamedTuple):
 
 
 def _details(
-    server: "Server", ticket: Ticket, text: str, tgt: str, answer: Answer, *, links: bool, confidence: bool
+    server: "Server", handle: RequestHandle, text: str, tgt: str, answer: Answer, *, links: bool, confidence: bool
 ) -> Details:
     if answer.src == tgt:
         return Details([] if links else None, [] if confidence else None)
-    asked = ticket, answer.src, tgt, text, answer.item
+    asked = handle, answer.src, tgt, text, answer.item
     return Details(
         server.service.alignment(*asked) if links else None,
         server.service.confidence(*asked) if confidence else None,
@@ -246,7 +246,7 @@ async def stream(server: "Server", request: Request) -> Response:
     src, tgt = languages_of(server, given, auto=True)
     choices = choices_of(given, server.limits.alternatives)
     if choices.kind != "text":
-        raise Refused(400, "format: text alone comes in parts")
+        raise ApiError(400, "format: text alone comes in parts")
     detected = detect(server, text)[0] if src == AUTO else None
     code = src if detected is None else detected.language
     parts = parts_of(text)
@@ -297,7 +297,7 @@ async def _events(
             details = await run(
                 server,
                 request,
-                lambda ticket: _details(server, ticket, text, tgt, whole, links=True, confidence=True),
+                lambda handle: _details(server, handle, text, tgt, whole, links=True, confidence=True),
                 0,
             )
             yield _event("details", _record(server, text, tgt, whole, details, warnings=True))
@@ -336,7 +336,7 @@ async def words(server: "Server", request: Request) -> Response:
     found = await run(
         server,
         request,
-        lambda ticket: service.words_instead(ticket, src, tgt, text, prefix, count),
+        lambda handle: service.words_instead(handle, src, tgt, text, prefix, count),
         4 * service.tokens(src, tgt, [text]),
     )
     return JSONResponse({"translations": [{"text": item.text, "score": item.score} for item in found]})
@@ -356,7 +356,7 @@ async def detect_languages(server: "Server", request: Request) -> Response:
 
 def _require_corrections(server: "Server") -> None:
     if not server.settings.suggestions:
-        raise Refused(403, "Corrections are not taken by this server")
+        raise ApiError(403, "Corrections are not taken by this server")
 
 
 @answering(as_error)
@@ -365,7 +365,7 @@ async def add_correction(server: "Server", request: Request) -> Response:
     _require_corrections(server)
     for name in ("text", "translation", "source", "target"):
         if not isinstance(given.get(name), str) or not given[name].strip():
-            raise Refused(400, f"{name}: missing")
+            raise ApiError(400, f"{name}: missing")
     server.correct(correction(server, given, "text", "translation"), client.name)
     return JSONResponse({"kept": True})
 
@@ -378,7 +378,7 @@ async def corrections(server: "Server", request: Request) -> Response:
     found = server.store.corrections(src, tgt)
     if given.get("format") == "tmx":
         if not (src and tgt):
-            raise Refused(400, "a TMX is of two languages: give source and target")
+            raise ApiError(400, "a TMX is of two languages: give source and target")
         data = tmx_of([(item.src, item.tgt) for item in found], src, tgt)
         name = f"corrections.{src}-{tgt}.tmx"
         return Response(
@@ -395,7 +395,7 @@ async def forget_correction(server: "Server", request: Request) -> Response:
     _require_corrections(server)
     src, tgt = languages_of(server, given, auto=False)
     if not server.forget(src, tgt, text_of(given.get("text", ""), "text").strip()):
-        raise Refused(404, "There is no correction of this text")
+        raise ApiError(404, "There is no correction of this text")
     return JSONResponse({"forgotten": True})
 
 
@@ -403,7 +403,7 @@ async def forget_correction(server: "Server", request: Request) -> Response:
 async def add_document(server: "Server", request: Request) -> Response:
     given, client = await _asked(server, request, files=True)
     if not server.settings.documents:
-        raise Refused(403, "Documents are not taken by this server")
+        raise ApiError(403, "Documents are not taken by this server")
     name, data = await file_in(server, given)
     src, tgt = languages_of(server, given, auto=True)
     job = new_job(server, client, (name, data), (src, tgt), _glossary(given.get("glossary")))
@@ -413,7 +413,7 @@ async def add_document(server: "Server", request: Request) -> Response:
 def _job(server: "Server", request: Request, given: Mapping[str, Any]) -> Job:
     job = server.jobs.job(request.path_params["id"])
     if job is None or given.get("key") != job.key:
-        raise Refused(404, "There is no such document")
+        raise ApiError(404, "There is no such document")
     return job
 
 

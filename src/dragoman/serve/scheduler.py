@@ -1,8 +1,8 @@
-"""The engine of a server: continuous batching that never ends, with deadlines, cancellation and two priorities.
+"""The scheduler of a server: continuous batching that never ends, with deadlines, cancellation and two priorities.
 
 Requests run in threads of their own and translate as everybody does (`SearchTranslator.n_best`); where the translator
-would search, its `Ticket` hands the sentences to the engine and waits. The engine's threads put sentences of all
-requests into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a
+would search, its `RequestHandle` hands the sentences to the scheduler and waits. The scheduler's threads put sentences
+of all requests into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a
 sentence's translation is does not depend on that, to the last bit.
 """
 
@@ -30,17 +30,17 @@ from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
 
-ROOM = 256
+MAX_ROWS_IN_FLIGHT = 256
 """A waiting batch begins when fewer rows than this are under way on a thread."""
-AT_ONCE = 6
+MAX_BATCHES = 6
 """Batches under way on a thread, at most."""
 BATCH_ROWS = 640
 """Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
-WORTH_A_THREAD = 16
+MIN_QUEUE_PER_THREAD = 16
 """Sentences that wait, from which on another thread helps."""
-LOOKED_AT = 2048
+QUEUE_SCAN = 2048
 """Sentences of the queue that are looked through for those that fit into a batch."""
-TURNS = 8
+BACKGROUND_EVERY = 8
 """One in so many batches is a document's, however many requests wait: none waits for ever."""
 QUEUE_SECONDS = 4.0
 """Work that may wait: seconds of it at the speed that was measured."""
@@ -66,26 +66,28 @@ class Overloaded(Exception):
         self.retry_after = retry_after
 
 
-class Ticket:
-    """One request at the engine: its deadline (of `time.monotonic`), its priority, and the way to give it up."""
+class RequestHandle:
+    """One request at the scheduler: its deadline (of `time.monotonic`), its priority, and the way to give it up."""
 
-    def __init__(self, engine: "ServingEngine", deadline: float = float("inf"), *, background: bool = False) -> None:
-        self.engine, self.deadline, self.background = engine, deadline, background
+    def __init__(
+        self, scheduler: "BatchScheduler", deadline: float = float("inf"), *, background: bool = False
+    ) -> None:
+        self.scheduler, self.deadline, self.background = scheduler, deadline, background
         self.gone = False
-        self._waiting: set[_Order] = set()
+        self._waiting: set[PendingResult] = set()
 
     def on(self, translator: SearchTranslator) -> SearchTranslator:
-        """The translator with the engine for its search."""
-        return translator.searched_by(_Door(self, translator.engine))
+        """The translator with the scheduler for its search."""
+        return translator.searched_by(SearcherAdapter(self, translator.engine))
 
     def cancel(self) -> None:
         """Give the request up: its rows are free after the step that is under way."""
-        with self.engine.changed:
+        with self.scheduler.changed:
             self.gone = True
             waiting = list(self._waiting)
-            self.engine.changed.notify_all()
-        for order in waiting:
-            order.done.set()
+            self.scheduler.changed.notify_all()
+        for pending in waiting:
+            pending.done.set()
 
     def check(self) -> None:
         """Raises Cancelled or DeadlineExceeded where it is of no use to go on."""
@@ -101,36 +103,38 @@ class Ticket:
         self.check()
         if not parts:
             return []
-        order = _Order(len(parts))
-        entries = [_Entry(translator, searcher, part, self, order, place) for place, part in enumerate(parts)]
-        self._waiting.add(order)
+        pending = PendingResult(len(parts))
+        sentences = [
+            QueuedSentence(translator, searcher, part, self, pending, place) for place, part in enumerate(parts)
+        ]
+        self._waiting.add(pending)
         try:
-            self.engine.put(entries)
+            self.scheduler.put(sentences)
             left = None if self.deadline == float("inf") else max(0.0, self.deadline - time.monotonic())
-            if not order.done.wait(left):
+            if not pending.done.wait(left):
                 self.cancel()
                 raise DeadlineExceeded
             self.check()
         finally:
-            self._waiting.discard(order)
-        if order.error is not None:
-            raise order.error
-        return order.results
+            self._waiting.discard(pending)
+        if pending.error is not None:
+            raise pending.error
+        return pending.results
 
 
 @dataclass(frozen=True)
-class _Door:
-    """A ticket as a translator sees it (`inference.search_translator.Engine`)."""
+class SearcherAdapter:
+    """A request's handle as a translator sees it (`inference.search_translator.Engine`)."""
 
-    ticket: Ticket
+    handle: RequestHandle
     searcher: Searcher | None
 
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
-        return self.ticket.ask(translator, parts, self.searcher)
+        return self.handle.ask(translator, parts, self.searcher)
 
 
-class _Order:
-    """The results of one call, as they come in."""
+class PendingResult:
+    """The results of one call, filled in one sentence after another."""
 
     def __init__(self, size: int) -> None:
         self.results: list[list[Hypothesis]] = [[] for _ in range(size)]
@@ -139,7 +143,7 @@ class _Order:
         self.done = threading.Event()
 
 
-class _Entry:
+class QueuedSentence:
     """A sentence in the queue, or in a batch."""
 
     def __init__(
@@ -147,22 +151,22 @@ class _Entry:
         translator: SearchTranslator,
         searcher: Searcher | None,
         part: Part,
-        ticket: Ticket,
-        order: _Order,
+        handle: RequestHandle,
+        pending: PendingResult,
         place: int,
     ) -> None:
         self.translator, self.searcher, self.part = translator, searcher, part
-        self.ticket, self.order, self.place = ticket, order, place
+        self.handle, self.pending, self.place = handle, pending, place
         width = 0 if searcher else -(-(1 + len(part.ids)) // WIDTH_MULTIPLE)
         tags = tuple(translator.tokenizers.tgt.before)  # an engine is told once for a batch what it begins with
         own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher), tags)
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
-            own += (id(order), sum(map(len, part.terms)))
+            own += (id(pending), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
 
     @property
     def is_dead(self) -> bool:
-        return self.ticket.gone or self.order.error is not None or time.monotonic() > self.ticket.deadline
+        return self.handle.gone or self.pending.error is not None or time.monotonic() > self.handle.deadline
 
     def apart(self) -> None:
         """Let it be searched alone from now on."""
@@ -174,25 +178,25 @@ class _Entry:
 
 
 @dataclass
-class _Begun:
+class RunningBatch:
     """A batch under way: its search, and what that asks for."""
 
-    entries: list[_Entry]
+    sentences: list[QueuedSentence]
     search: Search
     asked: Asked
 
 
 @dataclass
-class _Leave:
+class CancelRule:
     """The rule that lets the sentences of requests that are given up end at once: `</s>` is all that may follow."""
 
-    entries: Sequence[_Entry]
+    sentences: Sequence[QueuedSentence]
 
     def __call__(self, step: Step) -> None:
-        if not any(entry.ticket.gone for entry in self.entries):
+        if not any(sentence.handle.gone for sentence in self.sentences):
             return
         gone = [
-            row for row, place in enumerate(step.sentences) if place >= 0 and self.entries[place].ticket.gone
+            row for row, place in enumerate(step.sentences) if place >= 0 and self.sentences[place].handle.gone
         ]  # fmt: skip
         ending = step.log_probs[gone, EOS_ID]
         step.log_probs[gone] = float("-inf")
@@ -201,7 +205,7 @@ class _Leave:
 
 @dataclass
 class Speed:
-    """Source tokens a second that the engine does when it has enough to do."""
+    """Source tokens a second that the scheduler does when it has enough to do."""
 
     tokens_per_second: float = FIRST_GUESS
     measured: bool = False
@@ -222,14 +226,14 @@ class Speed:
             self._tokens, self._seconds = 0, 0.0
 
 
-class ServingEngine:
-    """Threads that search for everybody. `with ServingEngine() as engine:` starts and stops them."""
+class BatchScheduler:
+    """Threads that search for everybody. `with BatchScheduler() as scheduler:` starts and stops them."""
 
     def __init__(self, threads: int | None = None, queue_seconds: float = QUEUE_SECONDS) -> None:
         self.num_threads = threads or torch.get_num_threads()
         self.queue_seconds = queue_seconds
         self.changed = threading.Condition()
-        self.waiting: tuple[deque[_Entry], deque[_Entry]] = (deque(), deque())
+        self.waiting: tuple[deque[QueuedSentence], deque[QueuedSentence]] = (deque(), deque())
         """Sentences of requests, and those of documents."""
         self.speed = Speed()
         self.admitted_tokens = 0
@@ -241,10 +245,10 @@ class ServingEngine:
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> "ServingEngine":
+    def __enter__(self) -> "BatchScheduler":
         self._stopped = False
         self._threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"engine-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number,), name=f"scheduler-{number}", daemon=True)
             for number in range(self.num_threads)
         ]
         for thread in self._threads:
@@ -254,12 +258,12 @@ class ServingEngine:
     def __exit__(self, *_: object) -> None:
         with self.changed:
             self._stopped = True
-            left = [entry for queue in self.waiting for entry in queue]
+            left = [sentence for queue in self.waiting for sentence in queue]
             for queue in self.waiting:
                 queue.clear()
             self.changed.notify_all()
-        for entry in left:
-            _fail(entry, Cancelled())
+        for sentence in left:
+            _fail(sentence, Cancelled())
         for thread in self._threads:
             thread.join()
 
@@ -277,28 +281,28 @@ class ServingEngine:
             with self.changed:
                 self.admitted_tokens -= tokens
 
-    def put(self, entries: Sequence[_Entry]) -> None:
+    def put(self, sentences: Sequence[QueuedSentence]) -> None:
         """Queue sentences."""
         with self.changed:
             if self._stopped:
                 raise Cancelled
-            for entry in entries:
-                self.waiting[entry.ticket.background].append(entry)
+            for sentence in sentences:
+                self.waiting[sentence.handle.background].append(sentence)
             self.changed.notify_all()
 
     def _work(self, number: int) -> None:
         """The life of a thread: take batches while there is room, step them, hand out what is done."""
         torch.set_num_threads(1)
-        going: list[_Begun] = []
+        going: list[RunningBatch] = []
         with torch.inference_mode():
             while True:
                 started, full = time.monotonic(), self._has_enough()
-                for entries in self._taken(going, number):
-                    self._begin(entries, going)
+                for sentences in self._taken(going, number):
+                    self._begin(sentences, going)
                 if self._stopped:
-                    for begun in going:
-                        for entry in begun.entries:
-                            _fail(entry, Cancelled())
+                    for batch in going:
+                        for sentence in batch.sentences:
+                            _fail(sentence, Cancelled())
                     return
                 done = self._step(going)
                 if full:
@@ -308,22 +312,22 @@ class ServingEngine:
         """True if more sentences wait than fit into a batch."""
         return len(self.waiting[0]) + len(self.waiting[1]) >= 2 * self.num_threads
 
-    def _taken(self, going: list[_Begun], number: int) -> list[list[_Entry]]:
-        """The entries of batches to begin; waits until there are some where nothing is under way.
+    def _taken(self, going: list[RunningBatch], number: int) -> list[list[QueuedSentence]]:
+        """The sentences of batches to begin; waits until there are some where nothing is under way.
 
         Threads after the first one wait until more sentences do: for a few, that come one by one, two threads are
         slower than one (Python's lock goes to and fro between them at every operation). Another engine's searches do
         not hold that lock.
         """
-        taken: list[list[_Entry]] = []
+        taken: list[list[QueuedSentence]] = []
         with self.changed:
-            rows = sum(len(begun.asked[0]) for begun in going)
-            while len(going) + len(taken) < AT_ONCE and rows < ROOM and not self._stopped:
-                enough = sum(map(len, self.waiting)) >= number * WORTH_A_THREAD or self._is_anothers()
-                entries = self._next() if enough else []
-                if entries:
-                    taken.append(entries)
-                    rows += sum(entry.translator.decoding.num_candidates for entry in entries)
+            rows = sum(len(batch.asked[0]) for batch in going)
+            while len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT and not self._stopped:
+                enough = sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD or self._is_anothers()
+                sentences = self._next() if enough else []
+                if sentences:
+                    taken.append(sentences)
+                    rows += sum(sentence.translator.decoding.num_candidates for sentence in sentences)
                 elif going or taken:
                     break
                 else:
@@ -334,11 +338,11 @@ class ServingEngine:
         """True if a sentence that waits is searched by another engine."""
         return any(queue and queue[0].searcher is not None for queue in self.waiting)
 
-    def _next(self) -> list[_Entry]:
+    def _next(self) -> list[QueuedSentence]:
         """The oldest sentence and others that go with it; those of a request before those of a document."""
         requests, documents = self.waiting
         queue = requests
-        if documents and (not requests or next(self._turns) % TURNS == 0):
+        if documents and (not requests or next(self._turns) % BACKGROUND_EVERY == 0):
             queue = documents
         while queue and queue[0].is_dead:
             _drop(queue.popleft())
@@ -346,67 +350,68 @@ class ServingEngine:
             return []
         first = queue.popleft()
         size = 64 if first.searcher else max(1, BATCH_ROWS // first.translator.decoding.num_candidates)
-        chosen: list[_Entry] = [first]
-        left: list[_Entry] = []
-        for _ in range(min(LOOKED_AT, len(queue))):
+        chosen: list[QueuedSentence] = [first]
+        left: list[QueuedSentence] = []
+        for _ in range(min(QUEUE_SCAN, len(queue))):
             if len(chosen) >= size:
                 break
-            entry = queue.popleft()
-            if entry.is_dead:
-                _drop(entry)
+            sentence = queue.popleft()
+            if sentence.is_dead:
+                _drop(sentence)
             else:
-                (chosen if entry.key == first.key else left).append(entry)
+                (chosen if sentence.key == first.key else left).append(sentence)
         queue.extendleft(reversed(left))
         return chosen
 
-    def _begin(self, entries: list[_Entry], going: list[_Begun]) -> None:
-        first = entries[0]
-        parts = [entry.part for entry in entries]
+    def _begin(self, sentences: list[QueuedSentence], going: list[RunningBatch]) -> None:
+        first = sentences[0]
+        parts = [sentence.part for sentence in sentences]
         try:
             if first.searcher is not None:
-                self._finish(entries, first.searcher.hypotheses(first.translator, parts))
+                self._finish(sentences, first.searcher.hypotheses(first.translator, parts))
                 return
-            search = first.translator.begin(parts, [] if first.part.terms else [_Leave(entries)])
-            going.append(_Begun(entries, search, next(search)))
+            # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
+            search = first.translator.begin(parts, [] if first.part.terms else [CancelRule(sentences)])
+            going.append(RunningBatch(sentences, search, next(search)))
         except StopIteration as done:
-            self._finish(entries, done.value)
+            self._finish(sentences, done.value)
         except Exception as error:
-            self._failed(entries, error)
+            self._failed(sentences, error)
 
-    def _step(self, going: list[_Begun]) -> int:
+    def _step(self, going: list[RunningBatch]) -> int:
         """One step of all batches; source tokens of the sentences that are done with it."""
-        for begun in [one for one in going if all(entry.is_dead for entry in one.entries)]:
-            begun.search.close()
-            going.remove(begun)
-            for entry in begun.entries:
-                _drop(entry)
+        for batch in [one for one in going if all(sentence.is_dead for sentence in one.sentences)]:
+            batch.search.close()
+            going.remove(batch)
+            for sentence in batch.sentences:
+                _drop(sentence)
         done = 0
-        models: dict[int, list[_Begun]] = {}
-        for begun in going:
-            models.setdefault(id(begun.entries[0].translator.model), []).append(begun)
+        models: dict[int, list[RunningBatch]] = {}
+        for batch in going:
+            models.setdefault(id(batch.sentences[0].translator.model), []).append(batch)
         going.clear()
         for together in models.values():
-            self.on_batch(sum(len(begun.asked[0]) for begun in together))
-            for begun, answer in zip(together, self._answers(together), strict=True):
+            self.on_batch(sum(len(batch.asked[0]) for batch in together))
+            for batch, answer in zip(together, self._answers(together), strict=True):
                 if isinstance(answer, Exception):
-                    self._failed(begun.entries, answer)
+                    self._failed(batch.sentences, answer)
                     continue
                 try:
-                    begun.asked = begun.search.send(answer)
-                    going.append(begun)
+                    batch.asked = batch.search.send(answer)
+                    going.append(batch)
                 except StopIteration as finished:
-                    self._finish(begun.entries, finished.value)
-                    done += sum(len(entry.part.ids) for entry in begun.entries)
+                    self._finish(batch.sentences, finished.value)
+                    done += sum(len(sentence.part.ids) for sentence in batch.sentences)
                 except Exception as error:
-                    self._failed(begun.entries, error)
+                    self._failed(batch.sentences, error)
         return done
 
-    def _answers(self, together: list[_Begun]) -> "Sequence[Answer | Exception]":
+    def _answers(self, together: list[RunningBatch]) -> "Sequence[Answer | Exception]":
         """The model's answer to each batch; where it fails, the error for those that it fails for."""
-        model = together[0].entries[0].translator.model
+        model = together[0].sentences[0].translator.model
 
-        def answers(some: Sequence[_Begun]) -> list[Answer]:
-            return model.decode_steps([begun.asked[0] for begun in some], [begun.asked[1] for begun in some])
+        def answers(some: Sequence[RunningBatch]) -> list[Answer]:
+            return model.decode_steps([batch.asked[0] for batch in some], [batch.asked[1] for batch in some])
 
         try:
             return answers(together)
@@ -414,44 +419,48 @@ class ServingEngine:
             if len(together) == 1:
                 return [error]
         found: list[tuple[Tensor, Any] | Exception] = []
-        for begun in together:
+        for batch in together:
             try:
-                found += answers([begun])
+                found += answers([batch])
             except Exception as error:
                 found.append(error)
         return found
 
-    def _finish(self, entries: Sequence[_Entry], results: Sequence[list[Hypothesis]]) -> None:
-        for entry, found in zip(entries, results, strict=True):
-            entry.order.results[entry.place] = found
-            self.on_done(entry.translator, len(entry.part.ids), len(found[0].ids) if found else 0)
-            _count_down(entry)
+    def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:
+        for sentence, found in zip(sentences, results, strict=True):
+            sentence.pending.results[sentence.place] = found
+            self.on_done(sentence.translator, len(sentence.part.ids), len(found[0].ids) if found else 0)
+            _count_down(sentence)
 
-    def _failed(self, entries: Sequence[_Entry], error: Exception) -> None:
+    def _failed(self, sentences: Sequence[QueuedSentence], error: Exception) -> None:
         """A batch failed. One bad sentence shall not take the others with it, so each is tried once more, alone."""
-        if len(entries) == 1 or entries[0].is_apart:
-            for entry in entries:
-                _fail(entry, error)
+        if len(sentences) == 1 or sentences[0].is_apart:
+            for sentence in sentences:
+                _fail(sentence, error)
             return
-        for entry in entries:
-            entry.apart()
-        self.put(entries)
+        for sentence in sentences:
+            sentence.apart()
+        try:
+            self.put(sentences)
+        except Cancelled as stopped:  # the scheduler stops: nobody will search for them
+            for sentence in sentences:
+                _fail(sentence, stopped)
 
 
-def _count_down(entry: _Entry) -> None:
-    with entry.ticket.engine.changed:
-        entry.order.left -= 1
-        if entry.order.left == 0:
-            entry.order.done.set()
+def _count_down(sentence: QueuedSentence) -> None:
+    with sentence.handle.scheduler.changed:
+        sentence.pending.left -= 1
+        if sentence.pending.left == 0:
+            sentence.pending.done.set()
 
 
-def _drop(entry: _Entry) -> None:
+def _drop(sentence: QueuedSentence) -> None:
     """Let go of a sentence that nobody waits for any more."""
-    entry.order.done.set()
+    sentence.pending.done.set()
 
 
-def _fail(entry: _Entry, error: BaseException) -> None:
+def _fail(sentence: QueuedSentence, error: BaseException) -> None:
     if isinstance(error, FoundNothing):
         error = DragomanError(error.why)
-    entry.order.error = error
-    entry.order.done.set()
+    sentence.pending.error = error
+    sentence.pending.done.set()
