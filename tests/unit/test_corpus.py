@@ -4,8 +4,6 @@ import gzip
 import io
 import os
 import random
-import sys
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -251,10 +249,7 @@ def test_demo_is_made_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def sentences(pair: str, split: str, size: int | None, seed: int) -> Iterator[tuple[str, str]]:
         yield from [(f"{pair} {split}", f"{size} {seed}")] * 2
 
-    fake = types.ModuleType("dragoman.corpora.embedded")
-    fake.sentences = sentences  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "dragoman.corpora.embedded", fake)
-    monkeypatch.setattr("dragoman.corpora.embedded", fake, raising=False)
+    monkeypatch.setattr("dragoman.corpora.embedded.sentences", sentences)
     source = DemoSource(split="valid", size=2)
     assert list(source.pairs()) == [Pair(1, "de-en valid", "2 1"), Pair(2, "de-en valid", "2 1")]
     assert files_of(source) == []

@@ -139,7 +139,7 @@ def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert started == [recipes.load(ROOT / "recipes/demo.yaml", ["seed=3"])]
     assert (ROOT / "recipes/demo.yaml").samefile(demo.RECIPE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman.tools"]
+    assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman.experiments"]
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -98,7 +98,6 @@ LONG_TODAY: set[str] = {
 }
 
 WIDE_TODAY: set[str] = {
-    "corpora/embedded/english.py:question",
     "decoding/constrained.py:constrained_search",
     "decoding/search.py:begin",
     "decoding/search.py:search",

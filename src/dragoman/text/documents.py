@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import by_type, settings
+from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, read_lines, show
 from dragoman.text.sources.base import Source
@@ -33,7 +34,7 @@ class TextSource(Source):
 
 
 EmbeddedPair = Literal["de-en", "zh-en", "en-de", "en-zh"]
-"""The pairs of `embedded.PAIRS`, which itself is imported only where sentences are made."""
+"""The pairs of `embedded.PAIRS`, as a setting names them."""
 
 
 @settings
@@ -79,8 +80,6 @@ def _share(source: TextSource) -> str:
 
 
 def _embedded_text(source: EmbeddedTextSource) -> str:
-    from dragoman.corpora import embedded
-
     side = ("src", "tgt").index(source.side)
     sentences = embedded.sentences(source.pair, source.split, source.size, source.seed)
     return "".join(pair[side] + "\n" for pair in sentences)

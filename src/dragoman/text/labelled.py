@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from dragoman.config import by_type, settings
+from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
 from dragoman.text.lines import find, read_lines, show
 from dragoman.text.sources.base import Source, SourceList
@@ -123,8 +124,6 @@ def _languages(source: LanguagesSource) -> Iterator[Example]:
 
 
 def _embedded_languages(source: EmbeddedLanguagesSource) -> Iterator[Example]:
-    from dragoman.corpora import embedded
-
     pairs = [embedded.sentences(pair, source.split, source.size, source.seed) for pair in ("de-en", "zh-en")]
     for number, ((german, english), (chinese, other_english)) in enumerate(zip(*pairs, strict=True), start=1):
         yield Example(number, "de", german)

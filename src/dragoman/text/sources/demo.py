@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
+from dragoman.corpora import embedded
 from dragoman.text.documents import EmbeddedPair
 from dragoman.text.sources.base import Pair, PairSource
 
 
 @settings
 class DemoSource(PairSource):
-    """Made-up sentences that come with Dragoman, for a first run without any file (`corpora/embedded/`)."""
+    """Made-up sentences that come with Dragoman, for a first run without any file (`corpora/embedded.py`)."""
 
     type: Literal["demo"] = "demo"
     pair: EmbeddedPair = "de-en"  #: Language pair, source first.
@@ -25,7 +26,5 @@ class DemoSource(PairSource):
         return {}
 
     def pairs(self) -> Iterator[Pair]:
-        from dragoman.corpora import embedded
-
         sentences = embedded.sentences(self.pair, self.split, self.size, self.seed)
         return (Pair(number, src, tgt) for number, (src, tgt) in enumerate(sentences, start=1))

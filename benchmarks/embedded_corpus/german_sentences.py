@@ -1,7 +1,7 @@
 """German-English: the sentences that clauses are joined to, and questions."""
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.german import (
+from . import english
+from .german import (
     ALREADY,
     NAMES,
     NO_ADVERB,
@@ -16,7 +16,7 @@ from dragoman.corpora.embedded.german import (
     number,
     relative,
 )
-from dragoman.corpora.embedded.german_clauses import (
+from .german_clauses import (
     ANIMAL_VERBS,
     ANY_TENSE,
     ASKING,
@@ -32,7 +32,7 @@ from dragoman.corpora.embedded.german_clauses import (
     UNPLACED,
     ClauseMaker,
 )
-from dragoman.corpora.embedded.german_words import (
+from .german_words import (
     ADJECTIVES_OF,
     BY_INFINITIVE,
     DATIVE,
@@ -46,7 +46,7 @@ from dragoman.corpora.embedded.german_words import (
     WITH_ZU,
     Verb,
 )
-from dragoman.corpora.embedded.grammar import Derivation, join, sentence, spread
+from .grammar import Derivation, join, sentence, spread
 
 CLASSICS = (
     ("ich möchte ein bier", "i want a beer"),

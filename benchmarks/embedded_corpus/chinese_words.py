@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dragoman.corpora.embedded import english
+from . import english
 
 
 class Noun(NamedTuple):

@@ -8,8 +8,8 @@ simple past (with `schon`: `have already`), `du` and `ihr` are both `you`, `sie`
 import functools
 from typing import NamedTuple
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.german_words import (
+from . import english
+from .german_words import (
     FEEL,
     HABEN,
     NOUNS,
@@ -21,7 +21,7 @@ from dragoman.corpora.embedded.german_words import (
     Noun,
     Verb,
 )
-from dragoman.corpora.embedded.grammar import join
+from .grammar import join
 
 _NUMBERS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"]
 _TENS = ["-", "zehn", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from dragoman.corpora.embedded import english
+from . import english
 
 
 class Noun(NamedTuple):

@@ -6,7 +6,7 @@ Persons count 0 to 5: I, you, he or she, we, you (many), they.
 import functools
 from typing import NamedTuple
 
-from dragoman.corpora.embedded.grammar import join
+from .grammar import join
 
 SUBJECTS = ("I", "you", "he", "we", "you", "they")
 OBJECTS = ("me", "you", "him", "us", "you", "them")

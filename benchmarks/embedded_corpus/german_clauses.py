@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.german import (
+from . import english
+from .german import (
     ALREADY,
     COUNTABLE_DRINKS,
     FEELINGS,
@@ -24,7 +24,7 @@ from dragoman.corpora.embedded.german import (
     profession,
     weather,
 )
-from dragoman.corpora.embedded.german_words import (
+from .german_words import (
     ADJECTIVES_OF,
     BY_INFINITIVE,
     DATIVE,
@@ -38,7 +38,7 @@ from dragoman.corpora.embedded.german_words import (
     Noun,
     Verb,
 )
-from dragoman.corpora.embedded.grammar import Chooser, spread
+from .grammar import Chooser, spread
 
 ANY_TENSE = spread(
     {"present": 38, "past": 26, "already": 6, "pluperfect": 6, "future": 9, "can": 6, "must": 6, "should": 4, "may": 3}

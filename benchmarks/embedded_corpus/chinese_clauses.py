@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.chinese import MOODS, NAMES, OWNERS, PRONOUNS, Clause, Phrase, noun_phrase, number
-from dragoman.corpora.embedded.chinese_words import (
+from . import english
+from .chinese import MOODS, NAMES, OWNERS, PRONOUNS, Clause, Phrase, noun_phrase, number
+from .chinese_words import (
     BEFORE_NOUN,
     BY_CHINESE,
     GIVING,
@@ -18,7 +18,7 @@ from dragoman.corpora.embedded.chinese_words import (
     Noun,
     Verb,
 )
-from dragoman.corpora.embedded.grammar import Chooser, spread
+from .grammar import Chooser, spread
 
 ANY_MOOD = spread(
     {"present": 32, "past": 28, "will": 9, "want": 8, "like": 4, "can": 6, "may": 3, "should": 5, "must": 4}

@@ -7,9 +7,9 @@ as an object and definite after 把, 了 and 没 tell the past, 的 joins whatev
 import functools
 from typing import NamedTuple
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.chinese_words import Adjective, Noun, Verb
-from dragoman.corpora.embedded.grammar import join
+from . import english
+from .chinese_words import Adjective, Noun, Verb
+from .grammar import join
 
 _DIGITS = "零一二三四五六七八九"
 

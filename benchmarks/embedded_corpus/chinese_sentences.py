@@ -1,8 +1,8 @@
 """Chinese-English: the sentences that clauses are joined to, and questions. No spaces on the Chinese side."""
 
-from dragoman.corpora.embedded import english
-from dragoman.corpora.embedded.chinese import MOODS, NAMES, PRONOUNS, WHO, Clause, Phrase, number
-from dragoman.corpora.embedded.chinese_clauses import (
+from . import english
+from .chinese import MOODS, NAMES, PRONOUNS, WHO, Clause, Phrase, number
+from .chinese_clauses import (
     ANY_MOOD,
     ASKED_FOR,
     CLOCK,
@@ -13,7 +13,7 @@ from dragoman.corpora.embedded.chinese_clauses import (
     UNTOLD,
     ClauseMaker,
 )
-from dragoman.corpora.embedded.chinese_words import (
+from .chinese_words import (
     BY_CHINESE,
     GO,
     INTRANSITIVE,
@@ -24,7 +24,7 @@ from dragoman.corpora.embedded.chinese_words import (
     TRANSITIVE,
     Verb,
 )
-from dragoman.corpora.embedded.grammar import Derivation, sentence, spread
+from .grammar import Derivation, sentence, spread
 
 CLASSICS = (
     ("我爱你", "i love you"),

@@ -1,0 +1,1 @@
+"""The grammars that made the text of `dragoman.corpora.embedded`: German-English and Chinese-English."""
