@@ -75,7 +75,7 @@ def main() -> None:
         os.sched_setaffinity(0, {0})
         for name, run in runs.items():
             translator = SearchTranslator.load(run, device="cpu")
-            runtime = ctranslate2.SearchTranslator(
+            runtime = ctranslate2.Translator(
                 str(Path(folder) / name), inter_threads=1, intra_threads=1, compute_type="int8"
             )
             for beam in dict.fromkeys((translator.decoding.beam_size, 2, 1)):

@@ -80,7 +80,7 @@ def direct(options: argparse.Namespace, precision: str, folder: Path) -> Callabl
 
     translator = translator_of(options, "float32")
     export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.SearchTranslator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
     tokenizer = translator.tokenizers
     search: dict[str, Any] = {"beam_size": options.beam_size, "max_batch_size": 64, "length_penalty": 1.0}
     if options.forced:
@@ -102,7 +102,7 @@ def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable
 
     translator = translator_of(options, "float32")
     export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.SearchTranslator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
+    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
     tokenizer, decoding = translator.tokenizers, translator.decoding
     pieces_of = tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size))
     ids = {piece: i for i, piece in enumerate(pieces_of)}

@@ -49,7 +49,7 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     # Of so small a model and 16 sentences, what int8 and another search cost is chance: the proof is for real ones.
     export(tmp_path / "small", "ctranslate2", tmp_path / "ct2", quantize="int8", shortlist=True, verify=False)
     listed = target.load(tmp_path / "ct2", student)
-    assert type(listed.engine).__name__ == "FastEngine"
+    assert type(listed.engine).__name__ == "CTranslate2Engine"
     pairs = zip(student.translate(sources), listed.translate(sources), strict=True)
     assert sum(ours == theirs for ours, theirs in pairs) > 0.6 * len(sources)
     table = dict(line.split("\t") for line in lines(tmp_path / "ct2" / FILE))

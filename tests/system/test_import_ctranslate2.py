@@ -170,7 +170,7 @@ def scores(translator: SearchTranslator) -> list[float]:
 
 
 def theirs(folder: Path) -> list[float]:
-    runtime = ctranslate2.SearchTranslator(str(folder), device="cpu")
+    runtime = ctranslate2.Translator(str(folder), device="cpu")
     pairs = [(src.split(), tgt.split()) for src, tgt in PAIRS]
     found = runtime.score_batch([src for src, _ in pairs], [tgt for _, tgt in pairs])
     return [value for one in found for value in one.log_probs]
@@ -187,7 +187,7 @@ def old(tmp_path: Path) -> tuple[Path, SearchTranslator]:
 def test_an_old_model_computes_as_in_ctranslate2(old: tuple[Path, SearchTranslator]) -> None:
     folder, translator = old
     assert scores(translator) == pytest.approx(theirs(folder), abs=1e-5)
-    runtime = ctranslate2.SearchTranslator(str(folder), device="cpu")
+    runtime = ctranslate2.Translator(str(folder), device="cpu")
     sources = [" ".join(random.Random(n).choices(LETTERS[0], k=1 + n % 7)) for n in range(60)]
     greedy = translator.with_decoding(beam_size=1, max_length_ratio=0.0, max_length_extra=9)
     found = runtime.translate_batch([one.split() for one in sources], beam_size=1, max_decoding_length=9)
@@ -379,7 +379,7 @@ def test_a_converted_marian_model_translates_as_there(name: str, tmp_path: Path)
     import_model(tmp_path / "theirs", tmp_path / "run", *languages, models)
     ours = SearchTranslator.load(tmp_path / "run", device="cpu", ban_unk=False, beam_size=1)
     assert ours.languages == languages
-    runtime = ctranslate2.SearchTranslator(str(tmp_path / "theirs"))
+    runtime = ctranslate2.Translator(str(tmp_path / "theirs"))
     src, tgt = ours.tokenizers.src, ours.tokenizers.tgt
     encoded = [(src.encode(text), tgt.encode(text)) for text in sentences(200, seed=11)]
     assert all(src.pieces(ids)[0] == ">>fra<<" for ids, _ in encoded) == ("several" in name)

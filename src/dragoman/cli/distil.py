@@ -27,7 +27,8 @@ def distil(
     ] = None,
     tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
     engine: Annotated[
-        str, typer.Option(help="What the teacher translates with: pytorch, ctranslate2, or ctranslate2-fast.")
+        str,
+        typer.Option(help="What the teacher translates with: pytorch, or ctranslate2 (ctranslate2-fast is the same)."),
     ] = "pytorch",
     device: Device = "auto",
 ) -> None:

@@ -16,7 +16,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 5000,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    engine: Annotated[str, typer.Option(help="pytorch, ctranslate2, or ctranslate2-fast.")] = "pytorch",
+    engine: Annotated[str, typer.Option(help="pytorch, or ctranslate2 (ctranslate2-fast is the same).")] = "pytorch",
     precision: Annotated[
         str | None, typer.Option(help="float32, bfloat16; int8 with ctranslate2. [default: float32]")
     ] = None,

@@ -148,8 +148,8 @@ def translate(
     engine: Annotated[
         str,
         typer.Option(
-            help="pytorch, or ctranslate2: the same translations, faster with a beam of 1 or int8; converts once; or "
-            "ctranslate2-fast: its own search, several times as fast with a beam, a few translations differ."
+            help="pytorch, or ctranslate2: its own search, several times as fast, a few translations differ; converts "
+            "the run once. (ctranslate2-fast is the same.)"
         ),
     ] = "pytorch",
     precision: Annotated[

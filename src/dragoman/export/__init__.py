@@ -22,7 +22,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, writing
 from dragoman.export import model_card
 from dragoman.export.shortlist import write_shortlist
-from dragoman.export.verify import Comparison, Engine, HeldOut, compare, held_out, settings_of
+from dragoman.export.verify import MADE_UP, Comparison, Engine, HeldOut, compare, held_out, settings_of
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
@@ -38,8 +38,6 @@ UNFINISHED = ".unfinished"
 
 SENTENCES = 1000
 """Held-out sentences that an export is compared on, at most."""
-SENTENCES_OF_ENGINE = 100
-"""The same for an engine that is made on its first use, while somebody waits."""
 
 
 def target(to: str) -> ModuleType:
@@ -80,6 +78,9 @@ def export(
     translator = SearchTranslator.load(run_dir, which=which, device="cpu")
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
+    if text is not None and text.name == MADE_UP and to in OTHER_SEARCHES:
+        # Another beam search finds other translations of what means nothing; greedy search is the same everywhere.
+        translator = translator.with_decoding(beam_size=1, n_best=1)
     translator = _as_it_searches(module, translator, f"{run_dir}: compared" if verify else "")
     partial = final.with_name(final.name + ".partial")
     if partial.exists() and not (partial / UNFINISHED).exists():
@@ -88,9 +89,7 @@ def export(
     with locked(partial, "name a folder that can be written", UNFINISHED):
         try:
             with writing(partial):
-                for left in partial.iterdir():  # by an export that was broken off
-                    if left.name != UNFINISHED:
-                        atomic_io.remove(left)
+                _empty(partial)
                 module.write(translator, partial, quantize)
                 atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
                 if shortlist:
@@ -121,8 +120,8 @@ def engine(
     """`translator`, the run's own, with the search of another runtime on so many threads (None: PyTorch's).
 
     The run is converted on first use and kept in RUN/engines, under a name that follows from the checkpoint, once it
-    has translated held-out text as the run does; with `quantize` ("int8") as well as the run does. Raises DragomanError
-    as `export` does.
+    has translated held-out text as well as the run does. `quantize`: such as "int8". Raises DragomanError as `export`
+    does.
     """
     if name not in ENGINES:
         raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
@@ -139,14 +138,12 @@ def engine(
     kind = target_name if quantize is None else f"{target_name}-{quantize}"
     folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
     if made := not folder.is_dir():
-        # Equality shows in a few sentences; what quantization costs in BLEU does not.
-        sentences = SENTENCES_OF_ENGINE if quantize is None else SENTENCES
         elsewhere = f"translate without --engine {name}, or with it once where the run can be written"
         with locked(folder.parent, elsewhere):
             say(f"{folder}: converting this checkpoint, once")
-            export(run_dir, target_name, folder, quantize=quantize, which=which, sentences=sentences)
+            export(run_dir, target_name, folder, quantize=quantize, which=which)
     try:
-        loaded: SearchTranslator = module.load(folder, translator, fast=name.endswith(FAST), threads=threads)
+        loaded: SearchTranslator = module.load(folder, translator, threads=threads)
     except DragomanError as error:
         if made:
             raise
@@ -181,6 +178,13 @@ def _judge(comparison: Comparison, to: str, kind: str, sizes: tuple[int, int], t
         )
 
 
+def _empty(partial: Path) -> None:
+    """Remove what an export that was broken off has left."""
+    for left in partial.iterdir():
+        if left.name != UNFINISHED:
+            atomic_io.remove(left)
+
+
 def _open_to_readers(folder: Path) -> None:
     """Give all files the permissions of a file that is made here: some libraries make theirs for the owner alone."""
     mode = (folder / UNFINISHED).stat().st_mode
@@ -212,9 +216,8 @@ TARGETS = {
 }
 """The targets of an export and their modules, imported when they are asked for."""
 
-OTHER_SEARCHES = ("argos",)
+OTHER_SEARCHES = ("argos", "ctranslate2")
 """The targets that do not find what our search finds, though their probabilities are the same."""
 
-FAST = "-fast"
-ENGINES = {"ctranslate2": "ctranslate2", f"ctranslate2{FAST}": "ctranslate2"}
-"""The engines beside PyTorch, and the target that each is converted to; FAST: with a search of its own."""
+ENGINES = {"ctranslate2": "ctranslate2", "ctranslate2-fast": "ctranslate2"}
+"""The engines beside PyTorch, and the target that each is converted to; both names mean the same."""

@@ -205,7 +205,7 @@ class ArgosEngine:
                 (path,) = folder.glob("*.argosmodel")
                 shutil.unpack_archive(path, place, "zip")  # noqa: TID251 - what `write` has made
                 (root,) = Path(place).iterdir()
-                self.runtime = ctranslate2.library().SearchTranslator(
+                self.runtime = ctranslate2.library().Translator(
                     str(root / "model"), compute_type="default", inter_threads=1, intra_threads=torch.get_num_threads()
                 )
                 self.processor: Any = spm.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))

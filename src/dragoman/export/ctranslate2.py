@@ -1,11 +1,11 @@
-"""A run in CTranslate2: the same Transformer in a C++ runtime, and the same search out of it.
+"""A run in CTranslate2: the same Transformer in a C++ runtime, with the search of that runtime.
 
-CTranslate2's beam search is not ours: it normalises probabilities after banning tokens, ends a sentence when enough
-hypotheses are finished, and counts lengths without `</s>`. `settled` says how ours is read off it all the same.
+CTranslate2's beam search is not ours: it normalises probabilities after banning tokens, and ends a sentence when enough
+hypotheses are finished. So a few translations differ, and an export is held to its scores and to BLEU.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.base import DecodingConfig, Hypothesis
-from dragoman.decoding.penalties import AveragePenalty
+from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import DragomanError
-from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
 from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.inference.translation import Part
@@ -30,8 +29,8 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
 from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
-from dragoman.text.tokenizers.pair import TokenizerPair
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")
 """Number formats of the weights. Without one they are the float32 numbers of the checkpoint."""
@@ -42,18 +41,8 @@ MIN_POSITIONS = 1024
 BATCH_SENTENCES = {"greedy": 128, "beam": 64}
 """Sentences of a batch at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
 
-RAW_SCORES = 1e-30
-"""A length penalty by which a score is the bare log probability (a length to this power is 1 in float32). With 0 itself
-CTranslate2 would stop at the first finished hypothesis."""
-
-FIRST_TRY = 0.5
-"""The part of the lengths allowed after which a beam is looked at first, to see whether anything can still change."""
-
-NEXT_TRY = 1.4
-"""The length of the next look, as a multiple of the last one; it begins anew."""
-
 FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk")
-"""The settings of a search that are followed exactly; any other one must be left at its default."""
+"""The settings of a search that are followed; any other one must be left at its default."""
 
 
 # -- what can be exported ------------------------------------------------------------------------------------------
@@ -75,7 +64,7 @@ def problems(translator: SearchTranslator) -> list[str]:
             "sinusoidal, learned or rotary positions"
         )
     for side, tokenizer in (("source", translator.tokenizers.src), ("target", translator.tokenizers.tgt)):
-        pieces = _pieces(tokenizer)
+        pieces = pieces_of(tokenizer)
         if len(set(pieces)) < len(pieces):
             twice = next(piece for place, piece in enumerate(pieces) if piece in pieces[:place])
             found.append(f"the {side} vocabulary has {twice!r} twice: CTranslate2 knows tokens by their names")
@@ -83,7 +72,7 @@ def problems(translator: SearchTranslator) -> list[str]:
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
-    """These settings with those that CTranslate2 would not follow exactly left at their defaults."""
+    """These settings with those that CTranslate2 does not follow left at their defaults."""
     default = DecodingConfig()
     names = {setting.name for setting in fields(cast(Any, decoding))} - set(FOLLOWED)
     kept = replace(decoding, n_best=1, **{name: getattr(default, name) for name in names})
@@ -91,12 +80,12 @@ def nearest(decoding: DecodingConfig) -> DecodingConfig:
 
 
 def check_decoding(decoding: DecodingConfig) -> None:
-    """Raises DragomanError for a setting that CTranslate2 would not follow exactly."""
+    """Raises DragomanError for a setting that CTranslate2 does not follow."""
     default = DecodingConfig()
     for setting in fields(cast(Any, decoding)):
         if setting.name not in FOLLOWED and getattr(decoding, setting.name) != getattr(default, setting.name):
             raise DragomanError(
-                f"decoding.{setting.name}: CTranslate2 does this in another way, and translations would differ: leave "
+                f"decoding.{setting.name}: CTranslate2 does this in another way: leave "
                 "it at its default, or translate without --engine ctranslate2"
             )
 
@@ -166,8 +155,8 @@ def specify(translator: SearchTranslator) -> Any:
     spec.decoder.projection.weight = _array(model.output.weight)
     if model.output.bias is not None:
         spec.decoder.projection.bias = _array(model.output.bias)
-    spec.register_source_vocabulary(_pieces(translator.tokenizers.src))
-    spec.register_target_vocabulary(_pieces(translator.tokenizers.tgt))
+    spec.register_source_vocabulary(pieces_of(translator.tokenizers.src))
+    spec.register_target_vocabulary(pieces_of(translator.tokenizers.tgt))
     spec.config.add_source_eos = model.src_end
     spec.config.decoder_start_token = spec.config.bos_token = SPECIALS[BOS_ID]
     spec.config.eos_token, spec.config.unk_token = SPECIALS[EOS_ID], SPECIALS[UNK_ID]
@@ -286,47 +275,24 @@ def _layers(model: Transformer) -> tuple[list[EncoderLayer], list[DecoderLayer]]
     return cast(list[EncoderLayer], list(model.encoder_layers)), cast(list[DecoderLayer], list(model.decoder_layers))
 
 
-def _pieces(tokenizer: Tokenizer) -> list[str]:
-    return tokenizer.pieces(range(tokenizer.vocab_size))
-
-
 # -- translating ---------------------------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """A hypothesis of CTranslate2's: its pieces, what it ended with among them, and its log probability in nats."""
-
-    pieces: list[str]
-    log_prob: float
-
-
-class Undecided(Exception):
-    """The result of CTranslate2 does not tell what our search would find."""
-
-
-def load(
-    folder: Path, translator: SearchTranslator, *, fast: bool = False, threads: int | None = None
-) -> SearchTranslator:
+def load(folder: Path, translator: SearchTranslator, *, threads: int | None = None) -> SearchTranslator:
     """`translator`, searched by the export with its settings. Raises DragomanError for those it cannot follow.
 
-    `fast`: by CTranslate2's own search, which may miss what ours finds; as is that of an export with a shortlist.
     `threads`: those of a CPU; None: PyTorch's.
     """
     check_decoding(translator.decoding)
-    kind = FastEngine if fast or (folder / shortlist.FILE).is_file() else CTranslate2Engine
-    return translator.searched_by(kind(folder, translator.tokenizers, translator.device, threads))
+    return translator.searched_by(CTranslate2Engine(folder, translator.tokenizers, translator.device, threads))
 
 
 class CTranslate2Engine:
-    """An `inference.search_translator.Engine` whose search runs in CTranslate2 and finds what ours finds.
+    """An `inference.search_translator.Engine` that lets CTranslate2 search.
 
-    Banned tokens are declared ends of a sentence: CTranslate2 puts hypotheses that end aside and goes on with others,
-    which is what banning means, and leaves the probabilities as they are. Lengths allowed are tried in turn, the usual
-    one first, as CTranslate2 does not stop by itself where ours would (`settled`).
+    Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: it is
+    several times as fast as ours, and few translations differ (benchmarks/serving.md).
     """
-
-    exact = True
-    """It finds what ours finds."""
 
     def __init__(
         self, folder: Path, tokenizers: TokenizerPair, device: torch.device, threads: int | None = None
@@ -336,269 +302,124 @@ class CTranslate2Engine:
         pytorchs = torch.get_num_threads()
         workers = {"inter_threads": threads or pytorchs, "intra_threads": 1} if kind == "cpu" else {}
         try:
-            self.runtime = library().SearchTranslator(str(folder), device=kind, **workers)
+            self.runtime = library().Translator(str(folder), device=kind, **workers)
         except (RuntimeError, ValueError) as error:
             raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
         finally:
             torch.set_num_threads(pytorchs)  # they share OpenMP, whose count CTranslate2 sets for itself
-        self.src_pieces, self.tgt_pieces = _pieces(tokenizers.src), _pieces(tokenizers.tgt)
+        self.src_pieces, self.tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
         self.tgt_ids = {piece: index for index, piece in enumerate(self.tgt_pieces)}
-        self.searched, self.searched_by_pytorch = 0, 0
-
-    def remarks(self) -> list[str]:
-        """Remarks for the reader of a comparison, on how the translations came about."""
-        if not self.searched_by_pytorch:
-            return []
-        return [
-            f"{self.searched_by_pytorch:,} of {self.searched:,} searches, in which a banned token was among the best "
-            "or a language comes first, were left to PyTorch; their scores are CTranslate2's"
-        ]
 
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
-        check_decoding(translator.decoding)
-        given = list(translator.tokenizers.tgt.before)
+        decoding, given = translator.decoding, list(translator.tokenizers.tgt.before)
+        check_decoding(decoding)
         if any(part.terms or list(part.prefix) != given for part in parts):
             raise DragomanError(
                 "CTranslate2 is not asked for terms or prefixes: translate without --engine ctranslate2"
             )
-        sentences = [part.ids for part in parts]
-        if given and self.exact:  # after a prefix CT2's beams lose a `</s>` that comes at once (4.8.5)
-            self.searched += len(sentences)
-            self.searched_by_pytorch += len(sentences)
-            return self._by_pytorch(translator, sentences)
-        return self._searched(translator, sentences)
-
-    def _searched(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
-        decoding = translator.decoding
-        results: list[list[Hypothesis]] = [[] for _ in sentences]
-        limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
-        undecided: list[int] = []
-        turn = [
-            (rows, self._usual(decoding, max(limits[row] for row in rows)))
-            for rows in self._batches(decoding, [len(ids) for ids in sentences])
-        ]
-        while turn:
-            # The most work first, so that no worker is left with it at the end.
-            turn.sort(key=lambda job: -len(job[0]) * job[1])
-            unfinished: dict[int, list[int]] = {}
-            for rows, reached, answers in [(*job, self._submit(translator, sentences, *job)) for job in turn]:
-                for row, answer in zip(rows, answers, strict=True):
-                    try:
-                        found = settled(_found(answer), reached, limits[row], decoding)
-                    except Undecided:
-                        undecided.append(row)
-                        continue
-                    if found is None:
-                        longer = min(math.ceil(NEXT_TRY * reached), limits[row])
-                        unfinished.setdefault(longer, []).append(row)
-                    else:
-                        results[row] = [self._hypothesis(decoding, item) for item in found]
-            turn = [
-                ([left[place] for place in places], longer)
-                for longer, left in unfinished.items()
-                for places in self._batches(decoding, [len(sentences[row]) for row in left])
+        sources = [[self.src_pieces[index] for index in part.ids] for part in parts]
+        batches = _batches(decoding, [len(part.ids) for part in parts])
+        limits = _longest(translator, [len(part.ids) + 1 for part in parts])
+        results: list[list[Hypothesis]] = [[] for _ in parts]
+        try:
+            searches = [
+                self._submit([sources[row] for row in rows], decoding, max(limits[row] for row in rows), given)
+                for rows in batches
             ]
-        self.searched += len(sentences)
-        self.searched_by_pytorch += len(undecided)
-        for row, hypotheses in zip(
-            undecided, self._by_pytorch(translator, [sentences[row] for row in undecided]), strict=True
-        ):
-            results[row] = hypotheses
+            found = [
+                [_best(answer.result(), decoding, limits[row]) for row, answer in zip(rows, of_batch, strict=True)]
+                for rows, of_batch in zip(batches, searches, strict=True)
+            ]
+            # Its search counts what it bans as impossible, so all else as more probable: what is found is scored anew.
+            scorings = [
+                self.runtime.score_batch(
+                    [sources[row] for row, best in zip(rows, of_batch, strict=True) for _ in best],
+                    [[piece for piece in pieces if piece != SPECIALS[EOS_ID]] for best in of_batch for pieces in best],
+                    max_input_length=0,
+                    asynchronous=True,
+                )
+                for rows, of_batch in zip(batches, found, strict=True)
+            ]
+            for rows, of_batch, scored in zip(batches, found, scorings, strict=True):
+                values = iter(scored)
+                for row, best in zip(rows, of_batch, strict=True):
+                    scores = (next(values).result().log_probs for _ in best)
+                    items = [self._hypothesis(*item, decoding, len(given)) for item in zip(best, scores, strict=True)]
+                    results[row] = sorted(items, key=lambda item: -item.score)
+        except (RuntimeError, ValueError) as error:
+            raise DragomanError(f"CTranslate2: {' '.join(str(error).split())}") from error
         return results
 
-    def _batches(self, decoding: DecodingConfig, lengths: list[int]) -> list[list[int]]:
-        """The numbers of the sentences of each batch, all of one width."""
-        most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
-        batches = []
-        for rows in even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
-            parts = math.ceil(len(rows) / most)
-            batches += [list(rows[part::parts]) for part in range(parts)]
-        return batches
-
-    def _given(self, translator: SearchTranslator, rows: int) -> list[list[str]] | None:
-        """The pieces that each translation begins with, at no cost there as here: the tag of a language."""
-        given = [self.tgt_pieces[index] for index in translator.tokenizers.tgt.before]
-        return [given] * rows if given else None
-
     def _submit(
-        self, translator: SearchTranslator, sentences: list[list[int]], rows: list[int], longest: int
-    ) -> list[Any]:
-        """The searches of some sentences, under way; nothing but banning and `longest` ends one of their beams."""
-        decoding = translator.decoding
-        banned = [PAD_ID, BOS_ID, *([UNK_ID] if decoding.ban_unk else [])]
-        beam = decoding.beam_size
-        return self._told(
-            self.runtime.translate_batch,
-            [[self.src_pieces[index] for index in sentences[row]] for row in rows],
-            target_prefix=self._given(translator, len(rows)),
+        self, sources: Sequence[Sequence[str]], decoding: DecodingConfig, longest: int, given: Sequence[int]
+    ) -> Any:
+        """The searches of the sentences of a batch, under way."""
+        return self.runtime.translate_batch(
+            sources,
+            # What each translation begins with, at no cost there as here: the tag of a language.
+            target_prefix=[[self.tgt_pieces[index] for index in given]] * len(sources) if given else None,
             asynchronous=True,
-            beam_size=beam,
-            num_hypotheses=beam * longest if beam > 1 else 1,
-            patience=longest,
-            length_penalty=RAW_SCORES,
-            end_token=[EOS_ID, *banned],
-            return_end_token=True,
+            beam_size=decoding.beam_size,
+            num_hypotheses=decoding.beam_size,
+            length_penalty=_alpha(decoding),
+            disable_unk=decoding.ban_unk,
+            suppress_sequences=[[SPECIALS[PAD_ID]], [SPECIALS[BOS_ID]]],
             max_input_length=0,
             max_decoding_length=longest,
-            min_decoding_length=0,
+            min_decoding_length=decoding.min_length,
+            use_vmap=True,  # where there is a shortlist
+            return_end_token=True,
             return_scores=True,
         )
 
-    def _by_pytorch(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
-        """Our own search, whose hypotheses CTranslate2 scores."""
-        own, decoding = translator.searched_by(None), translator.decoding
-        given = list(translator.tokenizers.tgt.before)
-        results = []
-        limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
-        for ids, limit, hypotheses in zip(
-            sentences, limits, own.hypotheses([Part(ids, given) for ids in sentences]), strict=True
-        ):
-            src = [self.src_pieces[index] for index in ids]
-            tgt = [[self.tgt_pieces[index] for index in item.ids] for item in hypotheses]
-            scored = self._told(self.runtime.score_batch, [src] * len(tgt), tgt, max_input_length=0)
-            of_sentence = []
-            for item, values in zip(hypotheses, scored, strict=True):
-                length = min(len(item.ids) + 1, limit)  # of one that was cut there, no </s> counts
-                log_prob = sum(values.log_probs[len(given) : length])
-                of_sentence.append(Hypothesis(item.ids, log_prob / decoding.length_penalty.divisor(length), log_prob))
-            results.append(of_sentence)
-        return results
-
-    def _hypothesis(self, decoding: DecodingConfig, item: Found) -> Hypothesis:
-        ids = [self.tgt_ids[piece] for piece in item.pieces]
-        written = [index for index in ids if index != EOS_ID]
-        return Hypothesis(written, item.log_prob / decoding.length_penalty.divisor(len(ids)), item.log_prob)
-
-    def _limits(self, translator: SearchTranslator, src_lengths: list[int]) -> list[int]:
-        """The number of tokens that a translation may have, `</s>` among them, as `search` sets it."""
-        if not src_lengths:
-            return []
-        mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
-        limits = default_max_lengths(mask, translator.decoding) + len(translator.tokenizers.tgt.before)
-        if translator.model.max_target_length is not None:
-            limits = limits.clamp(max=translator.model.max_target_length)
-        return [int(limit) for limit in limits]
-
-    def _usual(self, decoding: DecodingConfig, limit: int) -> int:
-        """The length that is tried first: greedy search stops by itself, beams of most sentences are settled by it."""
-        shortest = min(decoding.min_length, limit)  # nothing ends before
-        return limit if decoding.beam_size == 1 else shortest + math.ceil(FIRST_TRY * (limit - shortest))
-
-    @staticmethod
-    def _told(call: Any, *arguments: Any, **options: Any) -> Any:
-        """A call to CTranslate2, whose complaints are told as ours."""
-        try:
-            return call(*arguments, **options)
-        except (RuntimeError, ValueError) as error:
-            raise DragomanError(f"CTranslate2: {' '.join(str(error).split())}") from error
+    def _hypothesis(
+        self, pieces: Sequence[str], scored: Sequence[float], decoding: DecodingConfig, num_given: int
+    ) -> Hypothesis:
+        """`scored`: the log probability of each piece and of the `</s>` that one that was cut does not have."""
+        log_prob = sum(scored[num_given : len(pieces)])
+        ids = [self.tgt_ids[piece] for piece in pieces if piece != SPECIALS[EOS_ID]]
+        return Hypothesis(ids, log_prob / decoding.length_penalty.divisor(len(pieces)), log_prob)
 
 
-class FastEngine(CTranslate2Engine):
-    """An `inference.search_translator.Engine` that lets CTranslate2 search in its own way.
+def _alpha(decoding: DecodingConfig) -> float:
+    """The power of the length that CTranslate2 divides log probabilities by."""
+    return 0.0 if isinstance(decoding.length_penalty, NoPenalty) else decoding.length_penalty.alpha
 
-    It ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: on text with long
-    sentences five times as fast as finding what our search finds, and few translations differ (benchmarks/serving.md).
-    The sentences of a batch have one longest length.
+
+def _best(answer: Any, decoding: DecodingConfig, limit: int) -> list[list[str]]:
+    """The pieces of the `n_best` best by our length penalty, which may be another function of the length.
+
+    `limit`: the most pieces of one; the longest sentence of a batch may have more.
     """
 
-    exact = False
+    def score(item: tuple[list[str], float]) -> float:
+        length = len(item[0])
+        return item[1] * length ** _alpha(decoding) / decoding.length_penalty.divisor(length)
 
-    def _searched(self, translator: SearchTranslator, sentences: list[list[int]]) -> list[list[Hypothesis]]:
-        decoding = translator.decoding
-        penalty = decoding.length_penalty
-        alpha = penalty.alpha if isinstance(penalty, AveragePenalty) else 0.0
-        results: list[list[Hypothesis]] = [[] for _ in sentences]
-        limits = self._limits(translator, [len(ids) + 1 for ids in sentences])
-        under_way = []
-        for rows in self._batches(decoding, [len(ids) for ids in sentences]):
-            answers = self._told(
-                self.runtime.translate_batch,
-                [[self.src_pieces[index] for index in sentences[row]] for row in rows],
-                target_prefix=self._given(translator, len(rows)),
-                asynchronous=True,
-                beam_size=decoding.beam_size,
-                num_hypotheses=decoding.n_best,
-                length_penalty=alpha,
-                disable_unk=decoding.ban_unk,
-                suppress_sequences=[[SPECIALS[PAD_ID]], [SPECIALS[BOS_ID]]],
-                max_input_length=0,
-                max_decoding_length=max(limits[row] for row in rows),
-                min_decoding_length=decoding.min_length,
-                use_vmap=True,  # where there is a shortlist
-                return_end_token=True,
-                return_scores=True,
-            )
-            under_way.append((rows, answers))
-        self.searched += len(sentences)
-        for rows, answers in under_way:
-            for row, answer in zip(rows, answers, strict=True):
-                results[row] = [
-                    # Its score is the log probability over a power of the length; nothing that is banned counts in it.
-                    self._hypothesis(decoding, Found(item.pieces, item.log_prob * len(item.pieces) ** alpha))
-                    for item in _found(answer)
-                ]
-        return results
+    found = sorted(zip(answer.hypotheses, answer.scores, strict=True), key=score, reverse=True)
+    return [pieces[:limit] for pieces, _ in found[: decoding.n_best]]
 
 
-def _found(answer: Any) -> list[Found]:
-    try:
-        answer = answer.result()
-    except (RuntimeError, ValueError) as error:
-        raise DragomanError(f"CTranslate2: {' '.join(str(error).split())}") from error
-    return [Found(*item) for item in zip(answer.hypotheses, answer.scores, strict=True)]
+def _longest(translator: SearchTranslator, src_lengths: Sequence[int]) -> list[int]:
+    """The number of tokens that each translation may have, `</s>` among them, as `search` sets it."""
+    if not src_lengths:
+        return []
+    mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
+    limits = default_max_lengths(mask, translator.decoding) + len(translator.tokenizers.tgt.before)
+    if translator.model.max_target_length is not None:
+        limits = limits.clamp(max=translator.model.max_target_length)
+    return [int(limit) for limit in limits]
 
 
-def settled(found: Iterable[Found], reached: int, limit: int, decoding: DecodingConfig) -> list[Found] | None:
-    """The hypotheses of our search, out of all that CTranslate2 finished in `reached` tokens; None: it has to go on.
-
-    `found` are the hypotheses that ended (in `</s>` or a banned token) among the best `beam_size` candidates of a step,
-    and the best `beam_size` candidates of the last. Our search takes those that end in `</s>`, and may stop when the
-    best prefix alive cannot overtake the last of its `n_best` any more, were it as long as `limit` allows.
-
-    A banned token among the best candidates may have pushed a `</s>` out of them, which ours would have taken. That one
-    was as long and less probable, so it does not matter unless the banned one itself would be among the `n_best`.
-
-    Raises Undecided where it would, where greedy search came to such an end, and for what went on after its end, for
-    want of candidates.
-    """
-    ends = {SPECIALS[EOS_ID], SPECIALS[PAD_ID], SPECIALS[BOS_ID], *([SPECIALS[UNK_ID]] if decoding.ban_unk else [])}
-    finished: list[tuple[float, Found]] = []
-    struck: list[float] = []
-    alive: list[Found] = []
-    last: list[float] = []
-    for item in found:
-        length = len(item.pieces)
-        if length > limit:
-            continue
-        if not ends.isdisjoint(item.pieces[:-1]):
-            raise Undecided
-        if length == reached:
-            last.append(item.log_prob)
-        score = item.log_prob / decoding.length_penalty.divisor(length)
-        if item.pieces[-1] not in ends:
-            alive.append(item)
-        elif item.pieces[-1] == SPECIALS[EOS_ID] and length > decoding.min_length:
-            finished.append((score, item))
-        elif length > decoding.min_length:
-            struck.append(score)
-    finished.sort(key=lambda entry: (-entry[0], len(entry[1].pieces)))
-    best = finished[: decoding.n_best]
-    worst = best[-1][0] if len(best) == decoding.n_best else -math.inf
-    if reached < limit:
-        possible = max((item.log_prob for item in alive), default=min(last, default=0.0))
-        if worst == -math.inf or worst < possible / decoding.length_penalty.divisor(limit):
-            return None
-    elif reached > limit and not best:
-        return None
-    if struck and max(struck) > worst:
-        raise Undecided
-    if best:
-        return [item for _, item in best]
-    if not alive:
-        raise Undecided
-    alive.sort(key=lambda item: -item.log_prob)
-    return alive[: decoding.n_best]
+def _batches(decoding: DecodingConfig, lengths: list[int]) -> list[list[int]]:
+    """The numbers of the sentences of each batch, all of one width."""
+    most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
+    batches = []
+    for rows in even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):
+        parts = math.ceil(len(rows) / most)
+        batches += [list(rows[part::parts]) for part in range(parts)]
+    return batches
 
 
 def library() -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from dragoman import config
 from dragoman.data.store import IdCorpus
@@ -29,6 +29,7 @@ MAX_BLEU_LOSS = 0.3
 """In points, that quantized weights may cost where there are references."""
 MIN_TOKEN_AGREEMENT = 0.9
 """The share of tokens that quantized weights have to keep where there are no references."""
+MADE_UP = "made-up sentences, as the run has no text"
 MIN_COMMON_TOKENS = 0.5
 """The share that they have to keep whatever BLEU says: with less it is not the same model."""
 
@@ -37,13 +38,6 @@ class Engine(Protocol):
     """An export in its own runtime."""
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]: ...
-
-
-@runtime_checkable
-class Remarking(Protocol):
-    """An engine that has something to say of how its translations came about."""
-
-    def remarks(self) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -161,7 +155,7 @@ def compare(
         score_difference=score_difference,
         bleu=bleu,
         seconds=(seconds[0], seconds[1]),
-        remarks=asked.remarks() if isinstance(asked := getattr(engine, "engine", engine), Remarking) else [],
+        remarks=engine.remarks() if hasattr(engine, "remarks") else [],
     )
 
 
@@ -214,7 +208,7 @@ def _made_up(translator: SearchTranslator, count: int) -> HeldOut:
     ids = [
         [rng.randrange(len(SPECIALS), tokenizer.vocab_size) for _ in range(rng.randint(1, 12))] for _ in range(count)
     ]
-    return HeldOut("made-up sentences, as the run has no text", [tokenizer.decode(one) for one in ids])
+    return HeldOut(MADE_UP, [tokenizer.decode(one) for one in ids])
 
 
 def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
