@@ -1,13 +1,17 @@
 """The documents and the help say what is so."""
 
+import inspect
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
-import typer
+import pytest
 from typer.testing import CliRunner
 
-from dragoman.cli.main import GROUPS, app, name_of
+from dragoman.cli.main import GROUPS, app, load
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +27,23 @@ def test_the_help_has_every_command_in_a_group() -> None:
     text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).stdout
     for group, commands in GROUPS.items():
         assert f"─ {group} ─" in text
-        for command in commands:
-            name = command.info.name if isinstance(command, typer.Typer) else name_of(command)
+        for name in commands:
             assert f"│ {name} " in text.split(f"─ {group} ─")[1]
     assert "dragoman settings" in CliRunner().invoke(app, ["train", "--help"]).stdout
+
+
+@pytest.mark.parametrize(("name", "line"), [item for lines in GROUPS.values() for item in lines.items()])
+def test_a_command_s_line_in_the_help_is_the_beginning_of_its_own(name: str, line: str) -> None:
+    assert inspect.cleandoc(load(name).help).split("\n\n")[0].replace("\n", " ") == line
+
+
+def test_the_help_loads_no_command() -> None:
+    code = "import sys; from dragoman.cli.main import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split("\n")[-2].split())
+    assert loaded.isdisjoint({"torch", "numpy", "dragoman.tasks", "dragoman.inference"})
+    assert {name for name in loaded if name.startswith("dragoman.cli.")} == {"dragoman.cli.main"}
 
 
 def test_the_readme_lists_every_page() -> None:

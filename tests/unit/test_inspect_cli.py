@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from dragoman import config
-from dragoman.cli.inspect import inspect_app
+from dragoman.cli.inspect import app as inspect_app
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
-import typer
 
 from dragoman import config
-from dragoman.cli.main import app
+from dragoman.cli.main import load
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
 from dragoman.experiments import demo
@@ -150,7 +149,7 @@ def settings_of(line: str) -> dict[str, Any]:
     """What a command line that is shown gives to its command, as the command line parses it; nothing is run."""
     words = shlex.split(line, comments=True)
     arguments = itertools.takewhile(lambda word: word not in ("|", "<", ">"), words[words.index("dragoman") + 1 :])
-    command: Any = typer.main.get_command(app)
+    command: Any = load(next(arguments))
     while hasattr(command, "commands"):
         command = command.commands[next(arguments)]
     return dict(command.make_context(command.name, list(arguments)).params)

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run
+from dragoman.experiments.adapt import adapt as adapted
+from dragoman.progress import say
 
 REFUSED = 3
 """Exit code where the new model is not handed over."""
@@ -32,9 +34,6 @@ def adapt(
 
     Example: dragoman adapt runs/mine corrections.tmx -o runs/mine-2
     """
-    from dragoman.experiments.adapt import adapt as adapted
-    from dragoman.progress import say
-
     target = output or run.with_name(run.name + "-adapted")
     result = adapted(run, corrections, target, device=device)
     if result.refusal:

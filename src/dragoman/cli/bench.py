@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Overrides, Recipe
+from dragoman.experiments.bench import bench as measure
+from dragoman.tasks import recipes
 
 
 def bench(
@@ -24,9 +26,6 @@ def bench(
 
     Example: dragoman bench recipes/multi30k-en-de.yaml training.batch_tokens=4096 --steps 50
     """
-    from dragoman.experiments.bench import bench as measure
-    from dragoman.tasks import recipes
-
     found = measure(recipes.load(recipe, overrides), steps=steps, synthetic=synthetic)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run, Which
+from dragoman.experiments.calibrate import calibrate as calibrated
+from dragoman.pipeline.confidence import FILE
 
 
 def calibrate(
@@ -23,9 +25,6 @@ def calibrate(
 
     Example: dragoman calibrate runs/mine
     """
-    from dragoman.experiments.calibrate import calibrate as calibrated
-    from dragoman.pipeline.confidence import FILE
-
     found = calibrated(run, src, ref, which, device)
     typer.echo(f"calibrated on {found.lines:,} lines with references, {found.checkpoint}")
     typer.echo(

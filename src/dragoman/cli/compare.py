@@ -2,16 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dragoman.analysis.comparison import shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import DragomanError
-
-if TYPE_CHECKING:
-    from dragoman.evaluation.systems import Comparison
+from dragoman.evaluation.systems import Comparison
+from dragoman.experiments.compare import Wanted
+from dragoman.experiments.compare import compare as compared
 
 EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
 """By the verdict; 2 is for what a person can mend, as everywhere."""
@@ -58,10 +59,6 @@ def compare(
 
     Example: dragoman compare runs/old runs/new deepl.en --src test.de --ref test.en -o comparison.html
     """
-    from dragoman.analysis.comparison import write_page
-    from dragoman.experiments.compare import Wanted
-    from dragoman.experiments.compare import compare as compared
-
     if output.suffix.lower() not in (".html", ".htm"):
         raise DragomanError(f"{output}: a page is an .html file")
     if (training_src is None) != (training_tgt is None):
@@ -87,8 +84,6 @@ def compare(
 
 
 def _print(comparison: "Comparison", page: Path) -> None:
-    from dragoman.analysis.comparison import shown_p
-
     titles = {metric.name: metric.title for metric in comparison.metrics}
     for pair in comparison.pairs:
         typer.echo(f"{pair.second.name} beside {comparison.first.name}, {len(comparison.test):,} sentences")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run, Which
+from dragoman.experiments.datastore import make_datastore
 
 
 def datastore(
@@ -29,8 +30,6 @@ def datastore(
 
     Example: dragoman datastore runs/mine --src manual.de --tgt manual.en -o manuals
     """
-    from dragoman.experiments.datastore import make_datastore
-
     folder = output or run / "datastore"
     store = make_datastore(run, folder, src=src, tgt=tgt, valid=(valid_src, valid_tgt), which=which, device=device)
     found = store.config

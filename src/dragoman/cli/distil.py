@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Overrides, Run
+from dragoman.experiments.distil import distil as distilled
 from dragoman.progress import say
 
 
@@ -44,8 +45,6 @@ def distil(
 
         dragoman export runs/mine-tiny mine-ct2 --to ctranslate2 --quantize int8 --shortlist
     """
-    from dragoman.experiments.distil import distil as distilled
-
     target = student or run.with_name(f"{run.name}-{size}")
     found = distilled(
         run,

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import BeamSize, Device, Precision, given, precision_given
+from dragoman.experiments.diversify import diversify as run
 from dragoman.progress import say
+from dragoman.text.corpus import FilesSource
 
 
 def diversify(
@@ -30,9 +32,6 @@ def diversify(
 
     Example: dragoman diversify train.en train.de --forward runs/1 --forward runs/2 --backward runs/back -o more
     """
-    from dragoman.experiments.diversify import diversify as run
-    from dragoman.text.corpus import FilesSource
-
     found = run(
         FilesSource(src=src, tgt=tgt),
         out,

@@ -4,16 +4,18 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from dragoman.doctor import EXIT_CODES, Diagnosis, Examination, HeldOut, Identify, fix, require_new, worst
 from dragoman.errors import DragomanError
+from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
-
-if TYPE_CHECKING:  # `dragoman --help` should not wait for numpy
-    from dragoman.doctor import Diagnosis, Examination, HeldOut, Identify
-    from dragoman.text.corpus import Source
+from dragoman.tasks import recipes
+from dragoman.text.corpus import FilesSource, Source
+from dragoman.text.lines import language_of_file
+from dragoman.text.sources.by_name import source_of_file
 
 
 def doctor(
@@ -43,8 +45,6 @@ def doctor(
 
     Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
     """
-    from dragoman.doctor import EXIT_CODES, fix, require_new, worst
-
     if fix_to is not None:
         require_new(fix_to)
     identify = _identifier(language_id)
@@ -71,11 +71,6 @@ def _examinations(
     src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: "list[HeldOut]", identify: "Identify | None"
 ) -> "Iterator[tuple[str, Examination]]":
     """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
-    from dragoman.doctor import Examination
-    from dragoman.text.corpus import FilesSource
-    from dragoman.text.lines import language_of_file
-    from dragoman.text.sources.by_name import source_of_file
-
     if tgt is not None:
         languages = src_lang or language_of_file(src), tgt_lang or language_of_file(tgt)
         yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)
@@ -105,32 +100,24 @@ def _print(name: str, diagnosis: "Diagnosis") -> None:
 def _identifier(run: Path | None) -> "Identify | None":
     if run is None:
         return None
-    from dragoman.inference.classifier import Predictor
 
     predictor = Predictor.load(run)
     return lambda texts: [prediction.label for prediction in predictor.predict(list(texts))]
 
 
 def _held_out(sources: list[str], targets: list[str]) -> "list[HeldOut]":
-    from dragoman.text.corpus import FilesSource
-
     if len(sources) != len(targets):
         raise DragomanError(f"{len(sources)} --test-src but {len(targets)} --test-tgt: give one for each")
     return [_read(src, FilesSource(src=src, tgt=tgt)) for src, tgt in zip(sources, targets, strict=True)]
 
 
 def _read(name: str, source: "Source") -> "HeldOut":
-    from dragoman.doctor import HeldOut
-
     pairs = list(source.pairs())
     return HeldOut(name, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
 
 
 def _of_recipe(path: str, tests: "list[HeldOut]", identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
     """The training corpus of a recipe for translation, against `tests` and its other sets, and these by themselves."""
-    from dragoman.doctor import Examination
-    from dragoman.tasks import recipes
-
     if not Path(path).exists() and not path.endswith((".yaml", ".yml")):
         raise DragomanError(f"{path}: give the target side too, or a recipe")
     recipe: Any = recipes.load(path)

@@ -22,6 +22,9 @@ from dragoman.cli.options import (
     precision_given,
 )
 from dragoman.errors import DragomanError
+from dragoman.experiments.calibrate import project as projected
+from dragoman.experiments.judge import Asked, judge_files
+from dragoman.tasks import recipes
 
 Metrics = Annotated[
     list[str] | None,
@@ -104,9 +107,6 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
-    from dragoman.experiments.judge import Asked, judge_files
-    from dragoman.tasks import recipes
-
     asked = Asked(tuple(metric or ()), tuple(by or ()), checks, tuple(training_text or ()))
     scoring = given(tokenize=tokenize, lowercase=lowercase)
     sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
@@ -133,8 +133,6 @@ def evaluate(
 
 def project(run: Path, sources: list[Path], which: str, device: str, as_json: bool) -> None:
     """Print the chrF that a run expects of its translations, with the half width of its 95 % interval."""
-    from dragoman.experiments.calibrate import project as projected
-
     found = {str(path): projected(run, path, which, device) for path in sources}
     if as_json:
         typer.echo(json.dumps({name: asdict(it) for name, it in found.items()}, indent=2, ensure_ascii=False))

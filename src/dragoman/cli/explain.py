@@ -5,8 +5,12 @@ from typing import Annotated
 
 import typer
 
+from dragoman.analysis.explain import explain as explained
+from dragoman.analysis.explain import write_page
 from dragoman.cli.options import BeamSize, Run, Which, given
 from dragoman.errors import DragomanError
+from dragoman.inference.loading import load_parts
+from dragoman.inference.search_translator import SearchTranslator
 
 
 def explain(
@@ -21,11 +25,6 @@ def explain(
 
     Example: dragoman explain runs/demo "ich möchte ein bier" -o beer.html
     """
-    from dragoman.analysis.explain import explain as explained
-    from dragoman.analysis.explain import write_page
-    from dragoman.inference.loading import load_parts
-    from dragoman.inference.search_translator import SearchTranslator
-
     if output.suffix.lower() not in (".html", ".htm"):
         raise DragomanError(f"{output}: a page is an .html file")
     translator = SearchTranslator.load(run, which=which, device="cpu", **given(beam_size=beam_size))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.errors import DragomanError
+from dragoman.export import export as export_run
 from dragoman.progress import say
 
 
@@ -37,8 +38,6 @@ def export(
 
     Example: dragoman export runs/mine mine-ct2 --to ctranslate2 --quantize int8
     """
-    from dragoman.export import export as export_run
-
     if not verify and (src or ref):
         raise DragomanError("--no-verify compares nothing: leave --src and --ref out")
     export_run(

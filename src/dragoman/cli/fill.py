@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run, Which
+from dragoman.inference.gap_filler import GapFiller
+from dragoman.runs.directory import check_run_dir
 
 
 def fill(
@@ -20,8 +22,5 @@ def fill(
 
     Example: dragoman fill runs/masked-demo "i <mask> a beer"
     """
-    from dragoman.inference.gap_filler import GapFiller
-    from dragoman.runs.directory import check_run_dir
-
     for guesses in GapFiller.load(check_run_dir(run), which=which, device=device).fill(text, top):
         typer.echo("\t".join(f"{guess.piece} {guess.probability:.1%}" for guess in guesses))

@@ -9,14 +9,38 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from dragoman.analysis import lengths as by_length
+from dragoman.analysis import positions as schemes
+from dragoman.analysis.architecture import architecture_figure
+from dragoman.analysis.attention import attention_figure
+from dragoman.analysis.examples import words_of
+from dragoman.analysis.figure import check_suffix, save
+from dragoman.analysis.masks import masks_figure, sentence_masks
+from dragoman.analysis.norms import normed_batch, norms_figure
+from dragoman.analysis.parameters import parameter_counts, parameter_table, parameters_figure
+from dragoman.analysis.printed import batch_text, masks_text, norms_text, positions_text, smoothing_text
+from dragoman.analysis.schedules import noam_curves, other_curves, plateau_curve, schedules_figure
+from dragoman.analysis.search_tree import search_figure, search_table
+from dragoman.analysis.smoothing import smoothing_figure
+from dragoman.analysis.trace import trace as traced
+from dragoman.analysis.trace import trace_table
+from dragoman.backends.accelerate import exchange
 from dragoman.cli.options import BeamSize, Device, Run, Which, given
 from dragoman.errors import DragomanError, writing
+from dragoman.inference.attention_maps import attention_arrays, attention_of, check_choice
+from dragoman.inference.loading import load_parts
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.watched_search import watch_search
 from dragoman.progress import say
+from dragoman.tasks import recipes
+from dragoman.text.corpus import FilesSource
+from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
-inspect_app = typer.Typer(
-    name="inspect",
+app = typer.Typer(
     no_args_is_help=True,
     help="""Look inside: pictures and tables of what a model is made of and what it does.
 
@@ -28,6 +52,14 @@ in: .png, .svg or .pdf. A command that draws several adds to the name given what
 
 RunOrRecipe = Annotated[Path, typer.Argument(help="Run directory, or recipe (YAML).", show_default=False)]
 Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences, each in quotes.", show_default=False)]
+PairsOfSentences = Annotated[
+    list[str] | None,
+    typer.Argument(help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False),
+]
+RecipeChanges = Annotated[
+    list[str] | None, typer.Argument(help="Changes to a recipe: key.subkey=value ...", show_default=False)
+]
+OneSentence = Annotated[str, typer.Argument(help="A source sentence, in quotes.", show_default=False)]
 Printed = Annotated[bool, typer.Option("--print", help="The numbers, on stdout; a picture only with -o.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The picture. [default: the command's name .png]")]
 
@@ -37,7 +69,7 @@ EXAMPLES = (("ich möchte ein bier", "i want a beer"), ("guten tag", "hello"))
 SCHEMES = ("sinusoidal", "rotary", "alibi", "learned")
 
 
-@inspect_app.command()
+@app.command()
 def positions(
     scheme: Annotated[
         str | None, typer.Option(help=f"{', '.join(SCHEMES)}. [default: all; learned with --run]")
@@ -69,8 +101,6 @@ def positions(
 
     Example: dragoman inspect positions --scheme rotary --d-head 64 -o rotary.svg
     """
-    from dragoman.analysis import positions as schemes
-
     wanted = [scheme] if scheme else [name for name in SCHEMES if name != "learned" or run]
     if wanted[0] not in SCHEMES:
         raise DragomanError(f"--scheme {scheme!r}: known are {', '.join(SCHEMES)}")
@@ -82,8 +112,6 @@ def positions(
     if not 1 < base < math.inf:
         raise DragomanError(f"--base {base:g}: a number above 1")
     if printed:
-        from dragoman.analysis.printed import positions_text
-
         if min(position or [0]) < 0:
             raise DragomanError(f"--position {min(position or [0])}: positions are counted from 0")
         typer.echo(positions_text(d_model, position or [0, 1, 2], base))
@@ -99,7 +127,7 @@ def positions(
     _write(output, "positions", **{name: draw[name]() for name in wanted})
 
 
-@inspect_app.command()
+@app.command()
 def masks(
     sentences: Sentences = None,
     run: Annotated[
@@ -121,30 +149,19 @@ def masks(
 
     Example: dragoman inspect masks "ein hund läuft durch das gras ." "guten tag" -o masks.png
     """
-    from dragoman.analysis.examples import words_of
-    from dragoman.analysis.masks import masks_figure, sentence_masks
-    from dragoman.text.tokenizers.pair import load_tokenizers
-
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
     found = sentence_masks(lines, tokenizers.tgt)
     if printed or hidden:
-        from dragoman.analysis.printed import masks_text
-
         typer.echo(masks_text(found, hidden))
         if output is None:
             return
     _write(output, "masks", masks_figure(found))
 
 
-@inspect_app.command()
+@app.command()
 def batch(
-    sentences: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
-        ),
-    ] = None,
+    sentences: PairsOfSentences = None,
     run: Annotated[Path | None, typer.Option(help="Take the tokenizers of this run. [default: words]")] = None,
 ) -> None:
     """A batch as a model reads it: pieces, ids, source, target in and out, masks.
@@ -155,10 +172,6 @@ def batch(
 
     Example: dragoman inspect batch "ich möchte ein bier" "i want a beer" "guten tag" "hello"
     """
-    from dragoman.analysis.examples import words_of
-    from dragoman.analysis.printed import batch_text
-    from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
-
     texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(texts) % 2:
         raise DragomanError(f"{len(texts)} sentences: give each its translation")
@@ -171,7 +184,7 @@ def batch(
     typer.echo(batch_text(list(zip(*sides, strict=True)), pair))
 
 
-@inspect_app.command()
+@app.command()
 def schedules(
     d_model: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 512, 256]", min=1)] = None,
     warmup: Annotated[list[int] | None, typer.Option(help="Repeat for several. [default: 4000, 8000]", min=1)] = None,
@@ -189,8 +202,6 @@ def schedules(
 
     Example: dragoman inspect schedules --d-model 128 --warmup 500 --warmup 2000 --max-steps 5500
     """
-    from dragoman.analysis.schedules import noam_curves, other_curves, plateau_curve, schedules_figure
-
     if not 0 < lr < math.inf:
         raise DragomanError(f"--lr {lr:g}: a rate above 0")
     warmups = warmup or [4000, 8000]
@@ -200,7 +211,7 @@ def schedules(
     _write(output, "schedules", schedules_figure(noam, others, shared))
 
 
-@inspect_app.command()
+@app.command()
 def smoothing(
     epsilon: Annotated[list[float] | None, typer.Option(help="Repeat for several. [default: 0, 0.1, 0.3]")] = None,
     vocab_size: Annotated[int, typer.Option(help="Words of the vocabulary, right-hand picture.", min=2)] = 8000,
@@ -219,22 +230,18 @@ def smoothing(
 
     Example: dragoman inspect smoothing --epsilon 0 --epsilon 0.1 -o smoothing.svg
     """
-    from dragoman.analysis.smoothing import smoothing_figure
-
     epsilons = epsilon or [0.0, 0.1, 0.3]
     for value in epsilons:
         if not 0 <= value < 1:
             raise DragomanError(f"--epsilon {value:g}: must be at least 0 and below 1")
     if printed is not None:
-        from dragoman.analysis.printed import smoothing_text
-
         typer.echo(smoothing_text(epsilons, printed, target=min(2, printed - 1)))
         if output is None:
             return
     _write(output, "smoothing", smoothing_figure(epsilons, loss_vocab_size=vocab_size))
 
 
-@inspect_app.command()
+@app.command()
 def norms(sentences: Sentences = None, printed: Printed = False, output: Output = None) -> None:
     """LayerNorm and RMSNorm against BatchNorm, on a padded batch of sentences.
 
@@ -245,23 +252,19 @@ def norms(sentences: Sentences = None, printed: Printed = False, output: Output 
 
     Example: dragoman inspect norms "ein hund läuft durch das gras ." "guten tag"
     """
-    from dragoman.analysis.norms import normed_batch, norms_figure
-
     lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
     found = normed_batch(lines)
     if printed:
-        from dragoman.analysis.printed import norms_text
-
         typer.echo(norms_text(*found))
         if output is None:
             return
     _write(output, "norms", norms_figure(*found))
 
 
-@inspect_app.command()
+@app.command()
 def attention(
     run: Run,
-    sentence: Annotated[str, typer.Argument(help="A source sentence, in quotes.", show_default=False)],
+    sentence: OneSentence,
     target: Annotated[
         str | None, typer.Option(help="What the model is to say. [default: its own translation]", show_default=False)
     ] = None,
@@ -287,12 +290,6 @@ def attention(
 
     Example: dragoman inspect attention runs/mine "Two dogs run through the grass." --layer 3 --head 0 -o map.png
     """
-    import numpy as np
-
-    from dragoman.analysis.attention import attention_figure
-    from dragoman.inference.attention_maps import attention_arrays, attention_of, check_choice
-    from dragoman.inference.search_translator import SearchTranslator
-
     kinds = attention_of(SearchTranslator.load(run, which=which, device=device), sentence, target)
     kind = kind.replace("-", ".") if kind is not None else None  # `decoder-cross` is an earlier name
     if kind is not None and kind not in kinds:
@@ -308,10 +305,10 @@ def attention(
     _write(output, "attention", **{name: attention_figure(maps, layer, head) for name, maps in shown.items()})
 
 
-@inspect_app.command()
+@app.command()
 def decode(
     run: Run,
-    sentence: Annotated[str, typer.Argument(help="A source sentence, in quotes.", show_default=False)],
+    sentence: OneSentence,
     beam_size: BeamSize = None,
     top: Annotated[int, typer.Option(min=1, help="Next tokens to show of each hypothesis.")] = 10,
     which: Which = "best",
@@ -327,11 +324,6 @@ def decode(
 
     Example: dragoman inspect decode runs/demo "ich möchte ein bier" --beam-size 3 -o tree.svg
     """
-    from dragoman.analysis.figure import check_suffix
-    from dragoman.analysis.search_tree import search_figure, search_table
-    from dragoman.inference.search_translator import SearchTranslator
-    from dragoman.inference.watched_search import watch_search
-
     if output is not None:
         check_suffix(output)
     translator = SearchTranslator.load(run, which=which, device=device, **given(beam_size=beam_size))
@@ -341,12 +333,10 @@ def decode(
         _write(output, "decode", search_figure(watched))
 
 
-@inspect_app.command()
+@app.command()
 def parameters(
     run_or_recipe: RunOrRecipe,
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes to a recipe: key.subkey=value ...", show_default=False)
-    ] = None,
+    overrides: RecipeChanges = None,
     depth: Annotated[int, typer.Option(help="Levels of modules to show; 0 is the whole model.", min=0)] = 3,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture as well.")] = None,
 ) -> None:
@@ -356,20 +346,16 @@ def parameters(
     other place says `shared`. Layers built alike are one row. Look how much of a small model is embeddings, and what
     tying them saves: `dragoman inspect parameters recipes/multi30k-en-de.yaml model.tie_embeddings=none`.
     """
-    from dragoman.analysis.parameters import parameter_counts, parameter_table, parameters_figure
-
     counts = parameter_counts(_model(run_or_recipe, overrides or []), depth)
     typer.echo(parameter_table(counts))
     if output:
         _write(output, "parameters", parameters_figure(counts))
 
 
-@inspect_app.command()
+@app.command()
 def architecture(
     run_or_recipe: RunOrRecipe,
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes to a recipe: key.subkey=value ...", show_default=False)
-    ] = None,
+    overrides: RecipeChanges = None,
     output: Output = None,
 ) -> None:
     """A model as the papers draw it, a box for each part, with the shapes that its weights really have.
@@ -381,20 +367,13 @@ def architecture(
 
     Example: dragoman inspect architecture recipes/demo.yaml model.norm_placement=post -o demo.svg
     """
-    from dragoman.analysis.architecture import architecture_figure
-
     _write(output, "architecture", architecture_figure(_model(run_or_recipe, overrides or [])))
 
 
-@inspect_app.command()
+@app.command()
 def trace(
     run_or_recipe: RunOrRecipe,
-    sentences: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Sentence, translation, sentence, translation ... [default: two pairs]", show_default=False
-        ),
-    ] = None,
+    sentences: PairsOfSentences = None,
     every_call: Annotated[bool, typer.Option("--all", help="Show calls that only repeat others, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     which: Which = "best",
@@ -409,11 +388,6 @@ def trace(
 
     Example: dragoman inspect trace runs/mine "Ein Hund schläft." "A dog is asleep."
     """
-    from dragoman.analysis import trace as analysis
-    from dragoman.analysis.examples import words_of
-    from dragoman.tasks import recipes
-    from dragoman.text.normalize import NORMALIZERS
-
     texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(texts) % 2:
         raise DragomanError(f"{len(texts)} sentences: give a translation with each sentence")
@@ -430,14 +404,14 @@ def trace(
         tokenizers = words_of(texts, min(model.src_vocab_size, model.tgt_vocab_size))
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
     smoothing = recipe.training.label_smoothing
-    rows = analysis.trace(model, tokenizers, pairs, label_smoothing=smoothing, every_call=every_call)
+    rows = traced(model, tokenizers, pairs, label_smoothing=smoothing, every_call=every_call)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False))
     else:
-        typer.echo(analysis.trace_table(rows))
+        typer.echo(trace_table(rows))
 
 
-@inspect_app.command()
+@app.command()
 def lengths(
     runs: Annotated[list[Path], typer.Argument(help="Run directories to compare.", show_default=False)],
     src: Annotated[Path, typer.Option(help="Source text of a test set.", show_default=False)],
@@ -457,17 +431,11 @@ def lengths(
 
     Example: dragoman inspect lengths runs/lstm runs/transformer --src test.en --ref test.de -o lengths.svg
     """
-    from dragoman.analysis import lengths as analysis
-    from dragoman.analysis.figure import check_suffix
-    from dragoman.inference.search_translator import SearchTranslator
-    from dragoman.tasks import recipes
-    from dragoman.text.corpus import FilesSource
-
     # Mistakes are reported before a test set is translated.
     if output is not None:
         check_suffix(output)
-    edges = sorted(edge) if edge else analysis.EDGES
-    analysis.check_edges(edges)
+    edges = sorted(edge) if edge else by_length.EDGES
+    by_length.check_edges(edges)
     pairs = list(FilesSource(src=str(src), tgt=str(ref)).pairs())
     runs = list(dict.fromkeys(runs))
     names = [run.resolve().name for run in runs]
@@ -475,10 +443,10 @@ def lengths(
         names = [str(run) for run in runs]
     recipe: Any = recipes.of_run(runs[0])
     translators = [SearchTranslator.load(run, device=device, **given(beam_size=beam_size)) for run in runs]
-    results = {name: analysis.translated(model, pairs) for name, model in zip(names, translators, strict=True)}
-    buckets = analysis.bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
-    typer.echo(analysis.lengths_table(buckets))
-    _write(output, "lengths", analysis.lengths_figure(buckets))
+    results = {name: by_length.translated(model, pairs) for name, model in zip(names, translators, strict=True)}
+    buckets = by_length.bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
+    typer.echo(by_length.lengths_table(buckets))
+    _write(output, "lengths", by_length.lengths_figure(buckets))
 
 
 # --- shared by the commands ------------------------------------------------------------------------------------------
@@ -486,8 +454,6 @@ def lengths(
 
 def _write(output: Path | None, command: str, figure: Any = None, **figures: Any) -> None:
     """Save one or several figures and print their paths; of several, each name becomes part of its file's name."""
-    from dragoman.analysis.figure import check_suffix, save
-
     path = output or Path(f"{command}.png")
     check_suffix(path)
     for name, drawn in (figures or {"": figure}).items():
@@ -502,10 +468,6 @@ def _not_blank(sentences: list[str]) -> list[str]:
 
 def _as_trained(run: Path, which: str = "best") -> Any:
     """A run, loaded for use, with the textbook's layers, not their fast twins for inference."""
-    from dragoman.backends.accelerate import exchange
-    from dragoman.inference.loading import load_parts
-    from dragoman.tasks import recipes
-
     task = recipes.of_run(run).task
     loaded: Any = recipes.JOBS[task].inference.load(run, which=which, device="cpu")
     if task == "translation":
@@ -516,8 +478,6 @@ def _as_trained(run: Path, which: str = "best") -> Any:
 
 
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
-    from dragoman.tasks import recipes
-
     if not run_or_recipe.is_dir():
         say("a recipe's data decide how many words and labels there are; here: as many words as may be, and two labels")
         return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()

@@ -8,8 +8,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dragoman.analysis.figure import save
+from dragoman.analysis.printed import display_width
 from dragoman.errors import DragomanError
+from dragoman.learn import lesson
+from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
+from dragoman.learn.bugs import BUGS
+from dragoman.learn.chapter import Cell, chapters, notebook, run
+from dragoman.learn.exercises import exercises_of
 from dragoman.progress import say
+from dragoman.runs.atomic_io import replace_text
 
 
 class LearnGroup(TyperGroup):
@@ -21,8 +29,7 @@ class LearnGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-learn_app = typer.Typer(
-    name="learn",
+app = typer.Typer(
     cls=LearnGroup,
     invoke_without_command=True,
     help="Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.\n\n"
@@ -31,21 +38,15 @@ learn_app = typer.Typer(
 Number = Annotated[int, typer.Argument(help="The chapter's number.", show_default=False)]
 
 
-@learn_app.callback()
+@app.callback()
 def learn(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
         list_chapters()
 
 
-@learn_app.command("list")
+@app.command("list")
 def list_chapters() -> None:
     """List the chapters, and what you have done of them in this folder."""
-    from dragoman.analysis.printed import display_width
-    from dragoman.learn.answers import progress
-    from dragoman.learn.bugs import BUGS
-    from dragoman.learn.chapter import chapters
-    from dragoman.learn.exercises import exercises_of
-
     done = progress()
     for chapter in chapters():
         names = [f"{chapter.number}-{one.name}" for one in exercises_of(chapter.number)]
@@ -56,7 +57,7 @@ def list_chapters() -> None:
     say("dragoman learn 1 opens a chapter, learn check 1 grades its exercises, learn bug 1 plants a bug")
 
 
-@learn_app.command("open")
+@app.command("open")
 def open_chapter(
     number: Number,
     run: Annotated[bool, typer.Option("--run", help="Run it here, a cell at a time.")] = False,
@@ -65,10 +66,6 @@ def open_chapter(
 
     Example: dragoman learn 3
     """
-    from dragoman.learn.answers import write_answers
-    from dragoman.learn.chapter import notebook
-    from dragoman.runs.atomic_io import replace_text
-
     chapter = _chapter(number)
     answers = write_answers(number)
     has_jupyter = any(importlib.util.find_spec(name) for name in ("notebook", "jupyterlab", "ipykernel"))
@@ -86,15 +83,12 @@ def open_chapter(
     say(f"the exercises are in {answers}; then: dragoman learn check {number}")
 
 
-@learn_app.command()
+@app.command()
 def check(number: Number) -> None:
     """Grade your answers to a chapter's exercises, on inputs that nobody has seen.
 
     Example: dragoman learn check 3
     """
-    from dragoman.learn.answers import graded, read_answers, record
-    from dragoman.learn.exercises import exercises_of
-
     _chapter(number)
     answers, left = read_answers(number), 0
     for exercise in exercises_of(number):
@@ -108,7 +102,7 @@ def check(number: Number) -> None:
         raise typer.Exit(1)
 
 
-@learn_app.command()
+@app.command()
 def bug(
     number: Annotated[int | None, typer.Argument(help="The bug's number.", show_default=False)] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each.")] = False,
@@ -120,10 +114,6 @@ def bug(
 
     Example: dragoman learn bug 7
     """
-    from dragoman.learn import lesson
-    from dragoman.learn.answers import progress, record
-    from dragoman.learn.bugs import BUGS
-
     if page:
         typer.echo(lesson.symptoms_page(), nl=False)
         return
@@ -149,9 +139,6 @@ def bug(
 
 
 def _show_bug(number: int) -> None:
-    from dragoman.analysis.figure import save
-    from dragoman.learn import lesson
-
     bug = lesson.bug_of(number)
     typer.echo(f"What you see: {bug.symptom}")
     say("measuring, some ten seconds")
@@ -165,8 +152,6 @@ def _show_bug(number: int) -> None:
 
 
 def _chapter(number: int) -> Any:
-    from dragoman.learn.chapter import chapters
-
     found = {chapter.number: chapter for chapter in chapters()}
     if number not in found:
         raise DragomanError(f"there are chapters 1 to {max(found)}, and no chapter {number}")
@@ -175,7 +160,6 @@ def _chapter(number: int) -> Any:
 
 def _run(chapter: Any) -> None:
     """In the terminal, a cell at a time."""
-    from dragoman.learn.chapter import Cell, run
 
     def before(cell: Cell) -> None:
         typer.echo(f"\n{cell.text}\n")

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import json
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ import typer
 from dragoman.errors import DragomanError, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io
+from dragoman.text.lines import LiveInput, lines_in, read_lines
 
 Run = Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)]
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run directory. [default: runs/NAME]")]
@@ -56,8 +58,6 @@ class TextInput(NamedTuple):
 
 def text_input(path: Path | None) -> TextInput:
     """The lines of a file or of standard input."""
-    from dragoman.text.lines import LiveInput, lines_in, read_lines
-
     if path is not None:
         return TextInput(read_lines(path, may_be_empty=True))
     if sys.stdin is None:
@@ -77,6 +77,15 @@ def check_not_the_same(input: Path | None, output: Path | None) -> None:
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given on the command line; for the others the recipe decides."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def with_options(changes: list[str], **options: Path | str | None) -> list[str]:
+    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    known = {name: str(value) for name, value in options.items() if value}
+    for name in known:
+        if any(change.startswith(f"{name}=") for change in changes):
+            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
+    return changes + [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items()]
 
 
 def precision_given(name: str | None) -> dict[str, Any]:

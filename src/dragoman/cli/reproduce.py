@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Run
+from dragoman.experiments.reproduce import reproduce as reproduced
 
 EXIT_CODES = {"bytes": 0, "scores": 0, "differs": 4, "interrupted": 130}
 SAID = {
@@ -30,8 +31,6 @@ def reproduce(
 
     Example: dragoman reproduce runs/demo
     """
-    from dragoman.experiments.reproduce import reproduce as reproduced
-
     found = reproduced(run, again or run.with_name(f"{run.resolve().name}-again"), device)
     for name, same in found.checkpoints.items():
         typer.echo(f"{name}: {'equal' if same else 'other'} bytes")

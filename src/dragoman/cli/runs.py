@@ -1,15 +1,14 @@
 """`dragoman runs`: the lab book."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dragoman.analysis import lab_book
+from dragoman.analysis.lab_book import Entry
 from dragoman.cli.options import text_output
 from dragoman.errors import DragomanError
-
-if TYPE_CHECKING:
-    from dragoman.analysis.lab_book import Entry
 
 FORMATS = {".csv": "csv", ".html": "html", ".htm": "html"}
 
@@ -36,8 +35,6 @@ def runs(
 
     Example: dragoman runs runs --filter "validation>30" --sort -validation -o runs.html
     """
-    from dragoman.analysis import lab_book
-
     kind = kind or FORMATS.get(output.suffix.lower() if output else "", "text")
     if kind not in ("text", "csv", "html"):
         raise DragomanError(f"--format {kind}: text, csv or html")

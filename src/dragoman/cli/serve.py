@@ -1,4 +1,4 @@
-"""`dragoman serve`, and `dragoman keys` for its keys."""
+"""`dragoman serve`: translators behind a page and APIs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,6 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.errors import DragomanError
+from dragoman.experiments.demo import RECIPE
+from dragoman.progress import say
+from dragoman.runs import checkpoint
+from dragoman.tasks import recipes
 
 
 def serve(
@@ -71,81 +75,9 @@ def serve(
 
 def _demo_run() -> Path:
     """The demo's run, trained now if it is not there."""
-    from dragoman.experiments.demo import RECIPE
-    from dragoman.progress import say
-    from dragoman.runs import checkpoint
-    from dragoman.tasks import recipes
-
     recipe: Any = recipes.load(RECIPE, [])
     run = Path(recipe.run_dir)
     if not checkpoint.list_checkpoints(run):
         say("no run is named: training the demo's translator first, which takes about two minutes")
         run = recipes.run(recipe).run_dir
     return run
-
-
-keys_app = typer.Typer(name="keys", no_args_is_help=True, help="API keys of a server: `add`, `list`, `remove`.")
-
-StoreFile = Annotated[Path, typer.Option("--store", help="The server's file of keys and corrections.")]
-_STORE = Path("runs/serve.sqlite")
-
-
-@keys_app.command("add")
-def add_key(
-    name: Annotated[str, typer.Argument(help="Whose it is.", show_default=False)],
-    store: StoreFile = _STORE,
-    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute. [default: no limit]")] = None,
-    per_month: Annotated[int | None, typer.Option(min=1, help="Characters a month. [default: no limit]")] = None,
-) -> None:
-    """Make a key and print it: it is kept as a hash and cannot be shown again."""
-    from dragoman.serve.store import Store
-
-    typer.echo(Store(store).add_key(name, per_minute, per_month))
-
-
-@keys_app.command("list")
-def list_keys(store: StoreFile = _STORE) -> None:
-    """List the keys: name, requests a minute, characters a month, characters used this month."""
-    kept = _existing(store)
-    for key in kept.all_keys():
-        limits = ("-" if limit is None else f"{limit}" for limit in (key.per_minute, key.per_month))
-        typer.echo("\t".join([key.name, *limits, str(kept.characters(key.name))]))
-
-
-@keys_app.command("remove")
-def remove_key(
-    name: Annotated[str, typer.Argument(help="Whose it is.", show_default=False)], store: StoreFile = _STORE
-) -> None:
-    """Remove a key: from now on it opens nothing."""
-    _existing(store).remove_key(name)
-
-
-def corrections(
-    src: Annotated[str, typer.Argument(help="Language code of the sources.", show_default=False)],
-    tgt: Annotated[str, typer.Argument(help="Language code of the translations.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The TMX to write.", show_default=False)],
-    store: StoreFile = _STORE,
-) -> None:
-    """Write the corrections that a server was given, as a TMX: for `dragoman adapt`, `--memory`, other programs.
-
-    Example: dragoman corrections de en -o corrections.tmx
-    """
-    from dragoman.errors import writing
-    from dragoman.formats.bitext import tmx_of
-    from dragoman.progress import say
-    from dragoman.runs import atomic_io
-
-    found = _existing(store).corrections(src, tgt)
-    if not found:
-        raise DragomanError(f"{store}: no corrections from {src} to {tgt}")
-    with writing(output):
-        atomic_io.replace_bytes(output, tmx_of([(item.src, item.tgt) for item in found], src, tgt))
-    say(f"{output}: {len(found):,} corrections")
-
-
-def _existing(store: Path) -> Any:
-    from dragoman.serve.store import Store
-
-    if not store.is_file():
-        raise DragomanError(f"{store}: no such file: `dragoman serve` or `dragoman keys add` make it")
-    return Store(store)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.tasks import settings_reference
+
 
 def settings(
     prefix: Annotated[
@@ -15,6 +17,4 @@ def settings(
 
     Example: dragoman settings training.schedule
     """
-    from dragoman.tasks import settings_reference
-
     typer.echo(settings_reference.markdown() if as_markdown else settings_reference.text(prefix), nl=False)

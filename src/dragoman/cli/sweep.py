@@ -7,6 +7,8 @@ import typer
 
 from dragoman.cli.options import Recipe
 from dragoman.errors import DragomanError
+from dragoman.experiments.sweep import as_text
+from dragoman.experiments.sweep import sweep as swept
 from dragoman.progress import seconds_of
 
 
@@ -28,9 +30,6 @@ def sweep(
 
     Example: dragoman sweep recipes/demo.yaml training.schedule.lr=1e-3,2e-3,4e-3 seed=1..3 --budget 2h
     """
-    from dragoman.experiments.sweep import as_text
-    from dragoman.experiments.sweep import sweep as swept
-
     if not 0 < keep <= 1:
         raise DragomanError(f"--keep {keep}: a share above 0, at most 1")
     seconds = seconds_of(budget) if budget else None

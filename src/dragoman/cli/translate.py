@@ -1,6 +1,5 @@
-"""`dragoman translate` and `dragoman score`."""
+"""`dragoman translate`."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +13,10 @@ from dragoman.cli.options import (
     Device,
     Ensemble,
     LengthPenalty,
-    Precision,
     Run,
     Which,
     check_not_the_same,
     decoding_changes,
-    precision_given,
     text_input,
     text_output,
 )
@@ -29,7 +26,7 @@ IN_DOUBT = 3
 """Exit code of `--guard=fail`."""
 
 
-class GuardCommand(TyperCommand):
+class Command(TyperCommand):
     """A command whose `--guard` may be given without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -278,40 +275,3 @@ def _in_blocks(
         run_worker(work, translating(options, form), part)
     else:
         typer.echo(work.output)
-
-
-def score(
-    run: Run,
-    src: Annotated[Path, typer.Option(help="Source text.")],
-    tgt: Annotated[Path, typer.Option(help="Its translations: line n translates line n.")],
-    length_penalty: LengthPenalty = None,
-    ensemble: Ensemble = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with every token.")] = False,
-    precision: Precision = None,
-    which: Which = "best",
-    device: Device = "auto",
-) -> None:
-    """Score given translations: `score, tab, log probability` (nats) for each pair of lines.
-
-    Example: dragoman score runs/mine --src test.de --tgt test.en
-    """
-    from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
-    from dragoman.progress import Progress
-    from dragoman.runs.directory import check_run_dir
-    from dragoman.text.corpus import FilesSource
-
-    pairs = [(pair.src, pair.tgt) for pair in FilesSource(src=str(src), tgt=str(tgt)).pairs()]
-    translator = SearchTranslator.load(
-        check_run_dir(run),
-        which=which,
-        device=device,
-        ensemble=ensemble or (),
-        **precision_given(precision),
-        **decoding_changes(None, length_penalty),
-    )
-    with text_output(None) as write, Progress("scoring", len(pairs)) as bar:
-        for start in range(0, len(pairs), STREAM_LINES):
-            for scored in translator.score(pairs[start : start + STREAM_LINES], first=1 + start):
-                line = f"{scored.score:.6f}\t{scored.log_prob:.6f}"
-                write((json.dumps(scored._asdict(), ensure_ascii=False) if as_json else line) + "\n")
-                bar.advance()

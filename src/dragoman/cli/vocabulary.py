@@ -7,6 +7,7 @@ import typer
 
 from dragoman.cli.options import Run
 from dragoman.errors import DragomanError
+from dragoman.experiments.vocabulary import Wanted, change_vocabulary
 from dragoman.progress import say
 
 
@@ -39,8 +40,6 @@ def vocabulary(
 
         dragoman vocabulary runs/nllb runs/swiss --add-language gsw_Latn=deu_Latn
     """
-    from dragoman.experiments.vocabulary import Wanted, change_vocabulary
-
     languages = {}
     for given in add_language or []:
         code, equals, like = given.partition("=")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.importing.import_run import import_model
+
 
 def import_(
     folder: Annotated[
@@ -36,6 +38,4 @@ def import_(
 
     Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """
-    from dragoman.importing.import_run import import_model
-
     typer.echo(import_model(folder, run, src_lang, tgt_lang, spm or ()))

@@ -1,0 +1,48 @@
+"""`dragoman keys`: the keys of a server."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.errors import DragomanError
+from dragoman.serve.store import Store
+
+app = typer.Typer(no_args_is_help=True, help="API keys of a server: `add`, `list`, `remove`.")
+
+StoreFile = Annotated[Path, typer.Option("--store", help="The server's file of keys and corrections.")]
+DEFAULT_STORE = Path("runs/serve.sqlite")
+
+
+@app.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(help="Whose it is.", show_default=False)],
+    store: StoreFile = DEFAULT_STORE,
+    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute. [default: no limit]")] = None,
+    per_month: Annotated[int | None, typer.Option(min=1, help="Characters a month. [default: no limit]")] = None,
+) -> None:
+    """Make a key and print it: it is kept as a hash and cannot be shown again."""
+    typer.echo(Store(store).add_key(name, per_minute, per_month))
+
+
+@app.command("list")
+def list_keys(store: StoreFile = DEFAULT_STORE) -> None:
+    """List the keys: name, requests a minute, characters a month, characters used this month."""
+    kept = existing(store)
+    for key in kept.all_keys():
+        limits = ("-" if limit is None else f"{limit}" for limit in (key.per_minute, key.per_month))
+        typer.echo("\t".join([key.name, *limits, str(kept.characters(key.name))]))
+
+
+@app.command("remove")
+def remove_key(
+    name: Annotated[str, typer.Argument(help="Whose it is.", show_default=False)], store: StoreFile = DEFAULT_STORE
+) -> None:
+    """Remove a key: from now on it opens nothing."""
+    existing(store).remove_key(name)
+
+
+def existing(store: Path) -> Store:
+    if not store.is_file():
+        raise DragomanError(f"{store}: no such file: `dragoman serve` or `dragoman keys add` make it")
+    return Store(store)

@@ -1,0 +1,211 @@
+"""`dragoman train`: from raw text to a run directory."""
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from dragoman import config
+from dragoman.cli.options import Overrides, RunDir, with_options
+from dragoman.device import pick_device
+from dragoman.errors import DragomanError
+from dragoman.progress import clock, say, seconds_of
+from dragoman.runs.lock import locked
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import FineTuning, default_recipe
+from dragoman.tasks.base import Result
+from dragoman.tasks.general_text import GeneralText, gained_and_lost, general_text
+from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.text.lines import language_of_file
+from dragoman.training.distributed import joined
+from dragoman.training.launch import launch, refuse_processes, without_options
+
+RecipeOrNone = Annotated[
+    str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
+]
+Src = Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")]
+Tgt = Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")]
+ValidSrc = Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")]
+ValidTgt = Annotated[Path | None, typer.Option(help="Target of the validation set.")]
+DeviceOrNone = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")]
+Budget = Annotated[
+    str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
+]
+InitFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--init-from",
+        "--from",
+        help="Fine-tuning: begin with this run's weights (and with two files, its model and tokenizer, at a rate "
+        "and for as long as suits them).",
+    ),
+]
+Mix = Annotated[
+    bool | None,
+    typer.Option(
+        help="With --from and two files: mix in as much of the text that the other run was trained on, so that it "
+        "is not forgotten. [default: where that text is still there]",
+        show_default=False,
+    ),
+]
+GeneralSrc = Annotated[
+    Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
+]
+GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
+Freeze = Annotated[
+    str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
+]
+Processes = Annotated[
+    int, typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two.")
+]
+MaxRestarts = Annotated[
+    int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
+]
+
+
+class TwoFiles(NamedTuple):
+    """A corpus that is given as two files, without a recipe, and the options that belong to it."""
+
+    src: Path | None
+    tgt: Path | None
+    valid_src: Path | None
+    valid_tgt: Path | None
+    init_from: Path | None
+    mix: bool | None
+    general_src: Path | None
+    general_tgt: Path | None
+
+
+def train(
+    recipe: RecipeOrNone = None,
+    overrides: Overrides = None,
+    src: Src = None,
+    tgt: Tgt = None,
+    valid_src: ValidSrc = None,
+    valid_tgt: ValidTgt = None,
+    run_dir: RunDir = None,
+    device: DeviceOrNone = None,
+    budget: Budget = None,
+    init_from: InitFrom = None,
+    mix: Mix = None,
+    general_src: GeneralSrc = None,
+    general_tgt: GeneralTgt = None,
+    freeze: Freeze = None,
+    processes: Processes = 1,
+    max_restarts: MaxRestarts = 0,
+) -> None:
+    """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
+
+    The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
+    newest checkpoint. Ctrl-C finishes the step, saves and stops. Every setting: `dragoman settings`, docs/settings.md.
+
+    On several machines: `torchrun --nnodes 2 ... -m dragoman train RECIPE` (docs/scale.md).
+
+    Examples:
+
+        dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000
+
+        dragoman train --src corpus.de.gz --tgt corpus.en.gz --run runs/mine
+
+        dragoman train --from runs/base --src manual.de --tgt manual.en --run runs/manual
+    """
+    if processes > 1:
+        refuse_processes(processes)
+        arguments = without_options(sys.argv[1:], ["--processes", "--max-restarts"])
+        raise typer.Exit(launch(arguments, processes, max_restarts))
+    changes = list(overrides or [])
+    if recipe is not None and "=" in recipe and not Path(recipe).exists():
+        changes, recipe = [recipe, *changes], None
+    if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
+        raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
+    changes = with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
+    if freeze:
+        changes.append(f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}")
+    files = TwoFiles(src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt)
+    _check_options(recipe, files)
+    _train(recipe, files, changes, None if budget is None else seconds_of(budget))
+
+
+def _check_options(recipe: str | None, files: TwoFiles) -> None:
+    """Raises DragomanError for options that do not go together."""
+    has_mixture = files.mix is not None or files.general_src or files.general_tgt
+    if has_mixture and (recipe is not None or files.init_from is None):
+        raise DragomanError(
+            "--mix and --general-src are of --from with --src and --tgt; a recipe names its own mixture"
+        )
+    if files.general_tgt and not files.general_src:
+        raise DragomanError("--general-tgt needs --general-src, the text that it translates")
+    if recipe is not None and any((files.src, files.tgt, files.valid_src, files.valid_tgt)):
+        raise DragomanError("give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)")
+
+
+def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: float | None) -> None:
+    """Train, and say what came out. What is made of two files is made by the first process, for all."""
+    started = time.monotonic()
+    with joined() as ranks, contextlib.ExitStack() as owned:
+        settings, general = ranks.first(lambda: _settings(recipe, files, changes, owned)) or (None, None)
+        data = ranks.broadcast(lambda: config.to_dict(settings))
+        settings = settings or recipes.of_dict(data)
+        left = None if seconds is None else seconds - (time.monotonic() - started)
+        result = recipes.run(settings, left, ranks)
+    if ranks.is_first:
+        _report(result, settings, general)
+
+
+def _settings(
+    recipe: str | None, files: TwoFiles, changes: list[str], owned: contextlib.ExitStack
+) -> tuple[Any, GeneralText | None]:
+    """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
+    if recipe is not None:
+        return recipes.load(recipe, changes), None
+    src, tgt, init_from = files.src, files.tgt, files.init_from
+    if src is None or tgt is None:
+        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+    directory = _directory_for_files(src, tgt, changes)
+    owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
+    general = None
+    if init_from is not None:
+        general = general_text(init_from, files.general_src, files.general_tgt, files.mix, directory)
+    return _recipe_for_files(files, directory, changes, general), general
+
+
+def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
+    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages, unless a setting says it."""
+    named = Path("runs") / f"{language_of_file(src) or 'src'}-{language_of_file(tgt) or 'tgt'}"
+    return Path(str(config.override({}, changes).get("run_dir") or named))
+
+
+def _recipe_for_files(files: TwoFiles, directory: Path, changes: list[str], general: GeneralText | None) -> Any:
+    src, tgt, valid_src, valid_tgt = files[:4]
+    if (valid_src is None) != (valid_tgt is None):
+        raise DragomanError("give both --valid-src and --valid-tgt, or neither")
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
+    corpus, init_from = settings["corpus"], settings["init_from"]
+    data = default_recipe(
+        str(src),
+        str(tgt),
+        str(directory),
+        valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
+        languages=(language_of_file(str(src)) or "src", language_of_file(str(tgt)) or "tgt"),
+        doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
+        goes_on=FineTuning(str(init_from), None if general is None else general.train) if init_from else None,
+        on_gpu=pick_device(str(settings["device"])).type == "cuda",
+    )
+    return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")
+
+
+def _report(result: Result, settings: Any, general: GeneralText | None) -> None:
+    outcome = result.outcome
+    is_done = outcome.reason != "interrupted"
+    if not is_done:
+        say(f"stopped and saved at step {outcome.step:,}; the same command goes on from there")
+    best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
+    say(f"{best}trained in {clock(outcome.elapsed_s)}")
+    if general is not None and is_done:
+        gained_and_lost(settings, general)
+    say(f"run {result.run_dir}, report {result.report}")
+    say(result.doubt or result.next_command)
