@@ -15,7 +15,7 @@ from torch import Tensor
 from dragoman import config
 from dragoman.decoding import beam, constrained
 from dragoman.doctor import shifts
-from dragoman.inference import translator
+from dragoman.inference import search_translator
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs import log as runlog
 from dragoman.text import lines
@@ -80,13 +80,13 @@ def shifts_not_looked_for() -> None:
 
 
 def masks_of_neighbours() -> None:
-    honest = translator.collate_src
+    honest = search_translator.collate_src
 
     def collate_src(*arguments: Any) -> tuple[Tensor, Tensor]:
         src, mask = honest(*arguments)
         return src, mask.any(dim=0, keepdim=True).expand_as(mask).clone()
 
-    translator.collate_src = collate_src
+    search_translator.collate_src = collate_src
 
 
 def search_stops_too_soon() -> None:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
-from dragoman.languages.codes import of_file
 from dragoman.text.corpus import (
     FilesSource,
     JsonlSource,
@@ -25,7 +24,7 @@ from dragoman.text.corpus import (
     TsvSource,
     XliffSource,
 )
-from dragoman.text.lines import read_lines
+from dragoman.text.lines import language_of_file, read_lines
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.sources.by_name import source_of_file
 
@@ -43,7 +42,7 @@ def test_compressed_lines(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(PACKED[name])
     assert list(read_lines(path)) == ["eins", "zwei"]
-    assert of_file(path) == "de"
+    assert language_of_file(path) == "de"
     bare = tmp_path / "bare"
     bare.write_bytes(PACKED[name])
     with pytest.raises(DragomanError, match=rf"data: rename it to bare{path.suffix} or unpack it"):

@@ -41,7 +41,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, Stub]:
         def load(run: Path, **options: Any) -> Stub:
             return found[str(run)]
 
-    monkeypatch.setattr(module, "Translator", Loaded)
+    monkeypatch.setattr(module, "SearchTranslator", Loaded)
     monkeypatch.setattr(module, "languages_of", lambda run: found[str(run)].languages)
     monkeypatch.setattr(module, "identity", lambda run, translator: [str(run)])
     return found
@@ -111,14 +111,14 @@ def test_every_run_is_loaded_before_the_first_one_translates(
 ) -> None:
     read: list[str] = []
     runs["f1"], runs["f2"] = Stub(lambda line: read.append(line) or line), Stub(str.upper)
-    load = module.Translator.load
+    load = module.SearchTranslator.load
 
     def damaged(run: Path, **options: Any) -> Any:
         if str(run) == "f2":
             raise DragomanError("f2: no checkpoint verifies")
         return load(run, **options)
 
-    monkeypatch.setattr(module.Translator, "load", damaged)
+    monkeypatch.setattr(module.SearchTranslator, "load", damaged)
     with pytest.raises(DragomanError, match="f2: no checkpoint"):
         diversify(source, tmp_path / "out", forward=["f1", "f2"])
     assert read == []
