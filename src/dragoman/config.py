@@ -16,7 +16,7 @@ import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 
 T = TypeVar("T")
 
@@ -72,10 +72,10 @@ def from_yaml(text: str, source: str) -> dict[str, Any]:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None and _written_out(node, {}) > MAX_NODES:
-            raise DragomanError(f"{source}: aliases make it more than {MAX_NODES:,} values")
+            raise Error.TOO_LARGE(f"aliases make it more than {MAX_NODES:,} values", file=source)
         data = None if node is None else loader.construct_document(node)
     except RecursionError as error:
-        raise DragomanError(f"{source}: nested too deeply") from error
+        raise Error.BAD_SYNTAX("nested too deeply", file=source) from error
     except DragomanError:
         raise
     except (
@@ -85,11 +85,11 @@ def from_yaml(text: str, source: str) -> dict[str, Any]:
         TypeError,
         AttributeError,
     ) as error:  # a date of no calendar, `!!int x`
-        raise DragomanError(f"{source}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
+        raise Error.BAD_SYNTAX(f"not valid YAML: {' '.join(str(error).split())[:300]}", file=source) from error
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise DragomanError(f"{source}: expected `key: value` lines, found {type(data).__name__}")
+        raise Error.WRONG_SHAPE(f"expected `key: value` lines, found {type(data).__name__}", file=source)
     return data
 
 
@@ -115,7 +115,9 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
     for text in overrides:
         path, equals, value = text.partition("=")
         if not equals or not path.strip():
-            raise DragomanError(f"override {text!r}: write it as key.subkey=value, for example training.max_steps=200")
+            raise Error.WRONG_OPTION(
+                f"override {text!r}", "write it as key.subkey=value, for example training.max_steps=200"
+            )
         *parents, last = path.strip().split(".")
         place = result
         for parent in parents:
@@ -125,7 +127,7 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
         try:
             place[last] = yaml.safe_load(value)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise DragomanError(f"override {text[:200]!r}: the value is not valid YAML") from error
+            raise Error.WRONG_OPTION(f"override {text[:200]!r}: the value is not valid YAML") from error
     return result
 
 
@@ -145,7 +147,9 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
     except ValidationError as error:
         errors = error.errors()
         findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
-        raise DragomanError(f"{source}: " + "; ".join(findings)) from error
+        unknown = any(item["type"] in _UNKNOWN_KEY for item in errors)
+        code = Error.UNKNOWN_SETTING if unknown else Error.WRONG_SETTING
+        raise code("; ".join(findings), file=source) from error
 
 
 def to_dict(value: Any) -> dict[str, Any]:
@@ -185,12 +189,16 @@ def _adapter(cls: Any) -> TypeAdapter[Any]:
     return _adapters[cls]
 
 
+_UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
+"""Pydantic's names for a key that a settings class does not have."""
+
+
 def _finding(cls: Any, item: Any) -> str:
     location = [str(part) for part in item["loc"] if not str(part).startswith("list[")]
     known, keys = _walk(cls, location)
     path = ".".join(keys)
     match item["type"]:
-        case "unexpected_keyword_argument" | "extra_forbidden":
+        case kind if kind in _UNKNOWN_KEY:
             near = difflib.get_close_matches(location[-1], known, n=1)
             hint = f"did you mean `{near[0]}`?" if near else f"known keys here: {', '.join(known)}"
             return f"unknown key `{path}`: {hint}"

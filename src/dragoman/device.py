@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -58,13 +58,13 @@ def _named_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device(next(kind for kind, there in available.items() if there))
     if name.split(":")[0] not in available:
-        raise DragomanError(f"device {name!r}: known are auto, cpu, cuda, mps")
+        raise Error.UNKNOWN_NAME(f"device {name!r}", "known are auto, cpu, cuda, mps")
     if not available[name.split(":")[0]]:
-        raise DragomanError(f"device {name!r} is not available on this machine; use --device auto or cpu")
+        raise Error.NO_DEVICE(f"device {name!r} is not available on this machine", "use --device auto or cpu")
     try:
         return torch.device(name)
     except RuntimeError as error:
-        raise DragomanError(f"device {name!r}: write it as cuda or cuda:1") from error
+        raise Error.WRONG_OPTION(f"device {name!r}", "write it as cuda or cuda:1") from error
 
 
 def pick_precision(name: PrecisionName, device: torch.device, d_model: int) -> Literal["float32", "bfloat16"]:

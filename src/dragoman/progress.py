@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 PLAIN_INTERVAL_S = 10.0
 
@@ -72,7 +72,7 @@ def seconds_of(text: str) -> float:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|hours?|d|days?)\s*", text)
     if not found:
-        raise DragomanError(f"{text!r} is no time: write it as 90s, 30min, 2h or 1.5h")
+        raise Error.WRONG_OPTION(f"{text!r} is no time", "write it as 90s, 30min, 2h or 1.5h")
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2][0]]
 
 

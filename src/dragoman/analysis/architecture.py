@@ -8,7 +8,7 @@ from typing import Any, cast
 from torch import nn
 
 from dragoman.analysis.figure import GRID, INK, MUTED, PALETTE, TRAIN, Figure, new_figure, styled
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.language_model import LanguageModel
 from dragoman.models.recurrent import AttentionalDecoder, Recurrent
@@ -79,7 +79,7 @@ def columns_of(model: nn.Module) -> list[Column]:
         return [_more(stack, [Box("pooling, len → 1"), head, Box("softmax")])]
     if isinstance(model, Recurrent):
         return _recurrent(model)
-    raise DragomanError(f"{type(model).__name__}: translators, language models and text classifiers are drawn")
+    raise Error.UNSUPPORTED(f"{type(model).__name__}: translators, language models and text classifiers are drawn")
 
 
 def _stack(

@@ -20,7 +20,7 @@ from dragoman.analysis import fonts
 from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.trace import trace
 from dragoman.data.batch import collate
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.attention_maps import AttentionKind, attention_kinds, labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import WatchedSearch, watch_search
@@ -46,7 +46,7 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
     tokenizers = translator.tokenizers
     src_ids = tokenizers.src.encode(translator.normalize(sentence))
     if len(src_ids) > MOST_TOKENS:
-        raise DragomanError(f"{len(src_ids)} tokens: a page has room for {MOST_TOKENS}; give a shorter sentence")
+        raise Error.TOO_LONG(f"{len(src_ids)} tokens: a page has room for {MOST_TOKENS}", "give a shorter sentence")
     watched = watch_search(translator, sentence, top=TOP)
     tgt_ids, text = watched.found[0].ids, watched.texts[0]
     batch = collate([(src_ids, tgt_ids)])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from dragoman.analysis import fonts
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import say
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ def save(figure: Figure, path: str | Path) -> Path:
 def check_suffix(path: Path) -> None:
     """Raise DragomanError unless a picture can be saved under this name."""
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise DragomanError(
-            f"{path}: cannot save a picture as {path.suffix or 'a file without a suffix'}: use .svg, .png or .pdf"
+        raise Error.UNKNOWN_FORMAT(
+            f"cannot save a picture as {path.suffix or 'a file without a suffix'}", "use .svg, .png or .pdf", file=path
         )
 
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.progress import clock, say
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
@@ -42,10 +42,10 @@ class Entry:
 def find_runs(folder: Path) -> list[Path]:
     """The run directories in a folder, or the folder itself, if it is one. Raises DragomanError where there is none."""
     if not folder.is_dir():
-        raise DragomanError(f"{folder}: no such folder")
+        raise Error.MISSING_FILE("no such folder", file=folder)
     found = [folder] if (folder / CONFIG).is_file() else _below(folder, DEEPEST)
     if not found:
-        raise DragomanError(f"{folder}: there are no runs in it; a run directory has a {CONFIG}")
+        raise Error.NOT_A_RUN(f"there are no runs in it; a run directory has a {CONFIG}", file=folder)
     return sorted(found)
 
 
@@ -173,11 +173,11 @@ def only(entries: Iterable[Entry], conditions: Sequence[str]) -> list[Entry]:
     for condition in conditions:
         match = re.fullmatch(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", condition)
         if match is None:
-            raise DragomanError(f"--filter {condition}: write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
+            raise Error.WRONG_OPTION(f"--filter {condition}", "write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
         name, sign, wanted = match[1].strip(), match[2], match[3].strip()
         if entries and not any(name in _all(entry) for entry in entries):
             known = ", ".join(sorted({key for entry in entries for key in (*entry.facts, *entry.scores)}))
-            raise DragomanError(f"--filter {condition}: no run has {name}; there are settings, and {known}")
+            raise Error.UNKNOWN_NAME(f"--filter {condition}: no run has {name}; there are settings, and {known}")
         entries = [entry for entry in entries if _holds(_all(entry).get(name), sign, wanted)]
     return entries
 
@@ -201,7 +201,7 @@ def ordered(entries: Sequence[Entry], by: str) -> list[Entry]:
     name = by.removeprefix("-")
     have = [entry for entry in entries if _all(entry).get(name) is not None]
     if entries and not have:
-        raise DragomanError(f"--sort {by}: no run has {name}")
+        raise Error.UNKNOWN_NAME(f"--sort {by}: no run has {name}")
     text = any(isinstance(_all(entry)[name], str) for entry in have)
     have.sort(key=lambda entry: str(_all(entry)[name]) if text else _all(entry)[name], reverse=by.startswith("-"))
     return have + [entry for entry in entries if _all(entry).get(name) is None]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.analysis.figure import GRID, MUTED, Figure, line_style, new_figure, styled
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.corpus import Pair
@@ -55,9 +55,9 @@ def bleu_by_length(
     """
     sources = [[(length, ref) for length, _, ref in rows] for rows in results.values()]
     if not sources or not sources[0]:
-        raise DragomanError("there is nothing to score: no sentences")
+        raise Error.EMPTY("there is nothing to score: no sentences")
     if any(other != sources[0] for other in sources):
-        raise DragomanError("the systems to compare must have translated the same sentences")
+        raise Error.UNEQUAL_COUNTS("the systems to compare must have translated the same sentences")
     check_edges(edges)
     members: list[list[int]] = [[] for _ in range(len(edges) + 1)]
     for number, (length, _) in enumerate(sources[0]):
@@ -77,7 +77,7 @@ def bleu_by_length(
 def check_edges(edges: Sequence[int]) -> None:
     """Raises DragomanError unless the edges are positive and rise."""
     if list(edges) != sorted({edge for edge in edges if edge > 0}):
-        raise DragomanError(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
+        raise Error.WRONG_OPTION(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
 
 
 def lengths_table(buckets: Sequence[Bucket]) -> str:

@@ -22,7 +22,7 @@ from dragoman.analysis.figure import (
     shades,
     styled,
 )
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions, sinusoidal_table
 
 # --- sinusoidal ------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def learned_tables(model: nn.Module) -> dict[str, Float[Tensor, "max_len d_model
         if isinstance(module, LearnedPositions)
     }
     if not tables:
-        raise DragomanError("this run has no learned positions (model.position: {type: learned})")
+        raise Error.UNSUPPORTED("this run has no learned positions (model.position: {type: learned})")
     return tables
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dragoman.analysis import NINE_STEPS
 from dragoman.data.batch import Batch, collate
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
 from dragoman.models.base import Seq2SeqModel
 from dragoman.nn.recurrent import RecurrentLayer, RecurrentStack
@@ -78,7 +78,7 @@ def trace(
     """
     ids = [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
     if not all(src and tgt for src, tgt in ids):
-        raise DragomanError("a sentence to trace must not be blank")
+        raise Error.BLANK("a sentence to trace must not be blank")
     device = next(model.parameters()).device
     batch = collate(ids).to(device)
     model.eval()

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.progress import say
 
@@ -39,7 +39,9 @@ def pick_compilation(name: CompileName, device: torch.device) -> Compiled:
     if name == "none" or (name == "auto" and device.type != "cuda"):
         return "none"
     if name == "graphs" and device.type != "cuda":
-        raise DragomanError(f"training.compile=graphs needs an NVIDIA GPU and the device is {device}: set it to layers")
+        raise Error.NO_DEVICE(
+            f"training.compile=graphs needs an NVIDIA GPU and the device is {device}", "set it to layers"
+        )
     try:
         # A small forward and backward pass: otherwise a missing compiler would be a traceback from the first step.
         torch.compile(lambda x: x.sin().sum(), backend=BACKEND)(
@@ -51,9 +53,9 @@ def pick_compilation(name: CompileName, device: torch.device) -> Compiled:
             say(f"torch.compile does not work on this machine ({why}): training without it")
             return "none"
         needed = "a C compiler and Triton" if device.type == "cuda" else "a C++ compiler"
-        raise DragomanError(
-            f"training.compile={name}: torch.compile does not work on this machine ({why}): install {needed}, or set "
-            "training.compile=none"
+        raise Error.UNSUPPORTED(
+            f"training.compile={name}: torch.compile does not work on this machine ({why})",
+            f"install {needed}, or set training.compile=none",
         ) from error
     return "layers" if name == "auto" else name
 

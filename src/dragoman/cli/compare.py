@@ -9,7 +9,7 @@ import typer
 from dragoman.analysis.comparison import shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.evaluation.systems import Comparison
 from dragoman.experiments.compare import Wanted
 from dragoman.experiments.compare import compare as compared
@@ -60,9 +60,9 @@ def compare(
     Example: dragoman compare runs/old runs/new deepl.en --src test.de --ref test.en -o comparison.html
     """
     if output.suffix.lower() not in (".html", ".htm"):
-        raise DragomanError(f"{output}: a page is an .html file")
+        raise Error.UNKNOWN_FORMAT("a page is an .html file", file=output)
     if (training_src is None) != (training_tgt is None):
-        raise DragomanError("--training-src and --training-tgt: give both or none")
+        raise Error.MISSING_OPTION("--training-src and --training-tgt", "give both or none")
     wanted = Wanted(
         metrics=tuple(metric or ()),
         names=tuple(name or ()),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.keys import DEFAULT_STORE, StoreFile, existing
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.formats.bitext import tmx_of
 from dragoman.progress import say
 from dragoman.runs import atomic_io
@@ -24,7 +24,7 @@ def corrections(
     """
     found = existing(store).corrections(src, tgt)
     if not found:
-        raise DragomanError(f"{store}: no corrections from {src} to {tgt}")
+        raise Error.EMPTY(f"no corrections from {src} to {tgt}", file=store)
     with writing(output):
         atomic_io.replace_bytes(output, tmx_of([(item.src, item.tgt) for item in found], src, tgt))
     say(f"{output}: {len(found):,} corrections")

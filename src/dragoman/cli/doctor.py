@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.doctor import EXIT_CODES, Diagnosis, Examination, HeldOut, Identify, fix, require_new, worst
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
 from dragoman.tasks import recipes
@@ -51,7 +51,7 @@ def doctor(
     tests = _held_out(test_src or [], test_tgt or [])
     examinations = list(_examinations(src, tgt, src_lang or "", tgt_lang or "", tests, identify))
     if fix_to is not None and len(examinations) > 1:
-        raise DragomanError("--fix mends one corpus: give its two files instead of a recipe")
+        raise Error.CONFLICT("--fix mends one corpus", "give its two files instead of a recipe")
     diagnoses = {name: examination.run() for name, examination in examinations}
     if as_json:
         shown: Any = {name: diagnosis.to_dict() for name, diagnosis in diagnoses.items()}
@@ -77,7 +77,7 @@ def _examinations(
     elif (single := source_of_file(src, src_lang, tgt_lang)) is not None:
         yield "", Examination(single, src_lang, tgt_lang, tests, identify)
     elif src_lang or tgt_lang:
-        raise DragomanError("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
+        raise Error.CONFLICT("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
     else:
         yield from _of_recipe(src, tests, identify)
 
@@ -107,7 +107,7 @@ def _identifier(run: Path | None) -> "Identify | None":
 
 def _held_out(sources: list[str], targets: list[str]) -> "list[HeldOut]":
     if len(sources) != len(targets):
-        raise DragomanError(f"{len(sources)} --test-src but {len(targets)} --test-tgt: give one for each")
+        raise Error.UNEQUAL_COUNTS(f"{len(sources)} --test-src but {len(targets)} --test-tgt", "give one for each")
     return [_read(src, FilesSource(src=src, tgt=tgt)) for src, tgt in zip(sources, targets, strict=True)]
 
 
@@ -119,10 +119,10 @@ def _read(name: str, source: "Source") -> "HeldOut":
 def _of_recipe(path: str, tests: "list[HeldOut]", identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
     """The training corpus of a recipe for translation, against `tests` and its other sets, and these by themselves."""
     if not Path(path).exists() and not path.endswith((".yaml", ".yml")):
-        raise DragomanError(f"{path}: give the target side too, or a recipe")
+        raise Error.MISSING_OPTION("give the target side too, or a recipe", file=path)
     recipe: Any = recipes.load(path)
     if recipe.task != "translation":
-        raise DragomanError(f"{path}: a recipe for {recipe.task}; sentence pairs are what is examined here")
+        raise Error.WRONG_TASK(f"a recipe for {recipe.task}; sentence pairs are what is examined here", file=path)
     corpus = recipe.corpus
     others = {"valid": corpus.valid, **corpus.test}
     languages = corpus.src_lang, corpus.tgt_lang

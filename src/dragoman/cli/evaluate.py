@@ -21,7 +21,7 @@ from dragoman.cli.options import (
     given,
     precision_given,
 )
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments.calibrate import project as projected
 from dragoman.experiments.judge import Asked, judge_files
 from dragoman.tasks import recipes
@@ -112,10 +112,10 @@ def evaluate(
     sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
     if hypotheses:
         if run is not None:
-            raise DragomanError(f"{run} and --hypotheses: give a run to translate with, or translations, not both")
+            raise Error.CONFLICT(f"{run} and --hypotheses", "give a run to translate with, or translations, not both")
         results: Mapping[str, Any] = judge_files(asked, hypotheses, **sets, **scoring)
     elif run is None:
-        raise DragomanError("give a run directory, or --hypotheses FILE with --src and --ref")
+        raise Error.MISSING_OPTION("give a run directory, or --hypotheses FILE with --src and --ref")
     elif src and not ref and (run / "confidence.json").exists():
         return project(run, src, which, device, as_json)
     else:

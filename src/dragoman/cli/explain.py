@@ -8,7 +8,7 @@ import typer
 from dragoman.analysis.explain import explain as explained
 from dragoman.analysis.explain import write_page
 from dragoman.cli.options import BeamSize, Run, Which, given
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.loading import load_parts
 from dragoman.inference.search_translator import SearchTranslator
 
@@ -26,7 +26,7 @@ def explain(
     Example: dragoman explain runs/demo "ich möchte ein bier" -o beer.html
     """
     if output.suffix.lower() not in (".html", ".htm"):
-        raise DragomanError(f"{output}: a page is an .html file")
+        raise Error.UNKNOWN_FORMAT("a page is an .html file", file=output)
     translator = SearchTranslator.load(run, which=which, device="cpu", **given(beam_size=beam_size))
     data = explained(translator, load_parts(run, which).model.eval(), sentence, run.resolve().name)
     write_page(data, output)

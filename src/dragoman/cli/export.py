@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import export as export_run
 from dragoman.progress import say
 
@@ -39,7 +39,7 @@ def export(
     Example: dragoman export runs/mine mine-ct2 --to ctranslate2 --quantize int8
     """
     if not verify and (src or ref):
-        raise DragomanError("--no-verify compares nothing: leave --src and --ref out")
+        raise Error.CONFLICT("--no-verify compares nothing", "leave --src and --ref out")
     export_run(
         run,
         to,

@@ -29,7 +29,7 @@ from dragoman.analysis.trace import trace as traced
 from dragoman.analysis.trace import trace_table
 from dragoman.backends.accelerate import exchange
 from dragoman.cli.options import BeamSize, Device, Run, Which, given
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.inference.attention_maps import attention_arrays, attention_of, check_choice
 from dragoman.inference.loading import load_parts
 from dragoman.inference.search_translator import SearchTranslator
@@ -103,17 +103,17 @@ def positions(
     """
     wanted = [scheme] if scheme else [name for name in SCHEMES if name != "learned" or run]
     if wanted[0] not in SCHEMES:
-        raise DragomanError(f"--scheme {scheme!r}: known are {', '.join(SCHEMES)}")
+        raise Error.UNKNOWN_NAME(f"--scheme {scheme!r}", f"known are {', '.join(SCHEMES)}")
     if wanted == ["learned"] and run is None:
-        raise DragomanError("--scheme learned: positions are learned in a run: give it with --run")
+        raise Error.MISSING_OPTION("--scheme learned: positions are learned in a run", "give it with --run")
     for name, value in (("--d-model", d_model), ("--d-head", d_head)):
         if value % 2:
-            raise DragomanError(f"{name} {value}: must be even, as a sine has its cosine")
+            raise Error.WRONG_OPTION(f"{name} {value}: must be even, as a sine has its cosine")
     if not 1 < base < math.inf:
-        raise DragomanError(f"--base {base:g}: a number above 1")
+        raise Error.WRONG_OPTION(f"--base {base:g}: a number above 1")
     if printed:
         if min(position or [0]) < 0:
-            raise DragomanError(f"--position {min(position or [0])}: positions are counted from 0")
+            raise Error.WRONG_OPTION(f"--position {min(position or [0])}: positions are counted from 0")
         typer.echo(positions_text(d_model, position or [0, 1, 2], base))
         if output is None:
             return
@@ -174,7 +174,7 @@ def batch(
     """
     texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(texts) % 2:
-        raise DragomanError(f"{len(texts)} sentences: give each its translation")
+        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give each its translation")
     sides = texts[::2], texts[1::2]
     pair = (
         load_tokenizers(run / "tokenizer")
@@ -203,7 +203,7 @@ def schedules(
     Example: dragoman inspect schedules --d-model 128 --warmup 500 --warmup 2000 --max-steps 5500
     """
     if not 0 < lr < math.inf:
-        raise DragomanError(f"--lr {lr:g}: a rate above 0")
+        raise Error.WRONG_OPTION(f"--lr {lr:g}: a rate above 0")
     warmups = warmup or [4000, 8000]
     shared = min(warmups[0], max_steps // 10)
     noam = noam_curves(d_model or [512, 256], warmups, max_steps)
@@ -233,7 +233,7 @@ def smoothing(
     epsilons = epsilon or [0.0, 0.1, 0.3]
     for value in epsilons:
         if not 0 <= value < 1:
-            raise DragomanError(f"--epsilon {value:g}: must be at least 0 and below 1")
+            raise Error.WRONG_OPTION(f"--epsilon {value:g}: must be at least 0 and below 1")
     if printed is not None:
         typer.echo(smoothing_text(epsilons, printed, target=min(2, printed - 1)))
         if output is None:
@@ -293,7 +293,7 @@ def attention(
     kinds = attention_of(SearchTranslator.load(run, which=which, device=device), sentence, target)
     kind = kind.replace("-", ".") if kind is not None else None  # `decoder-cross` is an earlier name
     if kind is not None and kind not in kinds:
-        raise DragomanError(f"--kind {kind!r}: this model has {', '.join(kinds)}")
+        raise Error.UNKNOWN_NAME(f"--kind {kind!r}: this model has {', '.join(kinds)}")
     kinds = {name: maps for name, maps in kinds.items() if kind in (None, name)}
     check_choice(kinds, layer, head)
     if output is not None and output.suffix == ".npz":
@@ -390,11 +390,13 @@ def trace(
     """
     texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(texts) % 2:
-        raise DragomanError(f"{len(texts)} sentences: give a translation with each sentence")
+        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give a translation with each sentence")
     is_run = run_or_recipe.is_dir()
     recipe: Any = recipes.of_run(run_or_recipe) if is_run else recipes.load(run_or_recipe)
     if recipe.task != "translation":
-        raise DragomanError(f"{run_or_recipe}: a trace follows models of translation; this is one of {recipe.task}")
+        raise Error.WRONG_TASK(
+            f"a trace follows models of translation; this is one of {recipe.task}", file=run_or_recipe
+        )
     texts = [NORMALIZERS[recipe.corpus.normalize](text) for text in texts]
     if is_run:
         translator = _as_trained(run_or_recipe, which)
@@ -462,7 +464,7 @@ def _write(output: Path | None, command: str, figure: Any = None, **figures: Any
 
 def _not_blank(sentences: list[str]) -> list[str]:
     if not all(sentence.strip() for sentence in sentences):
-        raise DragomanError("a sentence to look at must not be blank")
+        raise Error.BLANK("a sentence to look at must not be blank")
     return sentences
 
 
@@ -482,5 +484,5 @@ def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
         say("a recipe's data decide how many words and labels there are; here: as many words as may be, and two labels")
         return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()
     if overrides:
-        raise DragomanError(f"{run_or_recipe}: a run is what it is; changes ({overrides[0]}) go with a recipe")
+        raise Error.CONFLICT(f"a run is what it is; changes ({overrides[0]}) go with a recipe", file=run_or_recipe)
     return _as_trained(run_or_recipe).model

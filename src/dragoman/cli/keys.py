@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.serve.store import Store
 
 app = typer.Typer(no_args_is_help=True, help="API keys of a server: `add`, `list`, `remove`.")
@@ -44,5 +44,5 @@ def remove_key(
 
 def existing(store: Path) -> Store:
     if not store.is_file():
-        raise DragomanError(f"{store}: no such file: `dragoman serve` or `dragoman keys add` make it")
+        raise Error.MISSING_FILE("no such file", "`dragoman serve` or `dragoman keys add` make it", file=store)
     return Store(store)

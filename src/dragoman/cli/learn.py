@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from dragoman.analysis.figure import save
 from dragoman.analysis.printed import display_width
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.learn import lesson
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
 from dragoman.learn.bugs import BUGS
@@ -125,7 +125,7 @@ def bug(
     planted, names = lesson.bug_of(number), lesson.names_to_choose_from(number)
     if name:
         if name not in lesson.LETTERS:
-            raise DragomanError(f"--name is one of {', '.join(lesson.LETTERS)}")
+            raise Error.UNKNOWN_NAME(f"--name is one of {', '.join(lesson.LETTERS)}")
         right = names[lesson.LETTERS.index(name)] == planted.name
         typer.echo(f"{name}: {'yes' if right else 'no'}, {names[lesson.LETTERS.index(name)]}")
         raise typer.Exit(0 if right else 1)
@@ -154,7 +154,7 @@ def _show_bug(number: int) -> None:
 def _chapter(number: int) -> Any:
     found = {chapter.number: chapter for chapter in chapters()}
     if number not in found:
-        raise DragomanError(f"there are chapters 1 to {max(found)}, and no chapter {number}")
+        raise Error.UNKNOWN_NAME(f"there are chapters 1 to {max(found)}, and no chapter {number}")
     return found[number]
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 import typer
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io
 from dragoman.text.lines import LiveInput, lines_in, read_lines
@@ -61,7 +61,7 @@ def text_input(path: Path | None) -> TextInput:
     if path is not None:
         return TextInput(read_lines(path, may_be_empty=True))
     if sys.stdin is None:
-        raise DragomanError("standard input is closed: name a file with -i")
+        raise Error.CANNOT_READ("standard input is closed", "name a file with -i")
     if is_typed := sys.stdin.isatty():
         say("type or paste text, a line at a time; Ctrl-D ends")
     live = LiveInput(sys.stdin.fileno())
@@ -71,7 +71,9 @@ def text_input(path: Path | None) -> TextInput:
 def check_not_the_same(input: Path | None, output: Path | None) -> None:
     """Raises DragomanError where the output would take the place of the text that is read."""
     if input is not None and output is not None and output.is_file() and input.exists() and input.samefile(output):
-        raise DragomanError(f"{output}: is the text that is read (-i), and would be lost: name another file with -o")
+        raise Error.SAME_FILE(
+            "is the text that is read (-i), and would be lost", "name another file with -o", file=output
+        )
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -84,14 +86,14 @@ def with_options(changes: list[str], **options: Path | str | None) -> list[str]:
     known = {name: str(value) for name, value in options.items() if value}
     for name in known:
         if any(change.startswith(f"{name}=") for change in changes):
-            raise DragomanError(f"{name}=... and its option say the same thing twice: give one of them")
+            raise Error.CONFLICT(f"{name}=... and its option say the same thing twice", "give one of them")
     return changes + [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items()]
 
 
 def precision_given(name: str | None) -> dict[str, Any]:
     """Raises DragomanError for a precision that there is not."""
     if name not in (None, "float32", "bfloat16"):
-        raise DragomanError(f"--precision {name}: float32 or bfloat16")
+        raise Error.WRONG_OPTION(f"--precision {name}: float32 or bfloat16")
     return given(precision=name)
 
 
@@ -108,7 +110,7 @@ def text_output(path: Path | None) -> Iterator[Any]:
     """
     if path is None or _is_stdout(path):
         if sys.stdout is None:
-            raise DragomanError("standard output is closed: name a file with -o")
+            raise Error.CANNOT_WRITE("standard output is closed", "name a file with -o")
         out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
 
         is_file = stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
@@ -124,7 +126,7 @@ def text_output(path: Path | None) -> Iterator[Any]:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise DragomanError(f"standard output cannot be written: {error.strerror}") from error
+            raise Error.CANNOT_WRITE(f"standard output cannot be written: {error.strerror}") from error
         return
     if path.exists() and not path.is_file():  # a pipe or a device: to be written to, not replaced
         with writing(path), path.open("w", encoding="utf-8", newline="\n") as file:
@@ -150,7 +152,7 @@ def text_output(path: Path | None) -> Iterator[Any]:
             yield write_file
         atomic_io.publish(partial, path)
     except OSError as error:
-        raise DragomanError(f"{path}: cannot be written: {error.strerror}") from error
+        raise Error.CANNOT_WRITE(f"cannot be written: {error.strerror}", file=path) from error
     finally:
         if partial.exists():
             if written:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run, Which, check_not_the_same, text_input, text_output
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import Progress
 from dragoman.runs.directory import check_run_dir
@@ -46,11 +46,15 @@ def predict(
     is_typed = False
     if predictor.reads_images:
         if not images:
-            raise DragomanError(f"{run} labels images: name them, as in `dragoman predict {run} digit.png`")
+            raise Error.MISSING_OPTION(
+                " labels images", f"name them, as in `dragoman predict {run} digit.png`", file=run
+            )
         results = predictor.label_files(images, top)
     else:
         if images:
-            raise DragomanError(f"{run} labels texts, line by line: give {images[0]} with -i, or on standard input")
+            raise Error.MISSING_OPTION(
+                " labels texts, line by line", f"give {images[0]} with -i, or on standard input", file=run
+            )
         lines, waiting, is_typed = text_input(input)
         results = predictor.label_lines(lines, top, waiting=waiting)
     with text_output(output) as write, Progress("labelling", None, shown=not is_typed) as bar:

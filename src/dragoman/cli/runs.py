@@ -8,7 +8,7 @@ import typer
 from dragoman.analysis import lab_book
 from dragoman.analysis.lab_book import Entry
 from dragoman.cli.options import text_output
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 FORMATS = {".csv": "csv", ".html": "html", ".htm": "html"}
 
@@ -37,7 +37,7 @@ def runs(
     """
     kind = kind or FORMATS.get(output.suffix.lower() if output else "", "text")
     if kind not in ("text", "csv", "html"):
-        raise DragomanError(f"--format {kind}: text, csv or html")
+        raise Error.WRONG_OPTION(f"--format {kind}: text, csv or html")
     entries = lab_book.only(lab_book.entries_of(lab_book.find_runs(folder)), conditions or [])
     entries = lab_book.ordered(entries, sort) if sort != "-validation" or _validated(entries) else entries
     rows = lab_book.table(entries)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.errors import DragomanError
+from dragoman.errors import not_installed
 from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
@@ -62,7 +62,7 @@ def serve(
         from dragoman.serve.http import Limits
         from dragoman.serve.process import run_server
     except ImportError as error:
-        raise DragomanError(f"serving needs {error.name}: pip install 'dragoman[serve]'") from error
+        raise not_installed(f"serving needs {error.name}", "serve") from error
 
     paths = runs or [_demo_run()]
     settings = Settings(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Recipe
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments.sweep import as_text
 from dragoman.experiments.sweep import sweep as swept
 from dragoman.progress import seconds_of
@@ -31,7 +31,7 @@ def sweep(
     Example: dragoman sweep recipes/demo.yaml training.schedule.lr=1e-3,2e-3,4e-3 seed=1..3 --budget 2h
     """
     if not 0 < keep <= 1:
-        raise DragomanError(f"--keep {keep}: a share above 0, at most 1")
+        raise Error.WRONG_OPTION(f"--keep {keep}: a share above 0, at most 1")
     seconds = seconds_of(budget) if budget else None
     found = swept(recipe, changes, folder or Path("runs") / f"{recipe.stem}-sweep", seconds, keep)
     typer.echo(as_text(found), nl=False)

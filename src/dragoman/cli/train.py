@@ -12,7 +12,7 @@ import typer
 from dragoman import config
 from dragoman.cli.options import Overrides, RunDir, with_options
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
@@ -121,7 +121,7 @@ def train(
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
     if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
-        raise DragomanError("--budget chooses training.max_steps, and a run that goes on keeps it: give one of them")
+        raise Error.CONFLICT("--budget chooses training.max_steps, and a run that goes on keeps it", "give one of them")
     changes = with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
     if freeze:
         changes.append(f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}")
@@ -134,13 +134,15 @@ def _check_options(recipe: str | None, files: TwoFiles) -> None:
     """Raises DragomanError for options that do not go together."""
     has_mixture = files.mix is not None or files.general_src or files.general_tgt
     if has_mixture and (recipe is not None or files.init_from is None):
-        raise DragomanError(
+        raise Error.CONFLICT(
             "--mix and --general-src are of --from with --src and --tgt; a recipe names its own mixture"
         )
     if files.general_tgt and not files.general_src:
-        raise DragomanError("--general-tgt needs --general-src, the text that it translates")
+        raise Error.MISSING_OPTION("--general-tgt needs --general-src, the text that it translates")
     if recipe is not None and any((files.src, files.tgt, files.valid_src, files.valid_tgt)):
-        raise DragomanError("give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)")
+        raise Error.MISSING_OPTION(
+            "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
+        )
 
 
 def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: float | None) -> None:
@@ -164,7 +166,7 @@ def _settings(
         return recipes.load(recipe, changes), None
     src, tgt, init_from = files.src, files.tgt, files.init_from
     if src is None or tgt is None:
-        raise DragomanError("nothing to train on: give a recipe, or both --src and --tgt")
+        raise Error.MISSING_OPTION("nothing to train on", "give a recipe, or both --src and --tgt")
     directory = _directory_for_files(src, tgt, changes)
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
     general = None
@@ -182,7 +184,7 @@ def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
 def _recipe_for_files(files: TwoFiles, directory: Path, changes: list[str], general: GeneralText | None) -> Any:
     src, tgt, valid_src, valid_tgt = files[:4]
     if (valid_src is None) != (valid_tgt is None):
-        raise DragomanError("give both --valid-src and --valid-tgt, or neither")
+        raise Error.MISSING_OPTION("give both --valid-src and --valid-tgt, or neither")
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     corpus, init_from = settings["corpus"], settings["init_from"]
     data = default_recipe(

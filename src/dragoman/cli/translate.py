@@ -20,7 +20,7 @@ from dragoman.cli.options import (
     text_input,
     text_output,
 )
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 IN_DOUBT = 3
 """Exit code of `--guard=fail`."""
@@ -203,7 +203,7 @@ def translate(
         )
         return
     if shard or ray:
-        raise DragomanError("--shard and --ray: with --bulk, of a file of lines")
+        raise Error.CONFLICT("--shard and --ray: with --bulk, of a file of lines")
     if paths:
         _check_for_files(input=input, prefix=prefix, n_best=n_best, as_json=as_json, alignments=alignments)
         doubtful = run_on_files(options, paths, FileOptions(output, resume, everything))
@@ -211,7 +211,7 @@ def translate(
             raise typer.Exit(IN_DOUBT)
         return
     if resume or everything:
-        raise DragomanError("--resume and --all: of files to translate: name one")
+        raise Error.CONFLICT("--resume and --all: of files to translate", "name one")
     assembled = assemble(options)
     check_not_the_same(input, output)
     source, form = text_input(input), Form(as_json, alignments)
@@ -246,7 +246,7 @@ def _check_for_files(**options: Any) -> None:
     names = {"input": "-i", "n_best": "--n-best", "as_json": "--json"}
     for name, value in options.items():
         if value:
-            raise DragomanError(f"{names.get(name, '--' + name)}: of lines; with files to translate leave it out")
+            raise Error.CONFLICT(f"{names.get(name, '--' + name)}: of lines; with files to translate leave it out")
 
 
 def _in_blocks(
@@ -258,13 +258,13 @@ def _in_blocks(
 
     for name, value in others.items():
         if value:
-            raise DragomanError(f"--{name}: does not go with --bulk")
+            raise Error.CONFLICT(f"--{name}: does not go with --bulk")
     if len(paths) != 1:
-        raise DragomanError("--bulk translates one file of lines: name it")
+        raise Error.MISSING_OPTION("--bulk translates one file of lines", "name it")
     if not paths[0].is_file():
-        raise DragomanError(f"{paths[0]}: there is no such file: --bulk translates one file of lines")
+        raise Error.MISSING_FILE("there is no such file: --bulk translates one file of lines", file=paths[0])
     if output is None or output.is_file():
-        raise DragomanError("--bulk: say with -o FOLDER where the blocks and the translation go")
+        raise Error.MISSING_OPTION("--bulk", "say with -o FOLDER where the blocks and the translation go")
     part = None if shard is None else shard_of(shard)
     work = Work(paths[0], output, identity(options, form))
     if ray is not None:

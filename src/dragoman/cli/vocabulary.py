@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Run
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments.vocabulary import Wanted, change_vocabulary
 from dragoman.progress import say
 
@@ -44,7 +44,7 @@ def vocabulary(
     for given in add_language or []:
         code, equals, like = given.partition("=")
         if not (code and equals and like):
-            raise DragomanError(f"--add-language {given}: CODE=LIKE, such as gsw_Latn=deu_Latn")
+            raise Error.WRONG_OPTION(f"--add-language {given}: CODE=LIKE, such as gsw_Latn=deu_Latn")
         languages[code] = like
     sizes = change_vocabulary(run, out, Wanted(trim or (), list(dict.fromkeys(add or ())), languages))
     (before, after), parameters = sizes.entries, sizes.parameters

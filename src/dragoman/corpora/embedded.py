@@ -20,7 +20,7 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io
 
 SIZES = {"train": 20_000, "valid": 500, "test": 1_000}
@@ -44,14 +44,16 @@ def sentences(pair: str = "de-en", split: str = "train", size: int | None = None
     Raises DragomanError for a pair or split that does not exist and for a size that a split cannot give.
     """
     if pair not in PAIRS:
-        raise DragomanError(f"embedded corpus: no pair {pair!r}: known: {', '.join(PAIRS)}")
+        raise Error.UNKNOWN_NAME(f"embedded corpus: no pair {pair!r}", f"known: {', '.join(PAIRS)}")
     if split not in SIZES:
-        raise DragomanError(f"embedded corpus: no split {split!r}: known: {', '.join(SIZES)}")
+        raise Error.UNKNOWN_NAME(f"embedded corpus: no split {split!r}", f"known: {', '.join(SIZES)}")
     size = SIZES[split] if size is None else size
     if size < 1:
-        raise DragomanError(f"embedded corpus: size {size}: ask for 1 pair or more")
+        raise Error.OUT_OF_RANGE(f"embedded corpus: size {size}", "ask for 1 pair or more")
     if size > LIMITS.get(split, size):
-        raise DragomanError(f"embedded corpus: size {size}: the {split} split has {LIMITS[split]} pairs; ask for fewer")
+        raise Error.OUT_OF_RANGE(
+            f"embedded corpus: size {size}: the {split} split has {LIMITS[split]} pairs", "ask for fewer"
+        )
     # checked above, when called; only the stream itself waits for its first reader
     return itertools.islice(_training(pair, seed) if split == "train" else _held_out(pair, split, seed), size)
 
@@ -75,7 +77,7 @@ def write(dir: Path, pair: str = "de-en", seed: int = 1, sizes: dict[str, int] |
                         side.write(text + "\n")
             for draft, path in zip(drafts, paths[split], strict=True):
                 if path.exists() and not filecmp.cmp(draft, path, shallow=False):
-                    raise DragomanError(f"{path}: is there already, with other content: name another folder")
+                    raise Error.ALREADY_THERE("is there already, with other content", "name another folder", file=path)
     return [path for of_split in paths.values() for path in of_split]
 
 

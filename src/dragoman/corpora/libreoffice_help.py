@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.formats.html import INLINE, VOID, Tag, scan
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
@@ -57,7 +57,7 @@ def write(from_dir: Path, src: str, tgt: str, to: Path) -> dict[str, int]:
                     written.add((paragraph.text, other.text))
                     rows[_split(page)].append((f"{page}#{name}", paragraph, other))
     if not rows["train"]:
-        raise DragomanError(f"{from_dir}: no paragraph of {src} has a translation in {tgt}")
+        raise Error.EMPTY(f"no paragraph of {src} has a translation in {tgt}", file=from_dir)
     with writing(to):
         to.mkdir(parents=True, exist_ok=True)
         for split, found in rows.items():
@@ -147,9 +147,10 @@ def _folder(from_dir: Path, language: str) -> Path:
     ):
         if (path / language / "text").is_dir():
             return path / language / "text"
-    raise DragomanError(
-        f"{from_dir}: no pages of {language} there: unpack the package libreoffice-help-{language.lower()} "
-        "into it (dpkg-deb -x PACKAGE.deb FOLDER)"
+    raise Error.MISSING_FILE(
+        f"no pages of {language} there",
+        f"unpack the package libreoffice-help-{language.lower()} into it (dpkg-deb -x PACKAGE.deb FOLDER)",
+        file=from_dir,
     )
 
 
@@ -157,7 +158,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DragomanError(f"{path}: cannot be read: {error}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error}", file=path) from error
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -12,7 +12,7 @@ import urllib.request
 import zlib
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 
@@ -38,7 +38,7 @@ def fetch(directory: Path, from_dir: Path | None = None) -> list[Path]:
                 paths.append(_fetch_one(name, directory, source))
                 bar.advance()
     except OSError as error:
-        raise DragomanError(f"{error.filename or directory}: {error.strerror or error}") from error
+        raise Error.CANNOT_READ(f"{error.strerror or error}", file=error.filename or directory) from error
     return paths
 
 
@@ -66,8 +66,8 @@ def _folder(given: Path) -> Path:
         if not missing:
             return folder
         if len(missing) < len(SHA256):
-            raise DragomanError(f"{folder} lacks {', '.join(f'{name}.gz' for name in missing)}")
-    raise DragomanError(f"no Multi30k files (train.en.gz and so on) in {', '.join(map(str, folders))}")
+            raise Error.MISSING_FILE(f" lacks {', '.join(f'{name}.gz' for name in missing)}", file=folder)
+    raise Error.MISSING_FILE(f"no Multi30k files (train.en.gz and so on) in {', '.join(map(str, folders))}")
 
 
 def _download(file_name: str) -> bytes:
@@ -80,9 +80,10 @@ def _download(file_name: str) -> bytes:
         except (OSError, http.client.HTTPException) as error:
             if getattr(error, "code", None) == 404 and revision != REVISIONS[-1]:
                 continue
-            raise DragomanError(
-                f"{url}: cannot be downloaded ({getattr(error, 'reason', None) or error}); with a copy of "
-                "github.com/multi30k/dataset on this machine, use --from DIR"
+            raise Error.NO_NETWORK(
+                f"cannot be downloaded ({getattr(error, 'reason', None) or error})",
+                "with a copy of github.com/multi30k/dataset on this machine, use --from DIR",
+                file=url,
             ) from error
     raise AssertionError("no revision to try")
 
@@ -91,10 +92,10 @@ def _verify(name: str, data: bytes, where: str, remedy: str) -> None:
     try:
         found = hashlib.sha256(gzip.decompress(data)).hexdigest()
     except (OSError, EOFError, zlib.error) as error:
-        raise DragomanError(f"{where} is not intact gzip data: {remedy}") from error
+        raise Error.DAMAGED(" is not intact gzip data", remedy, file=where) from error
     if found != SHA256[name]:
-        raise DragomanError(
-            f"{where} is not the expected text (SHA-256 {found[:12]}, not {SHA256[name][:12]}): {remedy}"
+        raise Error.CHANGED(
+            f" is not the expected text (SHA-256 {found[:12]}, not {SHA256[name][:12]})", remedy, file=where
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dragoman.data.random import raw_words
 from dragoman.data.row_order import ON_DISK, IntArray, Lengths, refuse_too_long, shuffled, sorted_by_length
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 
 class BatchPlan:
@@ -54,7 +54,7 @@ class BatchPlan:
         assert len(src) == len(tgt), "a source and a target length for each row"
         assert micro_batches >= 1, f"micro_batches is {micro_batches}, a step needs at least one"
         if not len(src):
-            raise DragomanError("no sentence pairs to make batches of")
+            raise Error.EMPTY("no sentence pairs to make batches of")
         self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
         self._folder = folder if len(src) > ON_DISK else None
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.data.encode import id_dtype
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.documents import PlainSource
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
@@ -91,4 +91,4 @@ def _store(directory: Path, ids: IntArray, meta: dict[str, Any]) -> None:
         np.save(directory / "ids.npy", ids, allow_pickle=False)
         (directory / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     except OSError as error:
-        raise DragomanError(f"{directory}: cannot be written: {error.strerror or error}") from error
+        raise Error.CANNOT_WRITE(f"cannot be written: {error.strerror or error}", file=directory) from error

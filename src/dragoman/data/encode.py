@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.corpus import Pair
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import Tokenizer
@@ -129,7 +129,7 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
         # Columns are sent several times as fast as thousands of pairs.
         yield from in_order(lambda chunk: pool.submit(_encode_chunk, *zip(*chunk, strict=True)), chunks, 2 * workers)
     except BrokenProcessPool as error:
-        raise DragomanError(
+        raise Error.PROCESS_FAILED(
             "a process that encodes the corpus ended abruptly: if memory ran out, use fewer workers; in a script of "
             "your own, call this under `if __name__ == '__main__':` or with workers=1"
         ) from error

@@ -10,7 +10,7 @@ import numpy as np
 from dragoman.config import Field, by_type, settings
 from dragoman.data.augment import AugmentConfig
 from dragoman.data.random import hash64
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.images import IdxSource, read_images
 from dragoman.text.labelled import ExampleSource, read_examples
 from dragoman.text.sources.base import Source
@@ -106,7 +106,7 @@ def read_split(source: Any, label_names: dict[str, str]) -> Split:
         texts = [example.text for example in examples]
         split = Split(texts, [example.label for example in examples], texts)
     if not len(split):
-        raise DragomanError("there is nothing to learn or score: a source of the corpus has no examples")
+        raise Error.EMPTY("there is nothing to learn or score: a source of the corpus has no examples")
     return Split(split.items, [label_names.get(label, label) for label in split.labels], split.titles)
 
 
@@ -118,9 +118,10 @@ def read_splits(corpus: LabelledCorpus | ImageCorpus) -> tuple[Split, Split, dic
         return train, read_split(corpus.valid, corpus.label_names), tests
     train, valid = hold_out(train, corpus.valid.share)
     if not len(train) or not len(valid):
-        raise DragomanError(
+        raise Error.TOO_FEW(
             f"corpus.valid.share {corpus.valid.share} leaves {len(train)} examples to train on and {len(valid)} to "
-            "validate on: choose another, or name a validation source"
+            "validate on",
+            "choose another, or name a validation source",
         )
     return train, valid, tests
 

@@ -17,9 +17,9 @@ from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
 from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.images import read_idx
-from dragoman.text.lines import find, show
+from dragoman.text.lines import find
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import Tokenizer
 
@@ -203,7 +203,7 @@ def read_picture(path: str | Path) -> Float[np.ndarray, "height width"]:
     try:
         picture = np.asarray(imread(path))
     except (OSError, SyntaxError, ValueError) as error:
-        raise DragomanError(f"{show(path)}: cannot be read as a picture: {error}") from error
+        raise Error.DAMAGED(f"cannot be read as a picture: {error}", file=path) from error
     values = picture * (1.0 if picture.dtype == np.uint8 else 255.0)
     if values.ndim == 2:
         return values

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -139,10 +139,10 @@ def refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: In
         group = int(groups.of(np.flatnonzero(rows == row))[0])
         shorter = f", or have no row of more than {batch_tokens - 1} (of text, that is corpus.max_tokens)"
         name = f"row {row}" if lines is None else f"line {lines[row]:,} of the corpus"
-        raise DragomanError(
+        raise Error.TOO_LONG(
             f"{name} is too long for a batch: {groups.src[group]} source and {groups.tgt[group]} target tokens need "
-            f"{needed} positions with </s>, and batch_tokens is {batch_tokens}: raise batch_tokens to {needed} or more"
-            + (shorter if batch_tokens > 1 else "")
+            f"{needed} positions with </s>, and batch_tokens is {batch_tokens}",
+            f"raise batch_tokens to {needed} or more{shorter if batch_tokens > 1 else ''}",
         )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
 from dragoman.data.row_order import ON_DISK
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source
@@ -104,12 +104,14 @@ class IdCorpus:
         dtype = id_dtype(self.meta[side]["vocab_size"])
         ids, offsets = self._map(f"{side}.bin", dtype), self._map(f"{side}_offsets.bin", "int64")
         if len(offsets) != len(self) + 1 or offsets[0] != 0 or offsets[-1] != len(ids):
-            raise DragomanError(f"{self.path / f'{side}_offsets.bin'} does not fit {side}.bin: {_REMEDY}")
+            raise Error.DAMAGED(f" does not fit {side}.bin", _REMEDY, file=self.path / f"{side}_offsets.bin")
         # of the bytes that are there, whatever meta.json says
         if vocab_size is not None and (max_id := _largest(ids)) >= vocab_size:
-            raise DragomanError(
-                f"{self.path}: {side} ids go up to {max_id}, but the vocabulary has {vocab_size} entries: the folder "
-                f"is damaged, or was made with another tokenizer; {_REMEDY}"
+            raise Error.DAMAGED(
+                f"{side} ids go up to {max_id}, but the vocabulary has {vocab_size} entries: the folder is damaged, "
+                "or was made with another tokenizer",
+                _REMEDY,
+                file=self.path,
             )
         if self.is_read:
             found = self.path / f"{side}.bin", self.path / f"{side}_offsets.bin"
@@ -265,27 +267,29 @@ def _read_meta(path: Path) -> dict[str, Any]:
         meta: dict[str, Any] = {"format": None, **json.loads((path / META).read_text(encoding="utf-8"))}
         sizes = {name: int(meta["files"][name]) for name in FILES}
     except OSError as error:
-        raise DragomanError(f"{path / META}: cannot be read ({error.strerror}): {_REMEDY}") from error
+        raise Error.CANNOT_READ(f"cannot be read ({error.strerror})", _REMEDY, file=path / META) from error
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise DragomanError(f"{path / META} is damaged: {_REMEDY}") from error
+        raise Error.DAMAGED(" is damaged", _REMEDY, file=path / META) from error
     if meta["format"] != FORMAT:
-        raise DragomanError(f"{path} was prepared by another version of dragoman: {_REMEDY}")
+        raise Error.OTHER_VERSION(" was prepared by another version of dragoman", _REMEDY, file=path)
     for name, size in sizes.items():
         found = (path / name).stat().st_size if (path / name).is_file() else None
         if found != size:
             state = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}: it is damaged"
-            raise DragomanError(f"{path / name} {state}: {_REMEDY}")
+            raise Error.DAMAGED(f" {state}", _REMEDY, file=path / name)
     return meta
 
 
 def _refuse_foreign(path: Path) -> None:
     """A folder that is rebuilt is deleted first, so it must hold nothing but a prepared corpus."""
     if path.exists() and not path.is_dir():
-        raise DragomanError(f"{path} is a file: name a folder for the prepared corpus")
+        raise Error.WRONG_FILE_TYPE(" is a file", "name a folder for the prepared corpus", file=path)
     there = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")} if path.exists() else set()
     foreign = sorted(there - {META, *FILES})  # those with a dot are of file managers
     if foreign:
-        raise DragomanError(f"{path} holds other things ({foreign[0]}): name a new folder for the prepared corpus")
+        raise Error.ALREADY_THERE(
+            f" holds other things ({foreign[0]})", "name a new folder for the prepared corpus", file=path
+        )
 
 
 def _not_empty(chunks: Iterator[Chunk], kept: int, source: Source, title: str) -> Iterator[Chunk]:
@@ -298,8 +302,8 @@ def _not_empty(chunks: Iterator[Chunk], kept: int, source: Source, title: str) -
     if not kept:
         origin = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the source is empty"
-        raise DragomanError(
-            f"{title}: no sentence pair of {origin} is left ({reasons}): check the files and corpus.max_tokens"
+        raise Error.EMPTY(
+            f"{title}: no sentence pair of {origin} is left ({reasons})", "check the files and corpus.max_tokens"
         )
 
 
@@ -320,7 +324,7 @@ def _unchanged(chunks: Iterator[Chunk], source: Source, before: list[tuple[Path,
     yield from chunks
     for old, new in zip(before, _states(source), strict=True):
         if old != new:
-            raise DragomanError(f"{show(old[0])} changed while it was read: start again when nothing writes to it")
+            raise Error.CHANGED(" changed while it was read", "start again when nothing writes to it", file=old[0])
 
 
 class _Building:

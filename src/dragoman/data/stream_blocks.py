@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs import atomic_io
 from dragoman.text.sources.stream import Stream
 from dragoman.text.sources.tsv import TsvSource
@@ -45,7 +45,7 @@ class StreamBlocks:
             self._add()
         numbers = [number for number in self.stream.numbers() if number < len(self.steps)]
         if not numbers:
-            raise DragomanError(f"{self.stream.folder}: the blocks that this run was trained on are gone")
+            raise Error.MISSING_CORPUS("the blocks that this run was trained on are gone", file=self.stream.folder)
         return self._block(numbers[0])
 
     def position(self, step: int) -> tuple[int, int]:

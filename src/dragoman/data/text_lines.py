@@ -6,7 +6,7 @@ from typing import Literal
 
 from dragoman.config import Field, settings
 from dragoman.data.inputs import TextInputs
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.documents import PlainSource, read_text
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import Tokenizer
@@ -35,7 +35,7 @@ def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:
     spelling = spelling_of(corpus)
     found = [spelling(line) for line in read_text(source).split("\n") if line.strip()]
     if not found:
-        raise DragomanError("a text of the corpus has no line that is not blank")
+        raise Error.EMPTY("a text of the corpus has no line that is not blank")
     return found
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dragoman.data.movable import Movable
 from dragoman.data.random import raw_words
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
@@ -74,14 +74,15 @@ class WindowPlan:
     ) -> None:
         assert micro_batches >= 1, f"micro_batches is {micro_batches}, a step needs at least one"
         if num_tokens < 2 * block_len:
-            raise DragomanError(
+            raise Error.TOO_FEW(
                 f"the training text has {num_tokens:,} tokens, and windows of {block_len} need at least "
-                f"{2 * block_len:,}: take more text or lower corpus.block_len"
+                f"{2 * block_len:,}",
+                "take more text or lower corpus.block_len",
             )
         if batch_tokens < block_len:
-            raise DragomanError(
-                f"a window of {block_len} tokens does not fit into a batch of {batch_tokens}: raise "
-                f"training.batch_tokens to {block_len} or more, or lower corpus.block_len"
+            raise Error.TOO_LONG(
+                f"a window of {block_len} tokens does not fit into a batch of {batch_tokens}",
+                f"raise training.batch_tokens to {block_len} or more, or lower corpus.block_len",
             )
         self.block_len, self.micro_batches, self.seed = block_len, micro_batches, seed
         self.num_windows = (num_tokens - block_len) // block_len

@@ -15,7 +15,7 @@ from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.models.base import ROW_MULTIPLE
 
 ROWS_AT_ONCE = 64
@@ -244,8 +244,8 @@ def divisors(
 class FoundNothing(DragomanError):
     """A search has no hypothesis for a sentence, told by its place in the batch."""
 
-    def __init__(self, sentence: int, why: str) -> None:
-        super().__init__(f"sentence {sentence + 1} of the batch: {why}")
+    def __init__(self, code: Error, sentence: int, why: str) -> None:
+        super().__init__(code, f"sentence {sentence + 1} of the batch: {why}")
         self.sentence, self.why = sentence, why
 
 
@@ -257,12 +257,14 @@ def check_finite(log_prob: float, sentence: int) -> None:
     """
     if log_prob == -math.inf:
         raise FoundNothing(
+            Error.SEARCH_FAILED,
             sentence,
             "the rules of the search leave no next token (no_repeat_ngram, min_length, ban_unk, a prefix, or phrases "
             "to avoid): lift one of them",
         )
     if not math.isfinite(log_prob):
         raise FoundNothing(
+            Error.DIVERGED,
             sentence,
             "the model gives no token a finite probability (NaN or infinite logits); its training diverged or the "
             "checkpoint is damaged: try an earlier checkpoint",

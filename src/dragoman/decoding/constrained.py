@@ -37,6 +37,7 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule, Step
+from dragoman.errors import Error
 from dragoman.models.base import DecoderState
 
 Terms = tuple[tuple[int, ...], ...]
@@ -309,6 +310,7 @@ def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[C
 def _check_found(sentence: Sentence, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:
     if not sentence.finished and not bool(log_probs.isnan().any()):
         raise FoundNothing(
+            Error.SEARCH_FAILED,
             number,
             "no translation can hold its terms: a rule of the search forbids one, or the model's longest target has no "
             "room for them; lift the rule, or leave the term",

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dragoman.decoding.base import Hypothesis, Specials
 from dragoman.device import float64_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel, cross_map
 
 FLOOR = 1e-6
@@ -33,7 +33,9 @@ def cross_attention(
     """
     found = cross_map(model.attention_maps(src, src_mask, tgt_in))
     if found is None:
-        raise DragomanError("this model has no attention: it cannot say which source words a translation comes from")
+        raise Error.UNSUPPORTED(
+            "this model has no attention: it cannot say which source words a translation comes from"
+        )
     return found
 
 

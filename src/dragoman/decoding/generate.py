@@ -11,7 +11,7 @@ from dragoman.config import Field, settings
 from dragoman.decoding.base import Slots, Specials, padded
 from dragoman.decoding.filters import DrawConfig, draw, filtered, numbers
 from dragoman.device import float64_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 SPECIALS = Specials()
 
@@ -115,9 +115,9 @@ def _stream(
         if not draws.any():
             continue
         if not logits.isfinite().all():
-            raise DragomanError(
-                "the model's logits are NaN or infinite: its training diverged or the checkpoint is damaged; try an "
-                "earlier checkpoint"
+            raise Error.DIVERGED(
+                "the model's logits are NaN or infinite: its training diverged or the checkpoint is damaged",
+                "try an earlier checkpoint",
             )
         logits = logits.index_fill(1, banned, -math.inf)
         at = turn.clamp(0, config.max_tokens - 1).to(exact)

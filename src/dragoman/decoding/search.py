@@ -16,7 +16,7 @@ from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.rules import Rule
 from dragoman.decoding.sample_search import sample_search
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 
 __all__ = [
@@ -101,11 +101,11 @@ def begin(
     begun = (state, wanted, limits, specials, spare, all_rules)
     if config.sampling is not None:
         if terms is not None:
-            raise DragomanError("terms that a translation must hold are searched for, not drawn: leave the sampling")
+            raise Error.CONFLICT("terms that a translation must hold are searched for, not drawn", "leave the sampling")
         return (yield from sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)]))
     if terms is not None:
         if config.diversity:
-            raise DragomanError("terms that a translation must hold divide the beam already: set diversity to 0")
+            raise Error.CONFLICT("terms that a translation must hold divide the beam already", "set diversity to 0")
         found = yield from constrained_search(*begun, terms, glue, model.max_target_length)
     elif config.beam_size == 1:
         found = yield from greedy_search(*begun)

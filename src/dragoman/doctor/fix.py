@@ -16,7 +16,7 @@ import numpy as np
 from dragoman.doctor.examine import CHUNK, Examination, Line, sides_of, wrong_with_pair
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.languages.codes import TELLING, language_of
 from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
@@ -72,13 +72,14 @@ def _require_mendable(examination: Examination) -> None:
     diagnosis, shifts = examination.diagnosis, examination.shifts
     for finding in diagnosis.findings:
         if finding.kind in ("unreadable", "same file", "empty file", "swapped sides", "not parallel"):
-            raise DragomanError(f"{finding.place}: {finding.kind} cannot be mended ({finding.example})")
+            raise Error.BAD_CORPUS(f"{finding.place}: {finding.kind} cannot be mended ({finding.example})")
     longer = diagnosis.tgt_lines - diagnosis.src_lines
     explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
     if longer and not explained:
-        raise DragomanError(
-            f"{examination.names[0]} has {diagnosis.src_lines:,} lines but {examination.names[1]} has "
-            f"{diagnosis.tgt_lines:,}, and no shift was found that says where: nothing can be put together again"
+        raise Error.BAD_CORPUS(
+            f" has {diagnosis.src_lines:,} lines but {examination.names[1]} has {diagnosis.tgt_lines:,}, and no "
+            "shift was found that says where: nothing can be put together again",
+            file=examination.names[0],
         )
 
 
@@ -111,7 +112,7 @@ def _write(examination: Examination, report: FixReport) -> None:
 def require_new(out: Path) -> None:
     """Raises DragomanError where a folder holds something already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DragomanError(f"{out}: is there already; --fix takes a new folder")
+        raise Error.ALREADY_THERE("is there already; --fix takes a new folder", file=out)
 
 
 def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:

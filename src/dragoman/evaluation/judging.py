@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.quality.external_metrics import any_metric
 from dragoman.quality.metrics import Metric
@@ -65,7 +65,7 @@ class Judging:
         found = [any_metric(text, tgt_lang, system=system, tokenize=tokenize, lowercase=lowercase) for text in asked]
         names = [metric.name for metric in found]
         if repeated := [name for name in names if names.count(name) > 1]:
-            raise DragomanError(f"--metric {repeated[0]} twice: one output has one figure of a metric")
+            raise Error.CONFLICT(f"--metric {repeated[0]} twice: one output has one figure of a metric")
         return found
 
     def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Judged:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.metrics import Metric, metric
 from dragoman.quality.test_set import TestSet
@@ -74,7 +74,7 @@ def score(
     Raises DragomanError when the counts differ or there is nothing to score.
     """
     if len(hypotheses) != len(references):
-        raise DragomanError(f"{len(hypotheses):,} translations cannot be scored against {len(references):,} references")
+        raise Error.UNEQUAL_COUNTS(f"{len(hypotheses):,} translations do not fit {len(references):,} references")
     test = TestSet(list(hypotheses), [list(references)], ("", tgt_lang))
     metrics = _metrics(config, tgt_lang, with_ter=with_ter)
     values = {each.name: each.score(each.statistics(test, hypotheses).sum(axis=0)) for each in metrics}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
@@ -53,21 +53,21 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
     old = check_run_dir(run)
     refused = output.with_name(output.name + ".refused")
     if output.exists():
-        raise DragomanError(f"{output}: is there already: name a new run with -o")
+        raise Error.ALREADY_THERE("is there already", "name a new run with -o", file=output)
     corpus = corpus_settings(old)
     languages = (corpus.src_lang, corpus.tgt_lang)
     pairs = list(dict.fromkeys(pairs_in(corrections, languages)))
     if len(pairs) < FEWEST:
         of_what = " to ".join(languages)
-        raise DragomanError(f"{corrections}: {len(pairs)} corrections from {of_what}: too few to learn from")
+        raise Error.TOO_FEW(f"{len(pairs)} corrections from {of_what}: too few to learn from", file=corrections)
     held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
     learnt = [pair for pair in pairs if pair not in held]
     general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
     if not validation:
         general, validation = general[len(general) // 5 :], general[: len(general) // 5]
     if not validation:
-        raise DragomanError(
-            f"{old}: neither its training nor its validation text is here any more: nothing to compare on"
+        raise Error.MISSING_CORPUS(
+            "neither its training nor its validation text is here any more: nothing to compare on", file=old
         )
     if not general:
         say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
@@ -137,4 +137,4 @@ def _train(
     finally:
         atomic_io.remove(text)
     if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(run):
-        raise DragomanError("stopped: nothing is handed over")
+        raise Error.INTERRUPTED("stopped: nothing is handed over")

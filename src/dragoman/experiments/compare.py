@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.alignment.lexicon import Lexicon
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.evaluation.judging import Judging
 from dragoman.evaluation.systems import Comparison, System, compare_systems
 from dragoman.inference.search_translator import SearchTranslator
@@ -46,9 +46,11 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], wanted: Wa
     Raises DragomanError for fewer than two, for files that do not fit each other, and for runs that do not translate.
     """
     if len(systems) < 2:
-        raise DragomanError("give two or more runs or files of translations; the others are compared with the first")
+        raise Error.MISSING_OPTION(
+            "give two or more runs or files of translations; the others are compared with the first"
+        )
     if not refs:
-        raise DragomanError("give --ref, the reference translation of each line of --src")
+        raise Error.MISSING_OPTION("give --ref, the reference translation of each line of --src")
     names = _names(systems, wanted.names)
     test = TestSet.read(src, refs, _languages(systems))
     judging = Judging(wanted.metrics or DEFAULT_METRICS)
@@ -73,12 +75,12 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], wanted: Wa
 def _names(systems: Sequence[Path], given: Sequence[str]) -> list[str]:
     """A name for each system: that of its file or folder, or as much of the path as tells them apart."""
     if given and len(given) != len(systems):
-        raise DragomanError(f"{len(given)} --name for {len(systems)} systems: give one for each, or none")
+        raise Error.UNEQUAL_COUNTS(f"{len(given)} --name for {len(systems)} systems", "give one for each, or none")
     names = list(given) or [path.resolve().name for path in systems]
     if len(set(names)) < len(names):
         names = list(given) or [str(path) for path in systems]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise DragomanError(f"{repeated[0]} is given twice: compare different systems, or give each a --name")
+        raise Error.CONFLICT(f"{repeated[0]} is given twice", "compare different systems, or give each a --name")
     return names
 
 

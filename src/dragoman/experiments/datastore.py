@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.nearest_neighbours import Datastore, build, tuned
 from dragoman.inference.scoring import Ids
 from dragoman.inference.search_translator import SearchTranslator
@@ -36,7 +36,7 @@ def make_datastore(
     """
     read_run(run, "translation")
     if folder.exists():
-        raise DragomanError(f"{folder}: is there already: choose another folder with -o, or remove it")
+        raise Error.ALREADY_THERE("is there already", "choose another folder with -o, or remove it", file=folder)
     recipe: Any = recipes.of_run(run)
     translator = SearchTranslator.load(run, which=which, device=device)
     read = _encoded(translator, _pairs(src, tgt, "--src and --tgt") or recipe.corpus.train.pairs())
@@ -44,7 +44,7 @@ def make_datastore(
     store = build(translator, read, checkpoint.inference_digest(checkpoint.select(run, which)))
     tuning = _encoded(translator, held_out)
     if not tuning:
-        raise DragomanError("there is no validation pair to choose the mixture by: --valid-src and --valid-tgt")
+        raise Error.EMPTY("there is no validation pair to choose the mixture by: --valid-src and --valid-tgt")
     say(f"choosing the mixture by {min(len(tuning), MOST_TUNED_ON):,} validation pairs")
     store = tuned(store, translator, tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))])
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def make_datastore(
 
 def _pairs(src: Path | None, tgt: Path | None, names: str) -> Iterable[Pair] | None:
     if (src is None) != (tgt is None):
-        raise DragomanError(f"{names}: give both, or none")
+        raise Error.MISSING_OPTION(f"{names}", "give both, or none")
     return None if src is None else FilesSource(src=str(src), tgt=str(tgt)).pairs()
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.tasks import recipes
@@ -20,12 +20,12 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     """Train by RECIPE or another one, score, translate a typed sentence; returns the line that sums it up."""
     recipe: Any = recipes.load(recipe_path or RECIPE, overrides)
     if recipe.task != "translation" or not recipe.corpus.test:
-        raise DragomanError(
-            f"{recipe_path}: the demo ends with a scored translation; give a recipe with a test set for one"
+        raise Error.MISSING_OPTION(
+            "the demo ends with a scored translation", "give a recipe with a test set for one", file=recipe_path
         )
     result = recipes.run(recipe)
     if not result.tests:
-        raise DragomanError("the demo was stopped before it was scored; run it again and it goes on")
+        raise Error.INTERRUPTED("the demo was stopped before it was scored", "run it again and it goes on")
     sentence = ask_for_sentence()
     translation = SearchTranslator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
     say(f"\n  {sentence}\n  -> {translation}\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config, export
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.comparison import Compared, compare
 from dragoman.experiments.diversify import MADE_FROM, identity, translate_into, whole_lines
 from dragoman.inference.loading import build_model, corpus_settings, model_settings
@@ -105,7 +105,7 @@ def distil(
     Raises DragomanError where there is no text, and where `run` holds what another teacher or other text began.
     """
     if size not in SIZES:
-        raise DragomanError(f"--size {size}: known are {', '.join(SIZES)}")
+        raise Error.UNKNOWN_NAME(f"--size {size}", f"known are {', '.join(SIZES)}")
     translator = SearchTranslator.load(check_run_dir(teacher), device=device, languages=languages)
     with locked(run):
         files = _taught(run / TEXT, teacher, translator, src, engine)
@@ -139,15 +139,15 @@ def _taught(
     }
     made_from, part = folder / MADE_FROM, folder / "translations.part"
     if made_from.is_file() and read_json(made_from, dict) != asked:
-        raise DragomanError(
-            f"{folder}: holds what another teacher, other text or another search began; name another --run"
+        raise Error.OTHER_CONTENT(
+            "holds what another teacher, other text or another search began", "name another --run", file=folder
         )
     if all(path.is_file() for path in files):
         return str(files[0]), str(files[1])
     sentences = list(dict.fromkeys(filter(None, (" ".join(text.split()) for text in _text(teacher, translator, more)))))
     if not sentences:
-        raise DragomanError(
-            f"{teacher}: the text that it was trained on is not here: give text to translate with --src FILE"
+        raise Error.MISSING_CORPUS(
+            "the text that it was trained on is not here", "give text to translate with --src FILE", file=teacher
         )
     if engine != "pytorch":
         translator = export.engine(teacher, engine, translator)

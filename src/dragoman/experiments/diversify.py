@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from dragoman.config import to_dict
 from dragoman.data.random import hash64
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
@@ -60,12 +60,12 @@ def diversify(
     Raises DragomanError where `out` holds something else, there are no runs, or one translates between other languages.
     """
     if not forward and not backward:
-        raise DragomanError("no run to translate with: give --forward RUN, or --backward RUN, or several")
+        raise Error.MISSING_OPTION("no run to translate with", "give --forward RUN, or --backward RUN, or several")
     runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
     runs += [("tgt", Path(run)) for run in backward]
     goes_on = (out / MADE_FROM).is_file()
     if out.exists() and not goes_on and (not out.is_dir() or any(out.iterdir())):
-        raise DragomanError(f"{out}: is there already; name a new folder")
+        raise Error.ALREADY_THERE("is there already", "name a new folder", file=out)
     names = [Path(name).name.removesuffix(".gz") for name in (source.src, source.tgt)]
     if names[0] == names[1]:
         names = [f"src-{names[0]}", f"tgt-{names[1]}"]
@@ -80,7 +80,9 @@ def diversify(
         "runs": [[side, identity(run, of)] for (side, run), of in zip(runs, translators, strict=True)],
     }
     if goes_on and read_json(out / MADE_FROM, dict) != made_from:
-        raise DragomanError(f"{out}: holds what another corpus, other runs or other settings began; name a new folder")
+        raise Error.OTHER_CONTENT(
+            "holds what another corpus, other runs or other settings began", "name a new folder", file=out
+        )
     parts = [out / f"{number}-{run.name}.part" for number, (_, run) in enumerate(runs, start=1)]
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -156,14 +158,16 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSour
         pair = (reads, writes) if side == "src" else (writes, reads)
         first = first or pair
         if pair != first:
-            raise DragomanError(
-                f"{run}: translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: --forward "
-                "runs read the source side, --backward runs the target side"
+            raise Error.LANGUAGES_DIFFER(
+                f"translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: --forward runs "
+                "read the source side, --backward runs the target side",
+                file=run,
             )
         if reads != writes and (language_of_file(source.src) == pair[1] or language_of_file(source.tgt) == pair[0]):
-            raise DragomanError(
-                f"{run}: translates from {reads} to {writes}, but {source.src} is the source and {source.tgt} the "
-                "target: --forward runs read the source side, --backward runs the target side"
+            raise Error.LANGUAGES_DIFFER(
+                f"translates from {reads} to {writes}, but {source.src} is the source and {source.tgt} the target: "
+                "--forward runs read the source side, --backward runs the target side",
+                file=run,
             )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.evaluation.judging import Judged, Judging
 from dragoman.quality.test_set import TestSet, read_hypotheses
 from dragoman.tasks.recipes import references_of, titles_of
@@ -48,11 +48,11 @@ def judge_files(
     Raises DragomanError when files do not fit each other.
     """
     if not sources:
-        raise DragomanError("--hypotheses needs --src, the text that was translated, and --ref")
+        raise Error.MISSING_OPTION("--hypotheses needs --src, the text that was translated, and --ref")
     if not references and not all("=" in text or text.endswith(".py") for text in asked.metrics or ("bleu",)):
-        raise DragomanError("--hypotheses needs --ref, the reference translation of each line")
+        raise Error.MISSING_OPTION("--hypotheses needs --ref, the reference translation of each line")
     if len(hypotheses) != len(sources):
-        raise DragomanError(f"{len(hypotheses)} --hypotheses for {len(sources)} --src: give one for each")
+        raise Error.UNEQUAL_COUNTS(f"{len(hypotheses)} --hypotheses for {len(sources)} --src", "give one for each")
     judging = asked.judging()
     tests = [
         TestSet.read(src, refs, name=title)

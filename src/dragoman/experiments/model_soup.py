@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from dragoman import config
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir, tokenizer_files
@@ -32,9 +32,9 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
     Raises DragomanError where `out` is there, or runs differ in what they are built of or in what they read and write.
     """
     if len(runs) < 2:
-        raise DragomanError("a mean takes two runs or more")
+        raise Error.TOO_FEW("a mean takes two runs or more")
     if out.exists():
-        raise DragomanError(f"{out}: is there already; name a new run directory")
+        raise Error.ALREADY_THERE("is there already", "name a new run directory", file=out)
     paths = [check_run_dir(run) for run in runs]
     for other in paths[1:]:
         _require_alike(paths[0], other)
@@ -57,18 +57,19 @@ def _require_equal_shapes(groups: Sequence[Mapping[str, Tensor]], paths: Sequenc
     shapes = [{name: tuple(tensor.shape) for name, tensor in group.items()} for group in groups]
     for other, path in zip(shapes, paths, strict=True):
         if other != shapes[0]:
-            raise DragomanError(f"{path}: its weights have other shapes than those of {paths[0]}")
+            raise Error.MISMATCH(f"its weights have other shapes than those of {paths[0]}", file=path)
 
 
 def _require_alike(first: Path, other: Path) -> None:
     """Raises DragomanError unless both runs are of one model, tokenizer, labels and languages."""
     if differences := config.changes(_kind(first), _kind(other)):
         told = "; ".join(f"{key}: {before!r} -> {now!r}" for key, before, now in differences)
-        raise DragomanError(f"{other}: is another model than {first} ({told}): there is no mean of both")
+        raise Error.MISMATCH(f"is another model than {first} ({told}): there is no mean of both", file=other)
     if tokenizer_files(first) != tokenizer_files(other) or _labels(first) != _labels(other):
-        raise DragomanError(
-            f"{other}: its vocabulary or labels are others than those of {first}: there is no mean of both. Have one "
-            "begin with the other's weights (--init-from) and reuse its tokenizer (tokenizer={type: reuse, run: ...})"
+        raise Error.MISMATCH(
+            f"its vocabulary or labels are others than those of {first}: there is no mean of both. Have one begin "
+            "with the other's weights (--init-from) and reuse its tokenizer (tokenizer={type: reuse, run: ...})",
+            file=other,
         )
 
 

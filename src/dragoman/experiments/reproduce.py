@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from dragoman.device import pick_device, pick_precision
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
@@ -50,11 +50,11 @@ def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction
     events = without_repeats(read_events(run / METRICS))
     start = last_event(events, "start")
     if checkpoint.is_mean(run) or not start:
-        raise DragomanError(
-            f"{run}: was not trained from a recipe (it is a mean, or imported): there is nothing to repeat"
+        raise Error.UNSUPPORTED(
+            "was not trained from a recipe (it is a mean, or imported): there is nothing to repeat", file=run
         )
     if not checkpoint.list_checkpoints(run):
-        raise DragomanError(f"{run}: has no checkpoint to compare with: train it first")
+        raise Error.NO_CHECKPOINT("has no checkpoint to compare with", "train it first", file=run)
     _require_same_corpus(run, recipe)
     environment = _environment(start, recipe)
     for line in environment:
@@ -89,12 +89,15 @@ def _compared(run: Path, again: Path, environment: list[str]) -> Reproduction:
 
 def _require_same_corpus(run: Path, recipe: Any) -> None:
     if not (run / "identity.json").exists():
-        raise DragomanError(f"{run}: does not say what it was trained on (no identity.json): it cannot be done again")
+        raise Error.UNSUPPORTED(
+            "does not say what it was trained on (no identity.json): it cannot be done again", file=run
+        )
     then, now = read_json(run / "identity.json", dict), recipes.job(recipe).identity()
     if other := [key for key, digest in then.items() if now.get(key) != digest]:
-        raise DragomanError(
-            f"{run}: {', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than then, or is another "
-            "file: put the text back that it was trained on"
+        raise Error.CHANGED(
+            f"{', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than then, or is another file",
+            "put the text back that it was trained on",
+            file=run,
         )
 
 

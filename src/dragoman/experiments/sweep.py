@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
@@ -82,7 +82,7 @@ def sweep(recipe: Path, changes: Sequence[str], folder: Path, seconds: float | N
     _claim(folder, recipe, changes)
     training = next(iter(plans.values())).training
     if len({plan.training.max_steps for plan in plans.values()}) > 1:
-        raise DragomanError("training.max_steps cannot be swept: stages compare runs after as many steps")
+        raise Error.WRONG_OPTION("training.max_steps cannot be swept: stages compare runs after as many steps")
     steps = training.max_steps
     alive, rows, failed = list(trials), dict[Trial, Row](), set[Trial]()
     for end in _stages(steps, len(trials), keep, training.validate_every):
@@ -117,11 +117,11 @@ def _grid(changes: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals:
-            raise DragomanError(f"{change}: write KEY=VALUE,VALUE or KEY=FIRST..LAST")
+            raise Error.WRONG_OPTION(f"{change}", "write KEY=VALUE,VALUE or KEY=FIRST..LAST")
         values = _values(text)
         if len(values) > 1:
             if repeated := [value for value in values if values.count(value) > 1]:
-                raise DragomanError(f"{change}: {repeated[0]} twice")
+                raise Error.CONFLICT(f"{change}: {repeated[0]} twice")
             grid[key] = values
         else:
             fixed.append(change)
@@ -132,7 +132,7 @@ def _values(text: str) -> list[str]:
     if match := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", text):
         first, last = int(match[1]), int(match[2])
         if last < first or last - first >= MOST_RUNS:
-            raise DragomanError(f"{text}: the last number must be the larger one, of at most {MOST_RUNS} values")
+            raise Error.WRONG_OPTION(f"{text}: the last number must be the larger one, of at most {MOST_RUNS} values")
         return [str(number) for number in range(first, last + 1)]
     parts, depth, part = [], 0, ""
     for letter in text:  # a comma inside brackets belongs to a value
@@ -151,7 +151,7 @@ def _trials(fixed: Sequence[str], grid: Mapping[str, Sequence[str]], folder: Pat
     seeds = [[f"seed={seed}"] for seed in grid.pop("seed", ())] or [[]]
     combinations = list(itertools.product(*grid.values()))
     if len(combinations) * len(seeds) > MOST_RUNS:
-        raise DragomanError(f"{len(combinations) * len(seeds):,} runs are more than {MOST_RUNS:,}")
+        raise Error.TOO_LARGE(f"{len(combinations) * len(seeds):,} runs are more than {MOST_RUNS:,}")
     trials = []
     for values in combinations:
         varied = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]
@@ -162,7 +162,9 @@ def _trials(fixed: Sequence[str], grid: Mapping[str, Sequence[str]], folder: Pat
         trials.append(Trial(" ".join(varied) or "the recipe", tuple(runs)))
     paths = [path for trial in trials for _, path in trial.runs]
     if len(set(paths)) < len(paths):
-        raise DragomanError(f"{folder}: two settings would have one directory: sweep keys with different last names")
+        raise Error.CONFLICT(
+            "two settings would have one directory", "sweep keys with different last names", file=folder
+        )
     return trials
 
 
@@ -177,7 +179,7 @@ def _claim(folder: Path, recipe: Path, changes: Sequence[str]) -> None:
     wanted = {"recipe": read_yaml(recipe), "changes": sorted(changes)}
     path = folder / FILE
     if path.exists() and atomic_io.read_json(path, dict) != json.loads(json.dumps(wanted)):
-        raise DragomanError(f"{folder}: holds another sweep, of other settings: name another folder with -o")
+        raise Error.OTHER_CONTENT("holds another sweep, of other settings", "name another folder with -o", file=folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         atomic_io.replace_text(path, atomic_io.to_json(wanted))

@@ -19,7 +19,7 @@ from types import ModuleType
 import torch
 
 from dragoman import config
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.export import model_card
 from dragoman.export.shortlist import write_shortlist
 from dragoman.export.verify import MADE_UP, Comparison, Engine, HeldOut, compare, held_out, settings_of
@@ -43,7 +43,7 @@ SENTENCES = 1000
 def target(to: str) -> ModuleType:
     """The module that exports to `to`. Raises DragomanError for a target that there is not."""
     if to not in TARGETS:
-        raise DragomanError(f"--to {to}: known are {', '.join(TARGETS)}")
+        raise Error.UNKNOWN_NAME(f"--to {to}", f"known are {', '.join(TARGETS)}")
     return import_module(TARGETS[to])
 
 
@@ -70,11 +70,11 @@ def export(
     run_dir, final = check_run_dir(run), Path(folder)
     module = target(to)
     if shortlist and to != "ctranslate2":
-        raise DragomanError(f"--shortlist: CTranslate2 alone reads one, not {to}")
+        raise Error.UNSUPPORTED(f"--shortlist: CTranslate2 alone reads one, not {to}")
     if final.exists():
-        raise DragomanError(f"{final}: is there already: name a new folder, or delete it first")
+        raise Error.ALREADY_THERE("is there already", "name a new folder, or delete it first", file=final)
     if (task := read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
-        raise DragomanError(f"{run_dir}: a run for {str(task).replace('_', ' ')}: translators alone are exported")
+        raise Error.WRONG_TASK(f"a run for {str(task).replace('_', ' ')}: translators alone are exported", file=run_dir)
     translator = SearchTranslator.load(run_dir, which=which, device="cpu")
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
@@ -84,7 +84,7 @@ def export(
     translator = _as_it_searches(module, translator, f"{run_dir}: compared" if verify else "")
     partial = final.with_name(final.name + ".partial")
     if partial.exists() and not (partial / UNFINISHED).exists():
-        raise DragomanError(f"{partial}: is in the way, and not an export that was broken off: rename or delete it")
+        raise Error.ALREADY_THERE("is in the way, and no unfinished export", "rename or delete it", file=partial)
     made = [path for path in final.parents if not path.exists()]
     with locked(partial, "name a folder that can be written", UNFINISHED):
         try:
@@ -124,17 +124,19 @@ def engine(
     does.
     """
     if name not in ENGINES:
-        raise DragomanError(f"--engine {name}: known are pytorch, {', '.join(ENGINES)}")
+        raise Error.UNKNOWN_NAME(f"--engine {name}", f"known are pytorch, {', '.join(ENGINES)}")
     run_dir, target_name = check_run_dir(run), ENGINES[name]
     module = target(target_name)
     require_possible(module, translator, run_dir, name)
     module.check_decoding(translator.decoding)
     if translator.banned is not None:
-        raise DragomanError(
-            f"--avoid: {name} does not search again without a phrase: translate without --engine {name}"
+        raise Error.UNSUPPORTED(
+            f"--avoid: {name} does not search again without a phrase", f"translate without --engine {name}"
         )
     if next(translator.model.parameters()).dtype != torch.float32:
-        raise DragomanError(f"--precision: {name} computes as its weights are kept: leave it with --engine {name}")
+        raise Error.UNSUPPORTED(
+            f"--precision: {name} computes as its weights are kept", f"leave it with --engine {name}"
+        )
     kind = target_name if quantize is None else f"{target_name}-{quantize}"
     folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
     if made := not folder.is_dir():
@@ -147,14 +149,14 @@ def engine(
     except DragomanError as error:
         if made:
             raise
-        raise DragomanError(f"{error}; delete {folder}: it is made again when it is needed") from error
+        raise error.within("", f"delete {folder}: it is made again when it is needed") from error
     return loaded
 
 
 def require_possible(module: ModuleType, translator: SearchTranslator, run: Path, to: str) -> None:
     """Raises DragomanError with all the reasons why a target cannot represent a model."""
     if reasons := module.problems(translator):
-        raise DragomanError(f"{run}: cannot be exported to {to}: {'; '.join(reasons)}")
+        raise Error.CANNOT_EXPORT(f"cannot be exported to {to}: {'; '.join(reasons)}", file=run)
 
 
 def _as_it_searches(module: ModuleType, translator: SearchTranslator, told: str) -> SearchTranslator:
@@ -172,9 +174,9 @@ def _judge(comparison: Comparison, to: str, kind: str, sizes: tuple[int, int], t
     for line in comparison.lines(sizes):
         tell(line)
     if complaint := comparison.complaint(exact=not kind, same_search=to not in OTHER_SEARCHES):
-        raise DragomanError(
-            f"the export to {to}{f' ({kind})' if kind else ''} does not translate as the run does and was "
-            f"deleted: {complaint}"
+        raise Error.EXPORT_DIFFERS(
+            f"the export to {to}{f' ({kind})' if kind else ''} does not translate as the run does and was deleted: "
+            f"{complaint}"
         )
 
 

@@ -29,7 +29,7 @@ import torch
 
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import ctranslate2
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -141,7 +141,9 @@ def sentencepiece_model(translator: SearchTranslator) -> bytes:
             remove_extra_whitespaces=True,
         )
     except (AttributeError, TypeError) as error:
-        raise DragomanError("SentencePiece cannot write its normalisation: pip install -U sentencepiece") from error
+        raise Error.NOT_INSTALLED(
+            "SentencePiece cannot write its normalisation", "pip install -U sentencepiece"
+        ) from error
     # Both are messages of one type (protobuf), of which the second holds the normalisation alone: one message that
     # goes on with another is both of them merged.
     model: bytes = cast(SentencePieceTokenizer, translator.tokenizers.src).model
@@ -211,7 +213,7 @@ class ArgosEngine:
                 self.processor: Any = spm.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
                 self._by_argos = self._own_code(root)
             except (OSError, RuntimeError, ValueError, shutil.ReadError) as error:
-                raise DragomanError(f"{folder}: not a package that can be read: {error}") from error
+                raise Error.CANNOT_READ(f"not a package that can be read: {error}", file=folder) from error
         self.last: tuple[list[list[str]], list[list[str]]] = [], []
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:

@@ -19,7 +19,7 @@ from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.search import default_max_lengths
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 from dragoman.export.origin import write_origin
 from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.inference.translation import Part
@@ -84,9 +84,9 @@ def check_decoding(decoding: DecodingConfig) -> None:
     default = DecodingConfig()
     for setting in fields(cast(Any, decoding)):
         if setting.name not in FOLLOWED and getattr(decoding, setting.name) != getattr(default, setting.name):
-            raise DragomanError(
-                f"decoding.{setting.name}: CTranslate2 does this in another way: leave "
-                "it at its default, or translate without --engine ctranslate2"
+            raise Error.UNSUPPORTED(
+                f"decoding.{setting.name}: CTranslate2 does this in another way",
+                "leave it at its default, or translate without --engine ctranslate2",
             )
 
 
@@ -105,7 +105,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> N
 def write_model(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write what CTranslate2 itself reads, as `write` does, and no more."""
     if quantize is not None and quantize not in QUANTIZATIONS:
-        raise DragomanError(f"--quantize {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
+        raise Error.UNKNOWN_NAME(f"--quantize {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
     specification = specify(translator)
     specification.validate()
     specification.optimize(quantization=quantize or "float32")
@@ -304,7 +304,9 @@ class CTranslate2Engine:
         try:
             self.runtime = library().Translator(str(folder), device=kind, **workers)
         except (RuntimeError, ValueError) as error:
-            raise DragomanError(f"{folder}: CTranslate2 cannot load it: {' '.join(str(error).split())}") from error
+            raise Error.CANNOT_READ(
+                f"CTranslate2 cannot load it: {' '.join(str(error).split())}", file=folder
+            ) from error
         finally:
             torch.set_num_threads(pytorchs)  # they share OpenMP, whose count CTranslate2 sets for itself
         self.src_pieces, self.tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
@@ -315,8 +317,8 @@ class CTranslate2Engine:
         decoding, given = translator.decoding, list(translator.tokenizers.tgt.before)
         check_decoding(decoding)
         if any(part.terms or list(part.prefix) != given for part in parts):
-            raise DragomanError(
-                "CTranslate2 is not asked for terms or prefixes: translate without --engine ctranslate2"
+            raise Error.UNSUPPORTED(
+                "CTranslate2 is not asked for terms or prefixes", "translate without --engine ctranslate2"
             )
         sources = [[self.src_pieces[index] for index in part.ids] for part in parts]
         batches = _batches(decoding, [len(part.ids) for part in parts])
@@ -348,7 +350,7 @@ class CTranslate2Engine:
                     items = [self._hypothesis(*item, decoding, len(given)) for item in zip(best, scores, strict=True)]
                     results[row] = sorted(items, key=lambda item: -item.score)
         except (RuntimeError, ValueError) as error:
-            raise DragomanError(f"CTranslate2: {' '.join(str(error).split())}") from error
+            raise Error.EXTERNAL_FAILED(f"CTranslate2: {' '.join(str(error).split())}") from error
         return results
 
     def _submit(
@@ -427,5 +429,5 @@ def library() -> Any:
         import ctranslate2
         import ctranslate2.specs
     except ImportError as error:
-        raise DragomanError("CTranslate2 is not installed: pip install 'dragoman[ctranslate2]'") from error
+        raise not_installed("CTranslate2 is not installed", "ctranslate2") from error
     return ctranslate2

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from dragoman.decoding.penalties import AveragePenalty, NoPenalty
 from dragoman.decoding.search import DecodingConfig, default_max_lengths
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 from dragoman.export import huggingface_tokenizer, huggingface_weights
 from dragoman.export.huggingface_tokenizer import Vocabulary
 from dragoman.export.origin import write_origin
@@ -69,11 +69,11 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
     Raises DragomanError for other types, for a translator with `problems`, and when transformers is not installed.
     """
     if reasons := problems(translator):
-        raise DragomanError("Hugging Face cannot hold this model: " + "; ".join(reasons))
+        raise Error.CANNOT_EXPORT(f"Hugging Face cannot hold this model: {'; '.join(reasons)}")
     if quantize not in DTYPES:
-        raise DragomanError(
-            f"--quantize {quantize}: Hugging Face's files hold {', '.join(filter(None, DTYPES))}; for int8, export to "
-            "ctranslate2 or onnx"
+        raise Error.UNKNOWN_NAME(
+            f"--quantize {quantize}: Hugging Face's files hold {', '.join(filter(None, DTYPES))}; for int8, export "
+            "to ctranslate2 or onnx"
         )
     transformers = transformers_library()
     model, vocabulary = cast(Transformer, translator.model), Vocabulary.of(translator.tokenizers)
@@ -257,7 +257,7 @@ def transformers_library() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise DragomanError("Hugging Face needs transformers: pip install 'dragoman[huggingface]'") from error
+        raise not_installed("Hugging Face needs transformers", "huggingface") from error
     return transformers
 
 

@@ -28,7 +28,7 @@ from torch import Tensor
 from dragoman import config
 from dragoman.config import settings
 from dragoman.decoding.search import DecodingConfig, Specials
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, not_installed, writing
 from dragoman.export.onnx_graph import NEXT, OPSET, StateTensor, write_graphs
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import Seq2SeqModel, kept_sentences
@@ -94,7 +94,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> N
     Raises DragomanError for another `quantize`, a missing library or a disk that refuses.
     """
     if quantize not in (None, "int8"):
-        raise DragomanError(f"onnx has no quantization {quantize!r}: choose int8, or none for float32")
+        raise Error.UNKNOWN_NAME(f"onnx has no quantization {quantize!r}", "choose int8, or none for float32")
     onnx = _library("onnx")
     files = folder / ENCODER, folder / STEP
     with writing(folder):
@@ -200,7 +200,7 @@ class OnnxModel(Seq2SeqModel):
         tgt_in: Int[Tensor, "batch tgt_len"],
     ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
         """Raises DragomanError: whatever the model attended to, its graphs do not tell."""
-        raise DragomanError(f"an ONNX export: {NO_MAPS}")
+        raise Error.UNSUPPORTED(f"an ONNX export: {NO_MAPS}")
 
 
 def _session(path: Path) -> Any:
@@ -212,7 +212,7 @@ def _session(path: Path) -> Any:
     try:
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own classes have no other name in common
-        raise DragomanError(f"{path}: ONNX Runtime cannot load it: {error}") from error
+        raise Error.CANNOT_READ(f"ONNX Runtime cannot load it: {error}", file=path) from error
 
 
 def _run(session: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -248,6 +248,4 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise DragomanError(
-            f"an export to ONNX needs {name.partition('.')[0]}: pip install 'dragoman[onnx]'"
-        ) from error
+        raise not_installed(f"an export to ONNX needs {name.partition('.')[0]}", "onnx") from error

@@ -21,7 +21,7 @@ import numpy as np
 
 from dragoman.alignment.lexicon import translation_probabilities
 from dragoman.data.store import IdCorpus
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
@@ -46,9 +46,10 @@ def write_shortlist(prepared: Path, folder: Path, tokenizers: TokenizerPair) -> 
     Raises DragomanError where it keeps none.
     """
     if not prepared.is_dir():
-        raise DragomanError(
-            f"{prepared}: no training pairs to learn a shortlist from, as of a run that was imported: have it teach a "
-            "small one first (dragoman distil)"
+        raise Error.EMPTY(
+            "no training pairs to learn a shortlist from, as of a run that was imported",
+            "have it teach a small one first (dragoman distil)",
+            file=prepared,
         )
     src_pieces, tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
     corpus = IdCorpus(prepared, (len(src_pieces), len(tgt_pieces)))

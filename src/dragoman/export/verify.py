@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from dragoman import config
 from dragoman.data.store import IdCorpus
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -188,7 +188,7 @@ def held_out(
         pairs = FilesSource(src=str(src), tgt=str(ref)).pairs()
         return _some(str(src), [(pair.src, pair.tgt) for pair in islice(pairs, count)])
     if ref is not None:
-        raise DragomanError(f"--ref {ref} needs --src, the text that it translates")
+        raise Error.MISSING_OPTION(f"--ref {ref} needs --src, the text that it translates")
     recipe = read_run(run, "translation")
     corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{run / 'config.yaml'}: corpus")
     sources: dict[str, Source] = {**corpus.test, "the validation set": corpus.valid}
@@ -216,8 +216,10 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
     try:
         ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))
     except (DragomanError, OSError) as error:
-        raise DragomanError(
-            f"{folder}: no held-out text to compare translations of: give --src FILE (and --ref FILE), or --no-verify"
+        raise Error.EMPTY(
+            "no held-out text to compare translations of",
+            "give --src FILE (and --ref FILE), or --no-verify",
+            file=folder,
         ) from error
     rows = range(min(count, len(ids)))
     pairs = [(tokenizers.src.decode(ids.src(row)), tokenizers.tgt.decode(ids.tgt(row))) for row in rows]
@@ -226,7 +228,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
 
 def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> HeldOut:
     if not any(src.strip() for src, _ in pairs):
-        raise DragomanError(f"{name}: holds no text to compare translations of; give another --src FILE")
+        raise Error.EMPTY("holds no text to compare translations of", "give another --src FILE", file=name)
     return HeldOut(name, [src for src, _ in pairs], [ref for _, ref in pairs] if with_references else None)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 
 
 class Code(NamedTuple):
@@ -116,4 +116,4 @@ def line_of(text: str, offset: int) -> int:
 
 def refuse(options: Options, text: str, offset: int, reason: str) -> DragomanError:
     """The error to raise for a file that is broken at a place."""
-    return DragomanError(f"{options.name}:{line_of(text, offset)}: {reason}")
+    return Error.WRONG_SHAPE(reason, file=options.name, line=line_of(text, offset))

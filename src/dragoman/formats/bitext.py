@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.formats import po
 from dragoman.formats.base import Options
 from dragoman.formats.document import decoded
@@ -156,7 +156,9 @@ def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> 
 
     def doctype(doctype_name: str, system: str | None, public: str | None, defines: bool) -> None:
         if defines:
-            raise DragomanError(f"{name}:{parser.CurrentLineNumber}: a DTD, which may define anything: remove it")
+            raise Error.UNSAFE(
+                "a DTD, which may define anything", "remove it", file=name, line=parser.CurrentLineNumber
+            )
 
     def start(tag: str, attributes: dict[str, Any]) -> None:
         reader.start(tag.rpartition(":")[2], attributes, parser.CurrentLineNumber)
@@ -178,4 +180,4 @@ def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> 
                 return
     except xml.parsers.expat.ExpatError as error:
         reason = xml.parsers.expat.ErrorString(error.code)
-        raise DragomanError(f"{name}:{error.lineno}: broken XML: {reason}") from error
+        raise Error.BAD_SYNTAX(f"broken XML: {reason}", file=name, line=error.lineno) from error

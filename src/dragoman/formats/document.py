@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.formats import (
     android,
     epub,
@@ -61,10 +61,10 @@ class Document:
         options = replace(options or Options(), name=str(path))
         try:
             if path.stat().st_size > MAX_BYTES:
-                raise DragomanError(f"{path}: larger than {MAX_BYTES // 2**20} MiB: split it")
+                raise Error.TOO_LARGE(f"larger than {MAX_BYTES // 2**20} MiB", "split it", file=path)
             data = path.read_bytes()
         except OSError as error:
-            raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+            raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
         kind = format_of(path, data)
         return cls(pdf.text_of(data, options.name).encode() if kind is FORMATS["pdf"] else data, kind, options)
 
@@ -141,17 +141,19 @@ def decoded(data: bytes, name: str, xml: bool) -> tuple[str, Encoding]:
         text = data[len(encoding.mark) :].decode(encoding.codec)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DragomanError(
-            f"{name}:{line}: byte 0x{data[error.start]:02X} is not {encoding.codec.upper()}: convert the file, "
-            "for example with `iconv -f WINDOWS-1252 -t UTF-8`"
+        raise Error.NOT_UTF8(
+            f"byte 0x{data[error.start]:02X} is not {encoding.codec.upper()}",
+            "convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`",
+            file=name,
+            line=line,
         ) from error
     except LookupError as error:
-        raise DragomanError(
-            f"{name}: says that it is written in {encoding.codec!r}, which is no known encoding"
+        raise Error.NOT_UTF8(
+            f"says that it is written in {encoding.codec!r}, which is no known encoding", file=name
         ) from error
     if "\0" in text:
-        raise DragomanError(
-            f"{name}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: a NUL byte: is this a text file?"
+        raise Error.NOT_TEXT(
+            "a NUL byte", "is this a text file?", file=name, line=text.count(chr(10), 0, text.index(chr(0))) + 1
         )
     return text, encoding
 
@@ -161,8 +163,8 @@ def encoded(text: str, encoding: Encoding, name: str, xml: bool) -> bytes:
     try:
         return encoding.mark + text.encode(encoding.codec, "xmlcharrefreplace" if xml else "strict")
     except UnicodeEncodeError as error:
-        raise DragomanError(
-            f"{name}: {text[error.start]!r} cannot be written in {encoding.codec}: convert the file to UTF-8 first"
+        raise Error.CANNOT_WRITE(
+            f"{text[error.start]!r} cannot be written in {encoding.codec}", "convert the file to UTF-8 first", file=name
         ) from error
 
 
@@ -171,9 +173,10 @@ def format_of(path: Path, data: bytes) -> Format:
     suffix = path.suffix.lower()
     named = next((kind for kind in FORMATS.values() if suffix in kind.suffixes), None)
     if data.startswith(_OLE):
-        raise DragomanError(
-            f"{path}: an old Office file, or one that is protected by a password: save it as .docx, .pptx or .xlsx "
-            "without a password"
+        raise Error.LOCKED(
+            "an old Office file, or one that is protected by a password",
+            "save it as .docx, .pptx or .xlsx without a password",
+            file=path,
         )
     found = _by_content(data, str(path))
     if named is FORMATS["android"]:  # many kinds of files are called .xml
@@ -181,14 +184,18 @@ def format_of(path: Path, data: bytes) -> Format:
         named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
     if named is None and found is None:
         known = " ".join(sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes}))
-        raise DragomanError(f"{path}: of no known kind; known: {known} (or give it as lines of text: -i {path})")
+        raise Error.UNKNOWN_FORMAT(
+            "of no known kind", f"known: {known} (or give it as lines of text: -i {path})", file=path
+        )
     if named is None or (found is not None and found is not named):
         assert found is not None
         if named is not None:
-            raise DragomanError(f"{path}: is {found.name}, although its name ends in {suffix}: rename it")
+            raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
         return found
     if named.passes_of is not None and found is None:
-        raise DragomanError(f"{path}: is not {named.name}, although its name ends in {suffix}: is it damaged?")
+        raise Error.WRONG_FILE_TYPE(
+            f"is not {named.name}, although its name ends in {suffix}", "is it damaged?", file=path
+        )
     return named
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.formats.base import Item, Options, Unit, line_of, plain
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
@@ -24,9 +24,10 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
-        place = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
-        raise DragomanError(f"{options.name}{place}: not JSON: {reason}") from error
+        line, reason = (
+            (error.lineno, error.msg) if isinstance(error, json.JSONDecodeError) else (None, "nested too deep")
+        )
+        raise Error.BAD_SYNTAX(f"not JSON: {reason}", file=options.name, line=line) from error
     ascii_only = text.isascii()
     path: list[str] = []
     key = ""

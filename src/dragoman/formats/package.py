@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 MAX_PARTS = 20_000
 MAX_PART_BYTES = 256 * 2**20
@@ -26,22 +26,24 @@ class Package:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise DragomanError(f"{name}: a broken zip file: {error}") from error
+            raise Error.DAMAGED(f"a broken zip file: {error}", file=name) from error
         infos = self._zip.infolist()
         if len(infos) > MAX_PARTS:
-            raise DragomanError(f"{name}: {len(infos):,} parts, more than {MAX_PARTS:,}")
+            raise Error.TOO_LARGE(f"{len(infos):,} parts, more than {MAX_PARTS:,}", file=name)
         if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
-            raise DragomanError(f"{name}: unpacks to more than {MAX_TOTAL_BYTES // 2**30} GiB")
+            raise Error.TOO_LARGE(f"unpacks to more than {MAX_TOTAL_BYTES // 2**30} GiB", file=name)
         names = [info.filename for info in infos]
         if len(set(names)) < len(names):
-            raise DragomanError(f"{name}: a part twice: {max(names, key=names.count)!r}")
+            raise Error.DAMAGED(f"a part twice: {max(names, key=names.count)!r}", file=name)
         for info in infos:
             if info.flag_bits & 1:
-                raise DragomanError(f"{name}: is protected by a password: save it without one")
+                raise Error.LOCKED("is protected by a password", "save it without one", file=name)
             if info.file_size > MAX_PART_BYTES:
-                raise DragomanError(f"{name}: its part {info.filename!r} is larger than {MAX_PART_BYTES // 2**20} MiB")
+                raise Error.TOO_LARGE(
+                    f"its part {info.filename!r} is larger than {MAX_PART_BYTES // 2**20} MiB", file=name
+                )
             if info.file_size > 2**20 and info.file_size > MAX_RATIO * max(info.compress_size, 1):
-                raise DragomanError(f"{name}: its part {info.filename!r} is packed {MAX_RATIO} times: a zip bomb")
+                raise Error.UNSAFE(f"its part {info.filename!r} is packed {MAX_RATIO} times: a zip bomb", file=name)
 
     def names(self) -> list[str]:
         return self._zip.namelist()
@@ -53,9 +55,9 @@ class Package:
             with self._zip.open(info) as file:
                 data = file.read(MAX_PART_BYTES + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-            raise DragomanError(f"{self.name}: its part {name!r} is damaged: {error}") from error
+            raise Error.DAMAGED(f"its part {name!r} is damaged: {error}", file=self.name) from error
         if len(data) > info.file_size:
-            raise DragomanError(f"{self.name}: its part {name!r} is larger than it says: a zip bomb")
+            raise Error.UNSAFE(f"its part {name!r} is larger than it says: a zip bomb", file=self.name)
         return data
 
     def written(self, out: IO[bytes], changed: Callable[[str], bytes | None]) -> None:
@@ -82,10 +84,10 @@ def member(path: str, stream: IO[bytes], name: str) -> IO[bytes]:
         package = zipfile.ZipFile(stream)
         names = [info.filename for info in package.infolist() if not info.is_dir()]
         if name not in names:
-            raise DragomanError(f"{path} has no file {name!r}; it has {', '.join(names[:8])}")
+            raise Error.MISSING_FILE(f" has no file {name!r}; it has {', '.join(names[:8])}", file=path)
         return package.open(name)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise DragomanError(f"{path}: a broken zip file: {error}") from error
+        raise Error.DAMAGED(f"a broken zip file: {error}", file=path) from error
 
 
 def member_names(stream: IO[bytes]) -> Iterator[str]:

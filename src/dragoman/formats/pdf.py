@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.formats import plain_text
 from dragoman.formats.base import Options, Unit
 
@@ -17,21 +17,21 @@ def text_of(data: bytes, name: str) -> str:
     try:
         import pypdf
     except ImportError as error:
-        raise DragomanError(f"{name}: reading a PDF needs pypdf: pip install 'dragoman[pdf]'") from error
+        raise Error.NOT_INSTALLED("reading a PDF needs pypdf", "pip install 'dragoman[pdf]'", file=name) from error
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise DragomanError(f"{name}: is protected by a password: save it without one")
+            raise Error.LOCKED("is protected by a password", "save it without one", file=name)
         if len(reader.pages) > MAX_PAGES:
-            raise DragomanError(f"{name}: more than {MAX_PAGES:,} pages: split it")
+            raise Error.TOO_LARGE(f"more than {MAX_PAGES:,} pages", "split it", file=name)
         pages = [page.extract_text() for page in reader.pages]
     except DragomanError:
         raise
     except Exception as error:  # of many kinds: it reads whatever it can
-        raise DragomanError(f"{name}: cannot be read as a PDF: {error}") from error
+        raise Error.DAMAGED(f"cannot be read as a PDF: {error}", file=name) from error
     text = "\n\n".join(_paragraphs(page) for page in pages)
     if not text.strip():
-        raise DragomanError(f"{name}: a PDF without text, a scan perhaps: run it through OCR first")
+        raise Error.EMPTY("a PDF without text, a scan perhaps", "run it through OCR first", file=name)
     return text + "\n"
 
 

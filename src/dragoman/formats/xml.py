@@ -5,7 +5,7 @@ import xml.parsers.expat
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.formats.base import Options
 
 CHUNK = 1 << 16
@@ -64,7 +64,7 @@ class _Reader:
             self.parser.Parse(self.data[at : at + CHUNK], at + CHUNK > len(self.data))
         except xml.parsers.expat.ExpatError as error:
             reason = xml.parsers.expat.ErrorString(error.code)
-            raise DragomanError(f"{self.name}:{error.lineno}: broken XML: {reason}") from error
+            raise Error.BAD_SYNTAX(f"broken XML: {reason}", file=self.name, line=error.lineno) from error
 
     def add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
         self.pending.append((self.parser.CurrentByteIndex, kind, name, attributes))
@@ -72,7 +72,9 @@ class _Reader:
     def start(self, name: str, attributes: list[str]) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise DragomanError(f"{self.name}:{self.parser.CurrentLineNumber}: tags more than {MAX_DEPTH} deep")
+            raise Error.TOO_LARGE(
+                f"tags more than {MAX_DEPTH} deep", file=self.name, line=self.parser.CurrentLineNumber
+            )
         self.add("start", name, attributes)
 
     def end(self, name: str) -> None:
@@ -96,9 +98,11 @@ class _Reader:
 
     def doctype(self, name: str, system: str | None, public: str | None, defines: bool) -> None:
         if defines:  # a mere name of a DTD is never looked up
-            raise DragomanError(
-                f"{self.name}:{self.parser.CurrentLineNumber}: a DTD, which may define anything: remove what stands in "
-                "[ ] of the <!DOCTYPE>"
+            raise Error.UNSAFE(
+                "a DTD, which may define anything",
+                "remove what stands in [ ] of the <!DOCTYPE>",
+                file=self.name,
+                line=self.parser.CurrentLineNumber,
             )
         self.add("other")
 

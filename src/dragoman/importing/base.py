@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.export.origin import Origin
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import BASE, LAYOUTS, sinusoidal_table
@@ -40,7 +40,7 @@ class Imported:
 def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
     """The error that says why a model cannot be represented exactly."""
     shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
-    return DragomanError(f"{folder}: cannot be imported exactly: {'; '.join(shown)}")
+    return Error.CANNOT_IMPORT(f"cannot be imported exactly: {'; '.join(shown)}", file=folder)
 
 
 def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:
@@ -71,5 +71,5 @@ def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_
     told = origin.languages if origin is not None and origin.languages else (None, None)
     src, tgt = src_lang or told[0], tgt_lang or told[1]
     if src is None or tgt is None:
-        raise DragomanError(f"{folder}: say with --src-lang and --tgt-lang what it translates")
+        raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang what it translates", file=folder)
     return src, tgt

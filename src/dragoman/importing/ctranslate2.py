@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman import config
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export.origin import TOKENIZER, read_origin
 from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
 from dragoman.inference.loading import build_model
@@ -67,7 +67,7 @@ class Variables:
     def __getitem__(self, name: str) -> Tensor:
         """Raises DragomanError for one that is missing."""
         if name not in self.tensors:
-            raise DragomanError(f"model.bin has no {name}: it is no Transformer that CTranslate2 would load")
+            raise Error.CANNOT_IMPORT(f"model.bin has no {name}: it is no Transformer that CTranslate2 would load")
         self.left.discard(name)
         return self.tensors[name]
 
@@ -82,7 +82,7 @@ def read_variables(path: Path) -> Variables:
     try:
         return _parsed(data)
     except (struct.error, UnicodeDecodeError, ValueError, KeyError, RuntimeError) as error:
-        raise DragomanError(f"{path}: is no model of CTranslate2, or damaged: {error}") from error
+        raise Error.DAMAGED(f"is no model of CTranslate2, or damaged: {error}", file=path) from error
 
 
 def _parsed(data: bytes) -> Variables:
@@ -318,7 +318,7 @@ def _sides(folder: Path, variables: Variables, spm: Sequence[Path], start: str) 
         pair = load_tokenizers(folder / TOKENIZER)
         for tokenizer, theirs in zip((pair.src, pair.tgt), tokens, strict=True):
             if pieces_of(tokenizer) != theirs:
-                raise DragomanError(f"{folder / TOKENIZER}: has other pieces than the model's vocabulary")
+                raise Error.MISMATCH("has other pieces than the model's vocabulary", file=folder / TOKENIZER)
         return Sides(pair, list(range(pair.src.vocab_size)), list(range(pair.tgt.vocab_size)))
     models: list[bytes | None] = [read_bytes(path, MAX_MODEL_BYTES) for path in spm]
     models = models or [None]
@@ -336,9 +336,10 @@ def _languages(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
     for pattern, frame in FRAMES.items():
         tags = {found[1]: token for token in tokens if (found := re.fullmatch(pattern, token))}
         if len(tags) > 1 and frame is None:
-            raise DragomanError(
-                f"{folder}: its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where "
-                "they stand: import the model's own folder of Hugging Face"
+            raise Error.CANNOT_IMPORT(
+                f"its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where they stand",
+                "import the model's own folder of Hugging Face",
+                file=folder,
             )
         if len(tags) > 1 and frame is not None:
             return LanguageTags(tags=tags, **frame)
@@ -350,10 +351,10 @@ def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None, start: str) -
     names = [NAMES.get(token, token) for token in theirs]
     place = {name: row for row, name in enumerate(names)}
     if len(place) < len(names):
-        raise DragomanError(f"{folder}: its vocabulary has a token twice")
+        raise Error.CANNOT_IMPORT("its vocabulary has a token twice", file=folder)
     needed = [special for special in SPECIALS[1:] if special != SPECIALS[BOS_ID]] + ([start] if start else [])
     if absent := [special for special in dict.fromkeys(needed) if special not in place]:
-        raise DragomanError(f"{folder}: its vocabulary has no {' and no '.join(absent)}")
+        raise Error.CANNOT_IMPORT(f"its vocabulary has no {' and no '.join(absent)}", file=folder)
     specials = [place.get(name, -1) for name in SPECIALS]
     specials[BOS_ID] = place[start] if start else -1
     rows = [*specials, *(row for row, name in enumerate(names) if row not in specials)]
@@ -365,14 +366,16 @@ def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None, start: str) -
     if spm is not None:
         return PiecesTokenizer(PiecesConfig(vocab_size=len(rows)), Vocabulary(pieces), spm), rows
     if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
-        raise DragomanError(
-            f"{folder}: its vocabulary has {spaced!r}, and tokens are told by the spaces around them: name its "
-            "SentencePiece model with --spm"
+        raise Error.MISSING_OPTION(
+            f"its vocabulary has {spaced!r}, and tokens are told by the spaces around them",
+            "name its SentencePiece model with --spm",
+            file=folder,
         )
     if start != SPECIALS[BOS_ID]:
-        raise DragomanError(
-            f"{folder}: a model of Marian or of Hugging Face, whose tokens are pieces of words: name its SentencePiece "
-            "model, or both (source.spm, target.spm), with --spm"
+        raise Error.MISSING_OPTION(
+            "a model of Marian or of Hugging Face, whose tokens are pieces of words",
+            "name its SentencePiece model, or both (source.spm, target.spm), with --spm",
+            file=folder,
         )
     tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
     return tokenizer, rows
@@ -387,15 +390,15 @@ def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
             try:
                 found = read_bytes(path, MAX_BYTES).decode("utf-8").split("\n")
             except UnicodeDecodeError as error:
-                raise DragomanError(f"{path}: is no UTF-8: {error}") from error
+                raise Error.NOT_UTF8(f"is no UTF-8: {error}", file=path) from error
             found = found[:-1] if found[-1] == "" else found
             break
     else:
-        raise DragomanError(f"{folder}: has no {kind}_vocabulary.json, .txt or shared_vocabulary")
+        raise Error.MISSING_FILE(f"has no {kind}_vocabulary.json, .txt or shared_vocabulary", file=folder)
     if len(found) == rows - 1 and SPECIALS[UNK_ID] not in found:
         found.append(SPECIALS[UNK_ID])  # OpenNMT-tf has a last row for all that is unknown
     if len(found) != rows:
-        raise DragomanError(f"{path}: {len(found):,} tokens, where the model has {rows:,} rows")
+        raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {rows:,} rows", file=path)
     return found
 
 

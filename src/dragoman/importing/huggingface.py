@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman import config
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.export import huggingface_weights
 from dragoman.export.huggingface import quietly, transformers_library
 from dragoman.export.huggingface_tokenizer import Vocabulary as JointVocabulary
@@ -92,7 +92,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
         with torch.no_grad():
             _fill(model, tensors, sides, FAMILIES[described.model_type], bool(described.tie_word_embeddings))
     except (RuntimeError, IndexError) as error:  # a shape that is none of ours
-        raise DragomanError(f"{folder}: its weights do not fit its config.json: {error}") from error
+        raise Error.MISMATCH(f"its weights do not fit its config.json: {error}", file=folder) from error
     if left := tensors.left():
         raise refusal(folder, [f"{name}: nothing here has its part" for name in left])
     if origin is None:
@@ -108,7 +108,9 @@ def _described(folder: Path) -> tuple[Any, Any]:
     """Its config and its generation config, with the library's defaults for what they do not say."""
     kind = read_json(folder / "config.json", dict).get("model_type")
     if kind not in FAMILIES:
-        raise DragomanError(f"{folder / 'config.json'}: a model of type {kind!r}; imported are {', '.join(FAMILIES)}")
+        raise Error.CANNOT_IMPORT(
+            f"a model of type {kind!r}; imported are {', '.join(FAMILIES)}", file=folder / "config.json"
+        )
     transformers = transformers_library()
     with quietly(), _reported(folder / "config.json"):
         described = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -125,7 +127,7 @@ def _reported(path: Path) -> Iterator[None]:
     except DragomanError:
         raise
     except Exception as error:
-        raise DragomanError(f"{path}: cannot be read: {' '.join(str(error).split())[:300]}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {' '.join(str(error).split())[:300]}", file=path) from error
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
@@ -137,24 +139,25 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
         parts = read_json(index, dict).get("weight_map", {})
         names = sorted(set(parts.values())) if isinstance(parts, dict) else []
         if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
-            raise DragomanError(f"{index}: does not say which files hold the weights")
+            raise Error.CANNOT_IMPORT("does not say which files hold the weights", file=index)
         files = [folder / name for name in names]
     else:
         pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]
         if pickles:
-            raise DragomanError(
-                f"{folder / pickles[0]}: a pickle, which may run any code and is not opened; where you trust its "
-                'maker, convert it: python -c "from transformers import AutoModelForSeq2SeqLM as M, AutoTokenizer as '
-                f"T; M.from_pretrained('{folder}').save_pretrained('NEW'); T.from_pretrained('{folder}')"
-                ".save_pretrained('NEW')\", and import NEW"
+            raise Error.UNSAFE(
+                "a pickle, which may run any code and is not opened; where you trust its maker, convert it: python "
+                '-c "from transformers import AutoModelForSeq2SeqLM as M, AutoTokenizer as T; '
+                f"M.from_pretrained('{folder}').save_pretrained('NEW'); "
+                f"T.from_pretrained('{folder}').save_pretrained('NEW')\", and import NEW",
+                file=folder / pickles[0],
             )
-        raise DragomanError(f"{folder}: has no model.safetensors")
+        raise Error.MISSING_FILE("has no model.safetensors", file=folder)
     found: dict[str, Tensor] = {}
     for path in files:
         try:
             found |= {name: tensor.float() for name, tensor in load_file(path).items()}
         except (OSError, SafetensorError, ValueError) as error:
-            raise DragomanError(f"{path}: cannot be read, or is damaged: {error}") from error
+            raise Error.DAMAGED(f"cannot be read, or is damaged: {error}", file=path) from error
     return found
 
 
@@ -171,7 +174,7 @@ def _require_sizes(folder: Path, described: Any, tensors: "Tensors") -> None:
         ("encoder_ffn_dim", described.encoder_ffn_dim, len(tensors["model.encoder.layers.0.fc1.bias"])),
     ):
         if told != found:
-            raise DragomanError(f"{folder / 'config.json'}: {name} is {told}, and the weights have {found}")
+            raise Error.MISMATCH(f"{name} is {told}, and the weights have {found}", file=folder / "config.json")
 
 
 class Tensors:
@@ -188,7 +191,7 @@ class Tensors:
     def __getitem__(self, name: str) -> Tensor:
         """Raises DragomanError for one that is missing."""
         if (found := self.get(name)) is None:
-            raise DragomanError(f"the weights have no {name}")
+            raise Error.CANNOT_IMPORT(f"the weights have no {name}")
         return found
 
     def left(self) -> list[str]:
@@ -202,7 +205,7 @@ class Tensors:
         other = {"encoder": "decoder", "decoder": "encoder"}[side]
         names = [f"model.{side}.embed_tokens.weight", "model.shared.weight", f"model.{other}.embed_tokens.weight"]
         if (found := self.get(*names, "lm_head.weight")) is None:
-            raise DragomanError("the weights have no model.shared.weight")
+            raise Error.CANNOT_IMPORT("the weights have no model.shared.weight")
         return found
 
     def output(self, tied: bool) -> Tensor:
@@ -267,7 +270,7 @@ def _own_sides(folder: Path, tensors: Tensors, origin: Origin, languages: tuple[
     pair = load_tokenizers(folder / TOKENIZER)
     joint = JointVocabulary.of(pair)
     if tensors.embedding("encoder").size(0) != joint.size:
-        raise DragomanError(f"{folder / TOKENIZER}: has other pieces than the model's vocabulary")
+        raise Error.MISMATCH("has other pieces than the model's vocabulary", file=folder / TOKENIZER)
     interleaved = origin.position_layout == "interleaved"
     return Sides(pair, languages, joint.src_ids, joint.tgt_ids, None, interleaved=interleaved)
 
@@ -281,7 +284,7 @@ def _sides(folder: Path, described: Any, generation: Any, languages: tuple[str, 
     if hasattr(theirs, "lang_code_to_token") and (folder / "sentencepiece.bpe.model").is_file():
         return _m2m100(folder, described, theirs, languages)
     if not hasattr(theirs, "backend_tokenizer"):
-        raise DragomanError(f"{folder}: a tokenizer of kind {type(theirs).__name__} is not imported")
+        raise Error.CANNOT_IMPORT(f"a tokenizer of kind {type(theirs).__name__} is not imported", file=folder)
     return _hub(described, generation, theirs, languages)
 
 
@@ -293,7 +296,7 @@ def _ids(described: Any) -> dict[str, int]:
     }
     for name, value in found.items():
         if not isinstance(value, int) or not 0 <= value < described.vocab_size:
-            raise DragomanError(f"config.json: {value} is no id for {name}")
+            raise Error.CANNOT_IMPORT(f"config.json: {value} is no id for {name}")
     return found
 
 
@@ -301,7 +304,7 @@ def _named(ids: dict[str, int], size: int, path: Path) -> list[str]:
     """The piece of each id; an id without one gets its number for a name."""
     pieces = {index: piece for piece, index in ids.items() if isinstance(index, int)}
     if any(not 0 <= index < size for index in pieces):
-        raise DragomanError(f"{path}: has ids beyond the {size:,} rows of the model")
+        raise Error.CANNOT_IMPORT(f"has ids beyond the {size:,} rows of the model", file=path)
     return [pieces.get(index, f"<{index}>") for index in range(size)]
 
 
@@ -323,7 +326,7 @@ def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     found = []
     for of_side, size in ((table, described.vocab_size), (tgt_table, tgt_size)):
         if "<unk>" not in of_side:
-            raise DragomanError(f"{path}: has no <unk>")
+            raise Error.CANNOT_IMPORT("has no <unk>", file=path)
         entries = Entries(_named(of_side, size, path), unk=of_side["<unk>"], **_ids(described))
         rows, never = entries.rows([])
         found.append((rows, entries.names(rows), never))
@@ -366,14 +369,14 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
         theirs.src_lang = languages[0]
     frame = list(theirs("").input_ids)
     if ids["eos"] not in frame:
-        raise DragomanError("its tokenizer does not end a text with </s>")
+        raise Error.CANNOT_IMPORT("its tokenizer does not end a text with </s>")
     end = frame.index(ids["eos"])
     forced = generation.forced_bos_token_id
     if tags:
         start_is_tag = ids["start"] in added.values() and theirs.convert_ids_to_tokens(ids["start"]) in tags
         if start_is_tag and ids["start"] != added[languages[1]]:
             said = theirs.convert_ids_to_tokens(ids["start"])
-            raise DragomanError(f"its translations begin with {said}: give --tgt-lang {said}")
+            raise Error.MISSING_OPTION(f"its translations begin with {said}", f"give --tgt-lang {said}")
         forced = None if start_is_tag else added[languages[1]]
     entries = Entries(
         [theirs.convert_ids_to_tokens(index) or f"<{index}>" for index in range(size)],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman import config
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.importing import ctranslate2, huggingface
 from dragoman.importing.base import Imported
 from dragoman.runs import checkpoint
@@ -28,16 +28,16 @@ def import_model(
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
     if run.exists():
-        raise DragomanError(f"{run}: is there already; name a new run directory")
+        raise Error.ALREADY_THERE("is there already", "name a new run directory", file=run)
     if not folder.is_dir():
-        raise DragomanError(f"{folder}: no such folder")
+        raise Error.MISSING_FILE("no such folder", file=folder)
     door = ctranslate2 if (folder / "model.bin").is_file() else huggingface
     if door is huggingface and not (folder / "config.json").is_file():
-        raise DragomanError(
-            f"{folder}: no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json"
+        raise Error.CANNOT_IMPORT(
+            "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json", file=folder
         )
     if spm and (door is huggingface or len(spm) > 2):
-        raise DragomanError("--spm: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
+        raise Error.CONFLICT("--spm: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
     imported = (
         huggingface.load(folder, src_lang, tgt_lang)
         if door is huggingface

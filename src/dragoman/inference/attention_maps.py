@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.data.batch import collate
 from dragoman.decoding.search import search
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.words import JOINER, SPACE
@@ -33,7 +33,7 @@ def attention_of(translator: SearchTranslator, sentence: str, target: str | None
     tokenizers = translator.tokenizers
     src_ids = tokenizers.src.encode(translator.normalize(sentence))
     if not src_ids:
-        raise DragomanError("there is no attention to show: the sentence is blank")
+        raise Error.BLANK("there is no attention to show: the sentence is blank")
     if target is None:
         tgt_ids = _translate(translator, src_ids)
         # A translation that was cut off at this length has no position left at which its last token could be read.
@@ -45,7 +45,9 @@ def attention_of(translator: SearchTranslator, sentence: str, target: str | None
     with torch.inference_mode():
         maps = translator.model.attention_maps(batch.src, batch.src_mask, tgt_in)
     if not maps:
-        raise DragomanError(f"{type(translator.model).__name__}: this model attends to nothing, so there are no maps")
+        raise Error.UNSUPPORTED(
+            f"{type(translator.model).__name__}: this model attends to nothing, so there are no maps"
+        )
     src = labels(tokenizers.src, batch.src[0].tolist())
     return attention_kinds(maps, src, *(labels(tokenizers.tgt, ids[0].tolist()) for ids in (tgt_in, tgt_out)))
 
@@ -79,7 +81,7 @@ def check_choice(kinds: Mapping[str, AttentionKind], layer: int | None, head: in
     heads = max(len(weights) for kind in kinds.values() for weights in kind.layers)
     for name, chosen, count in (("layer", layer, layers), ("head", head, heads)):
         if chosen is not None and not 0 <= chosen < count:
-            raise DragomanError(f"there is no {name} {chosen}: {name}s are 0 to {count - 1}")
+            raise Error.OUT_OF_RANGE(f"there is no {name} {chosen}: {name}s are 0 to {count - 1}")
 
 
 def attention_arrays(

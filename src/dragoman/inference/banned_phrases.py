@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import read_lines
 
@@ -38,10 +38,12 @@ class BannedPhrases:
             if not phrase or phrase.startswith("#"):
                 continue
             if "\t" in phrase:
-                raise DragomanError(f"{path}, line {number}: two columns: give one phrase a line, or use --glossary")
+                raise Error.WRONG_SHAPE(
+                    "two columns", "give one phrase a line, or use --glossary", file=path, line=number
+                )
             phrases.append(phrase)
         if not phrases:
-            raise DragomanError(f"{path}: no phrases in it: a line is a word or phrase to be avoided")
+            raise Error.EMPTY("no phrases in it: a line is a word or phrase to be avoided", file=path)
         return cls(tuple(phrases))
 
     def normalized(self, normalize: Callable[[str], str]) -> "BannedPhrases":

@@ -19,7 +19,7 @@ from dragoman.data.examples import LabelledCorpus, Split
 from dragoman.data.inputs import ImageReader, Inputs, TextReader, read_images_in
 from dragoman.decoding.base import padded
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.models.text_classifier import TextClassifier
@@ -162,7 +162,7 @@ def read_labels(run_dir: Path) -> list[str]:
     path = run_dir / LABELS
     labels: list[Any] = read_json(path, list)
     if not all(isinstance(label, str) for label in labels) or len(labels) < 2:
-        raise DragomanError(f"{path}: expected a JSON list of the labels, at least two")
+        raise Error.WRONG_SHAPE("expected a JSON list of the labels, at least two", file=path)
     return labels
 
 

@@ -13,7 +13,7 @@ from dragoman.data.batch import collate_src
 from dragoman.data.hidden_tokens import HIDDEN_ID, MASK
 from dragoman.data.text_lines import LinesCorpusConfig, spelling_of
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.masked_language_model import MaskedLanguageModel, MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run
@@ -63,12 +63,14 @@ class GapFiller:
         """
         parts = self.spelling(text).split(MASK)
         if len(parts) < 2:
-            raise DragomanError(f"there is no {MASK} in the text: write it in the place of a word to be guessed")
+            raise Error.MISSING_OPTION(
+                f"there is no {MASK} in the text", "write it in the place of a word to be guessed"
+            )
         ids: list[int] = []
         for number, part in enumerate(parts):
             ids += ([HIDDEN_ID] if number else []) + list(self.tokenizer.encode(part))
         if len(ids) > self.corpus.max_tokens:
-            raise DragomanError(f"{len(ids)} tokens: more than the {self.corpus.max_tokens} that this run reads")
+            raise Error.TOO_LONG(f"{len(ids)} tokens: more than the {self.corpus.max_tokens} that this run reads")
         src, mask = collate_src([ids])
         with torch.inference_mode():
             logits = self._logits(src, mask)[0, src[0] == HIDDEN_ID]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from dragoman import config
 from dragoman.decoding.base import DecodingConfig
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import ModelConfig, Seq2SeqModel
 from dragoman.runs import checkpoint
@@ -55,12 +55,14 @@ def decoding_settings(run_dir: Path, changes: Sequence[str], options: Mapping[st
     """
     changed = config.override({"decoding": read_run(run_dir, "translation").get("decoding", {})}, changes)
     if not isinstance(changed["decoding"], dict) or len(changed) > 1:
-        raise DragomanError(f"{' '.join(changes)}: a run is made; only decoding.SETTING=VALUE can be changed here")
+        raise Error.UNKNOWN_SETTING(
+            f"{' '.join(changes)}: a run is made; only decoding.SETTING=VALUE can be changed here"
+        )
     given = {"decoding.length_penalty" if name == "alpha" else f"decoding.{name}" for name in options}
     for change in changes:
         key = change.partition("=")[0].strip()
         if any(f"{key}.".startswith(f"{name}.") for name in given):
-            raise DragomanError(f"{change}: also set by a command-line option; use only one of them")
+            raise Error.CONFLICT(f"{change}: also set by a command-line option", "use only one of them")
     settings = {**changed["decoding"], **options}
     if "alpha" in options:  # of the length penalty that is set
         penalty = changed["decoding"].get("length_penalty", {})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 
@@ -70,7 +70,7 @@ def expected_utility(
     True
     """
     if utility not in UTILITIES:
-        raise DragomanError(f"utility {utility!r} is not known: {' or '.join(UTILITIES)}")
+        raise Error.UNKNOWN_NAME(f"utility {utility!r} is not known: {' or '.join(UTILITIES)}")
     counts = dict.fromkeys(candidates, 0.0)
     for text, weight in zip(candidates, weights or [1.0] * len(candidates), strict=True):
         counts[text] += weight

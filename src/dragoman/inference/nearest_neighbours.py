@@ -30,7 +30,7 @@ from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.eval_batches import eval_batches
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 from dragoman.inference.scoring import Ids
 from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.models.base import Seq2SeqModel
@@ -121,14 +121,14 @@ class NearestNeighbours(nn.Module):
 def load(folder: Path) -> Datastore:
     """The datastore in a folder. Raises DragomanError where there is none, or it is damaged."""
     if not (folder / SETTINGS).is_file():
-        raise DragomanError(f"{folder}: no datastore is there: dragoman datastore RUN -o {folder}")
+        raise Error.MISSING_FILE("no datastore is there", f"dragoman datastore RUN -o {folder}", file=folder)
     found = config.parse(DatastoreConfig, read_json(folder / SETTINGS, dict), str(folder / SETTINGS))
     try:
         index, tokens = _faiss().read_index(str(folder / INDEX)), np.load(folder / TOKENS, allow_pickle=False)
     except (OSError, RuntimeError, ValueError) as error:
-        raise DragomanError(f"{folder}: is damaged, make it again ({str(error).splitlines()[-1]})") from error
+        raise Error.DAMAGED(f"is damaged, make it again ({str(error).splitlines()[-1]})", file=folder) from error
     if not index.ntotal == len(tokens) == found.tokens:
-        raise DragomanError(f"{folder}: is damaged, make it again (keys and tokens are not equally many)")
+        raise Error.DAMAGED("is damaged, make it again (keys and tokens are not equally many)", file=folder)
     return Datastore(index, tokens, found)
 
 
@@ -145,7 +145,7 @@ def load_all(
     for folder in map(Path, folders):
         store = load(folder)
         if store.config.weights not in digests:
-            raise DragomanError(f"{folder}: was made with other weights than this checkpoint's: make it again")
+            raise Error.MISMATCH("was made with other weights than this checkpoint's", "make it again", file=folder)
         found[digests.index(store.config.weights)] = store
     return found
 
@@ -156,7 +156,7 @@ def with_datastores(translator: SearchTranslator, stores: Mapping[int, Datastore
     Raises DragomanError for another engine, and where keys and hidden states are of unlike sizes.
     """
     if translator.engine is not None:
-        raise DragomanError("a datastore: only with the engine pytorch")
+        raise Error.UNSUPPORTED("a datastore: only with the engine pytorch")
     used = {place: store for place, store in stores.items() if store.config.weight}  # tuning may find: it does not help
     if not used:
         return translator
@@ -171,7 +171,7 @@ def with_datastores(translator: SearchTranslator, stores: Mapping[int, Datastore
 
 def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
     if store.index.d != (size := _d_model(model)):
-        raise DragomanError(f"the datastore's keys have {store.index.d} numbers and the model's states {size}")
+        raise Error.MISMATCH(f"the datastore's keys have {store.index.d} numbers and the model's states {size}")
     return _with_output(model, NearestNeighbours(_output(model), store))
 
 
@@ -183,7 +183,7 @@ def build(translator: SearchTranslator, pairs: Sequence[Ids], weights: str) -> D
     faiss = _faiss()
     total = sum(1 + len(tgt) for _, tgt in pairs)
     if not pairs:
-        raise DragomanError("there is no pair to make a datastore of")
+        raise Error.EMPTY("there is no pair to make a datastore of")
     lists = 1 if total <= EXACT else 2 * round(total**0.5)
     order = np.random.default_rng(1).permutation(len(pairs))  # what centres are learnt from is a fair part
     states, tokens, waiting = _states(translator, [pairs[row] for row in order]), [], []
@@ -275,7 +275,7 @@ def _faiss() -> ModuleType:
     try:
         import faiss
     except ImportError as error:
-        raise DragomanError("a datastore needs faiss: pip install 'dragoman[knn]'") from error
+        raise not_installed("a datastore needs faiss", "knn") from error
     if on_macos:
         faiss.omp_set_num_threads(1)
     return faiss

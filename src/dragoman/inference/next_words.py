@@ -1,7 +1,7 @@
 """Other words at a place of a translation: beginnings that go on differently, each carried to its end."""
 
 from dragoman.decoding.penalties import NoPenalty
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.text.tokenizers.base import EOS_ID
@@ -24,7 +24,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
     if not parts:
         return []
     if len(parts) > 1:
-        raise DragomanError("a text that is translated in parts has no other words: ask for a sentence of it")
+        raise Error.UNSUPPORTED("a text that is translated in parts has no other words", "ask for a sentence of it")
     beam = min(TOKENS * count, translator.tokenizers.tgt.vocab_size - 8)
     one_token = translator.with_decoding(
         beam_size=beam, n_best=beam, max_length_ratio=0.0, max_length_extra=1, min_length=0, length_penalty=NoPenalty(),

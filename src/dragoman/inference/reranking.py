@@ -12,7 +12,7 @@ Machine Translation", equation 5):
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 
@@ -74,6 +74,6 @@ def require_opposite(forward: SearchTranslator, back: SearchTranslator, name: st
     if forward.languages is None or back.languages is None or forward.languages == back.languages[::-1]:
         return
     (reads, writes), (src, tgt) = back.languages, forward.languages
-    raise DragomanError(
-        f"{name}: translates from {reads} to {writes}; to rank translations, give one from {tgt} to {src}"
+    raise Error.LANGUAGES_DIFFER(
+        f"translates from {reads} to {writes}; to rank translations, give one from {tgt} to {src}", file=name
     )

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.device import side_by_side
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
 from dragoman.inference.translation import Scored
 from dragoman.models.base import ROW_MULTIPLE
@@ -63,15 +63,16 @@ def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int) -
     ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
     for side, tokens in zip(("source", "translation"), ids, strict=True):
         if not tokens:
-            raise DragomanError(f"pair {number:,}: the {side} is blank: it has no probability")
+            raise Error.BLANK(f"pair {number:,}: the {side} is blank: it has no probability")
     if len(ids[0]) > translator.max_src_tokens:
-        raise DragomanError(
+        raise Error.TOO_LONG(
             f"pair {number:,}: the source has {len(ids[0])} tokens; a translator reads up to "
-            f"{translator.max_src_tokens} at once: cut it"
+            f"{translator.max_src_tokens} at once",
+            "cut it",
         )
     limit = translator.model.max_target_length
     if limit is not None and len(ids[1]) + 1 > limit:
-        raise DragomanError(
+        raise Error.TOO_LONG(
             f"pair {number:,}: the translation has {len(ids[1])} tokens; this model writes up to {limit - 1}"
         )
     return ids

@@ -17,7 +17,7 @@ from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.long_input import split_long
 from dragoman.inference.translation import Part, Reranker, Scored, Translation
@@ -165,7 +165,7 @@ class SearchTranslator:
             return self
         if (known := self.tokenizers.languages) is None:
             told = " to ".join(self.languages or ("?", "?"))
-            raise DragomanError(f"this model translates from {told} and is not told languages")
+            raise Error.UNSUPPORTED(f"this model translates from {told} and is not told languages")
         other = copy.copy(self)
         other.languages = known.codes(src_lang, tgt_lang)
         other.tokenizers = self.tokenizers.between(*other.languages)
@@ -192,9 +192,9 @@ class SearchTranslator:
         Raises DragomanError where settings rank translations by another measure already, or a search holds but one.
         """
         if self.decoding.mbr != "none":
-            raise DragomanError("decoding.mbr ranks translations already: leave it, or the other ranking")
+            raise Error.CONFLICT("decoding.mbr ranks translations already", "leave it, or the other ranking")
         if self.decoding.num_candidates == 1:
-            raise DragomanError("a search with one hypothesis leaves nothing to rank: raise the beam size")
+            raise Error.CONFLICT("a search with one hypothesis leaves nothing to rank", "raise the beam size")
         other = copy.copy(self)
         other.reranker = reranker
         return other
@@ -244,7 +244,7 @@ class SearchTranslator:
             from dragoman.pipeline.guarded import GuardedTranslator
 
             if prefixes is not None:
-                raise DragomanError("prefixes: with keep or guard a translation cannot be held to its beginning")
+                raise Error.CONFLICT("prefixes: with keep or guard a translation cannot be held to its beginning")
             return GuardedTranslator(self, keep=keep, guard=guard).n_best(sentences)
         if self.reranker is not None:
             wide = self.with_decoding(n_best=self.decoding.num_candidates)
@@ -289,7 +289,7 @@ class SearchTranslator:
                 results[row] = found
             searched = again
         source = self.tokenizers.src.decode(next(iter(searched.values())).ids)
-        raise DragomanError(f"nothing is found for {source!r} without the phrases that are to be avoided")
+        raise Error.SEARCH_FAILED(f"nothing is found for {source!r} without the phrases that are to be avoided")
 
     def hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """The hypotheses that the search, or another engine, finds for each part."""
@@ -322,7 +322,7 @@ class SearchTranslator:
             return (yield from self._search_of(parts, rules))
         except FoundNothing as error:
             source = self.tokenizers.src.decode(parts[error.sentence].ids)
-            raise DragomanError(f"{source!r}: {error.why}") from error
+            raise error.code(f"{source!r}: {error.why}") from error
 
     def _search_of(self, parts: Sequence[Part], rules: Sequence[Rule]) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
@@ -431,14 +431,14 @@ class SearchTranslator:
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
-            raise DragomanError(
+            raise Error.UNKNOWN_TOKEN(
                 f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as {written!r})"
             )
         return ids
 
     def _require_free(self, what: str, text: str) -> None:
         if self.banned is not None and (held := self.banned.held(text)):
-            raise DragomanError(f"{what}: it holds {held[0]!r}, which is to be avoided: choose one of both")
+            raise Error.CONFLICT(f"{what}: it holds {held[0]!r}, which is to be avoided", "choose one of both")
 
     def _continuations(self) -> torch.Tensor:
         """(vocab,) bool: True for tokens that go on with the word before them; no token where words have no spaces."""

@@ -12,7 +12,7 @@ from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
 from dragoman.decoding.rules import BeginWith
 from dragoman.decoding.search import SPECIALS, begin, default_max_lengths
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
 from dragoman.inference.search_translator import WIDTH_MULTIPLE, SearchTranslator
 from dragoman.models.transformer import TransformerState
@@ -98,11 +98,11 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     decoding, tokenizers = translator.decoding, translator.tokenizers
     ids = tokenizers.src.encode(translator.normalize(sentence))
     if not ids:
-        raise DragomanError("there is nothing to search for: the sentence is blank")
+        raise Error.BLANK("there is nothing to search for: the sentence is blank")
     if len(ids) > translator.max_src_tokens:
-        raise DragomanError(f"{len(ids)} tokens: more than the {translator.max_src_tokens} that are read at once")
+        raise Error.TOO_LONG(f"{len(ids)} tokens: more than the {translator.max_src_tokens} that are read at once")
     if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none":
-        raise DragomanError("a plain beam search is shown: without sampling, coverage penalty and mbr")
+        raise Error.UNSUPPORTED("a plain beam search is shown: without sampling, coverage penalty and mbr")
     decoding = replace(decoding, beam_size=max(2, decoding.beam_size))
     src, src_mask = collate_src([ids], WIDTH_MULTIPLE, translator.max_src_tokens)
     given = list(tokenizers.tgt.before)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.learn.exercise import Exercise, Wrong, answers_file
 from dragoman.learn.exercises import exercises_of
 from dragoman.runs.atomic_io import replace_text
@@ -30,13 +30,13 @@ def read_answers(chapter: int) -> dict[str, Any]:
     """The names that a learner's file defines. Raises DragomanError where it is not there, or is no Python."""
     path = answers_path(chapter)
     if not path.exists():
-        raise DragomanError(f"{path} is not in this folder: `dragoman learn {chapter}` writes it")
+        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn {chapter}` writes it", file=path)
     space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
     try:
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
     except Exception as error:
         line = getattr(error, "lineno", None)
-        raise DragomanError(f"{path}{f', line {line}' if line else ''}: {type(error).__name__}: {error}") from error
+        raise Error.WRONG_ANSWER(f"{type(error).__name__}: {error}", file=path, line=line) from error
     return space
 
 

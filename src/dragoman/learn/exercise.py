@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.learn.changed_source import changed, source_of
 
 ROUNDS = 20
@@ -26,6 +26,9 @@ ROUNDS = 20
 
 class Wrong(DragomanError):
     """An answer that is not right, and why."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(Error.WRONG_ANSWER, why)
 
 
 Mistake = tuple[str, str, str]

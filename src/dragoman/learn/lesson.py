@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.learn import laboratory
 from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, mended, planted
 from dragoman.learn.changed_source import replaced, source_of
@@ -24,7 +24,7 @@ LETTERS = "abcd"
 def bug_of(number: int) -> Bug:
     """A bug by its number, from 1. Raises DragomanError where there is none."""
     if not 1 <= number <= len(BUGS):
-        raise DragomanError(f"there are bugs 1 to {len(BUGS)}, and no bug {number}: dragoman learn bug --list")
+        raise Error.UNKNOWN_NAME(f"there are bugs 1 to {len(BUGS)}, and no bug {number}", "dragoman learn bug --list")
     return BUGS[number - 1]
 
 
@@ -95,17 +95,17 @@ def judge(number: int) -> None:
     """Raise DragomanError with what is wrong with a learner's function; return where it is mended."""
     bug, path = bug_of(number), bug_path(number)
     if not path.exists():
-        raise DragomanError(f"{path} is not in this folder: `dragoman learn bug {number}` writes it")
+        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)
     text = path.read_text(encoding="utf-8")
     name = bug.function.rpartition(":")[2].rpartition(".")[2]
     start = text.find(f"def {name}(")
     if start < 0:
-        raise DragomanError(f"{path}: there is no function {name} in it any more")
+        raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=path)
     start = min((at for at in (text.find("\n@"), start) if at >= 0), default=start)
     try:
         function = mended(bug, text[start:].lstrip("\n"))
     except SyntaxError as error:
-        raise DragomanError(f"{path}: this is no Python: {error}") from error
+        raise Error.BAD_SYNTAX(f"this is no Python: {error}", file=path) from error
     run_selftest(bug, function)
 
 
@@ -120,7 +120,7 @@ def run_selftest(bug: Bug, function: Callable[..., Any]) -> None:
             why = str(error)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-    raise DragomanError(f"{test.__name__.replace('_', ' ')}: {why}")
+    raise Error.WRONG_ANSWER(f"{test.__name__.replace('_', ' ')}: {why}")
 
 
 def symptoms_page() -> str:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.config import Field, OneOf, by_type, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
@@ -124,11 +124,11 @@ class BlockConfig:
     def check_sizes(self) -> None:
         """Raises DragomanError when sizes do not fit each other."""
         if self.d_model % self.num_heads:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"model.d_model ({self.d_model}) must be a multiple of model.num_heads ({self.num_heads})"
             )
         if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"model.num_heads ({self.num_heads}) must be a multiple of model.num_kv_heads ({self.num_kv_heads})"
             )
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, OneOf, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
@@ -44,15 +44,15 @@ class RecurrentConfig:
         Raises DragomanError when settings do not fit each other, or three-way tying meets two vocabularies.
         """
         if self.bidirectional and self.d_model % 2:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"model.d_model ({self.d_model}) must be even with model.bidirectional: each direction has half of it"
             )
         if self.input_feeding and self.attention == "none":
-            raise DragomanError(
-                "model.input_feeding feeds the attention's context back: choose a model.attention, or leave it false"
+            raise Error.WRONG_SETTING(
+                "model.input_feeding feeds the attention's context back", "choose a model.attention, or leave it false"
             )
         if self.tie_embeddings == "all" and not shared_vocab:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
             )
         # Scaled to components of size 1, as gates like their input: the matrix may be the output's too.

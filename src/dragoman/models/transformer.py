@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel, kept_sentences
 from dragoman.models.blocks import (
     BlockConfig,
@@ -46,7 +46,7 @@ class TransformerConfig(BlockConfig):
         """
         self.check_sizes()
         if self.tie_embeddings == "all" and not shared_vocab:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
             )
         src_embedding = TokenEmbedding(src_vocab_size, self.d_model, pad_id, self.scale_embeddings)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.blocks import Activation, BlockConfig, LearnedConfig, PositionConfig, init_linear
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
 from dragoman.nn.dropout import Dropout
@@ -37,7 +37,7 @@ class ViTConfig(BlockConfig):
         """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
         self.check_sizes()
         if self.image_size % self.patch_size:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"model.image_size ({self.image_size}) must be a multiple of model.patch_size ({self.patch_size})"
             )
         position = self.position

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 
 class TokenEmbedding(nn.Module):
@@ -47,17 +47,17 @@ class TokenEmbedding(nn.Module):
         size = self.embedding.embedding_dim
         for row, vector in vectors.items():
             if vector.shape != (size,):
-                raise DragomanError(
-                    f"the pretrained vector of id {row} has {vector.numel()} numbers, but model.d_model is {size}: set "
-                    "model.d_model to the size of the vectors, or take vectors of that size"
+                raise Error.MISMATCH(
+                    f"the pretrained vector of id {row} has {vector.numel()} numbers, but model.d_model is {size}",
+                    "set model.d_model to the size of the vectors, or take vectors of that size",
                 )
         ids = torch.tensor(list(vectors), device=self.embedding.weight.device)
         table = torch.stack(list(vectors.values())).to(self.embedding.weight)  # (rows, d_model)
         root_mean_square = table.square().mean().sqrt()
         if not bool(root_mean_square.isfinite()) or root_mean_square == 0:
-            raise DragomanError(
-                f"the {len(vectors)} pretrained vectors are all zero or hold numbers that are not finite: is the file "
-                "of vectors damaged?"
+            raise Error.DAMAGED(
+                f"the {len(vectors)} pretrained vectors are all zero or hold numbers that are not finite",
+                "is the file of vectors damaged?",
             )
         self.embedding.weight[ids] = table * (size**-0.5 / root_mean_square)
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 BASE = 10_000.0
 """Of the paper's sinusoids."""
@@ -27,7 +27,7 @@ def sinusoidal_rates(
     Raises DragomanError for a d_model that has no such rates.
     """
     if layout == "fairseq" and (d_model < 4 or d_model % 2):
-        raise DragomanError(f"model.position.layout: fairseq needs an even model.d_model of at least 4, not {d_model}")
+        raise Error.WRONG_SETTING(f"model.position.layout: fairseq needs an even model.d_model from 4, not {d_model}")
     spread = d_model - 2 if layout == "fairseq" else d_model
     return torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(base) / spread))
 
@@ -102,9 +102,9 @@ class LearnedPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         if start + length > self.max_len:
-            raise DragomanError(
-                f"a sequence of {start + length} tokens is longer than the {self.max_len} learned positions: shorten "
-                "it, or train again with a larger model.position.max_len or with position {type: sinusoidal}"
+            raise Error.TOO_LONG(
+                f"a sequence of {start + length} tokens is longer than the {self.max_len} learned positions",
+                "shorten it, or train again with a larger model.position.max_len or with position {type: sinusoidal}",
             )
         return self.embedding.weight[start : start + length]
 
@@ -155,9 +155,9 @@ class RotaryPositions(AttentionPositions):
     def __init__(self, d_head: int, base: float = 10_000.0) -> None:
         super().__init__()
         if d_head % 2:
-            raise DragomanError(
-                f"rotary positions rotate pairs of dimensions, but model.d_model / model.num_heads is {d_head}, an odd "
-                "number: choose another num_heads"
+            raise Error.WRONG_SETTING(
+                f"rotary positions rotate pairs of dimensions, but model.d_model / model.num_heads is odd: {d_head}",
+                "choose another num_heads",
             )
         self.waves = SinusoidalPositions(d_head, base=base, layout="half_split")
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.text.lines import COMPRESSIONS, read_lines
@@ -64,7 +64,7 @@ def shard_of(text: str) -> tuple[int, int]:
     """
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise DragomanError(f"--shard {text}: write it as 1/8 to 8/8")
+        raise Error.WRONG_OPTION(f"--shard {text}", "write it as 1/8 to 8/8")
     return int(number) - 1, int(count)
 
 
@@ -76,7 +76,9 @@ class Work:
         self.source, self.folder = source, folder
         self.output = folder / output_name(source)
         if self.output.exists() and source.exists() and self.output.samefile(source):
-            raise DragomanError(f"{self.output}: is the text that is read, and would be lost: name another folder")
+            raise Error.SAME_FILE(
+                "is the text that is read, and would be lost", "name another folder", file=self.output
+            )
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / "manifest.lock"):
@@ -93,7 +95,9 @@ class Work:
         elif {name: found.get(name) for name in asdict(wanted)} != asdict(wanted):
             other = next(name for name, value in asdict(wanted).items() if found.get(name) != value)
             what = {"decoding": "weights or options", "block_lines": "size of blocks"}.get(other, f"input ({other})")
-            raise DragomanError(f"{self.folder}: holds a translation of another {what}: name another folder with -o")
+            raise Error.OTHER_CONTENT(
+                f"holds a translation of another {what}", "name another folder with -o", file=self.folder
+            )
         return wanted
 
     @property

@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 from dragoman.pipeline.bulk import Blocks, Work, do_block
 from dragoman.pipeline.output import Form
 from dragoman.pipeline.pipeline import TranslateOptions
@@ -38,7 +38,7 @@ def run_on_ray(work: Work, options: TranslateOptions, form: Form, workers: int) 
         import ray
         import ray.data
     except ImportError as error:
-        raise DragomanError("--ray needs a library: pip install 'dragoman[ray]'") from error
+        raise not_installed("--ray needs a library", "ray") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -64,5 +64,5 @@ def run_on_ray(work: Work, options: TranslateOptions, form: Form, workers: int) 
     finally:
         ray.shutdown()
     if not work.join():
-        raise DragomanError(f"{work.folder}: {len(work.left()):,} blocks are left: run the same command again")
+        raise Error.INCOMPLETE(f"{len(work.left()):,} blocks are left", "run the same command again", file=work.folder)
     say(f"{work.output}: {work.manifest.lines:,} lines")

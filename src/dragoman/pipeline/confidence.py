@@ -17,7 +17,7 @@ import numpy as np
 
 from dragoman import config
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -97,11 +97,11 @@ def calibrate(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], ch
     """
     pairs = [(src, ref) for src, ref in pairs if src.strip() and ref.strip()]
     if len(pairs) < FEWEST_LINES:
-        raise DragomanError(f"{len(pairs)} lines with references are too few to calibrate on: {FEWEST_LINES} or more")
+        raise Error.TOO_FEW(f"{len(pairs)} lines with references are too few to calibrate on: {FEWEST_LINES} or more")
     hypotheses = translator.translate([src for src, _ in pairs])
     rows = [row for row, text in enumerate(hypotheses) if text.strip()]
     if len(rows) < FEWEST_LINES:
-        raise DragomanError(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
+        raise Error.TOO_FEW(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
     kept = [pairs[row] for row in rows]
     texts = [hypotheses[row] for row in rows]
     said = _looked_at(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
@@ -136,7 +136,7 @@ def project(calibration: Calibration, found: Sequence[Confidence | None]) -> Pro
     """
     known = [it for it in found if it is not None]
     if not known:
-        raise DragomanError("there is nothing to judge: no line has a translation")
+        raise Error.EMPTY("there is nothing to judge: no line has a translation")
     sizes = np.array([max(1, sum(end - begin for begin, end, _ in it.words)) for it in known], dtype=np.float64)
     weights = sizes / sizes.sum()
     expected = float(weights @ np.array([it.chrf for it in known]))
@@ -159,11 +159,11 @@ def load(run: Path, checkpoint: str) -> Calibration:
     """The calibration of a run. Raises DragomanError where there is none, or it is of another checkpoint."""
     path = run / FILE
     if not path.exists():
-        raise DragomanError(f"{run}: its confidence is not calibrated yet: dragoman calibrate {run}")
+        raise Error.NOT_CALIBRATED("its confidence is not calibrated yet", f"dragoman calibrate {run}", file=run)
     found = config.parse(Calibration, read_json(path, dict), str(path))
     if found.checkpoint != checkpoint:
-        raise DragomanError(
-            f"{path}: belongs to {found.checkpoint}, and {checkpoint} is used: dragoman calibrate {run}"
+        raise Error.NOT_CALIBRATED(
+            f"belongs to {found.checkpoint}, and {checkpoint} is used", f"dragoman calibrate {run}", file=path
         )
     return found
 

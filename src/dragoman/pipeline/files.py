@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document
 from dragoman.formats.pdf import output_path
@@ -60,13 +60,13 @@ def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[J
     """
     for path in paths:
         if not path.exists():
-            raise DragomanError(f"{path}: no such file or folder")
+            raise Error.MISSING_FILE("no such file or folder", file=path)
     if len(paths) == 1 and paths[0].is_file():
         return [Job(paths[0], _target_of_one(paths[0], output, language))]
     if output is None:
-        raise DragomanError("several files or a folder: say with -o FOLDER where their translations go")
+        raise Error.MISSING_OPTION("several files or a folder", "say with -o FOLDER where their translations go")
     if output.exists() and not output.is_dir():
-        raise DragomanError(f"{output}: is a file: name a folder for several translations")
+        raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
     jobs = []
     known = {suffix for kind in FORMATS.values() for suffix in kind.suffixes}
     for path in paths:
@@ -81,11 +81,11 @@ def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[J
             target = output / relative
             jobs.append(Job(found, output_path(target) if found.suffix.lower() == ".pdf" else target))
     if not jobs:
-        raise DragomanError(f"{paths[0]}: no file of a known kind in there")
+        raise Error.EMPTY("no file of a known kind in there", file=paths[0])
     targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
         twice = max(targets, key=targets.count)
-        raise DragomanError(f"{twice}: the translation of two files would go there: translate them one by one")
+        raise Error.CONFLICT("the translation of two files would go there", "translate them one by one", file=twice)
     return jobs
 
 
@@ -96,7 +96,7 @@ def _target_of_one(path: Path, output: Path | None, language: str) -> Path:
         output = path.with_name(f"{path.stem}.{language or 'translated'}{path.suffix}")
         output = output_path(output) if path.suffix.lower() == ".pdf" else output
     if output.exists() and path.samefile(output):
-        raise DragomanError(f"{output}: is the file that is read, and would be lost: name another with -o")
+        raise Error.SAME_FILE("is the file that is read, and would be lost", "name another with -o", file=output)
     return output
 
 
@@ -120,7 +120,7 @@ def translate_files(assembled: Assembled, jobs: Sequence[Job], options: FileOpti
             failed.append(str(error))
             say(f"left out: {error}")
     if failed:
-        raise DragomanError(f"{len(failed)} of {len(jobs)} files could not be translated, {failed[0]}")
+        raise Error.INCOMPLETE(f"{len(failed)} of {len(jobs)} files could not be translated, {failed[0]}")
     return doubts
 
 
@@ -170,8 +170,8 @@ class _Journal:
     def _read(self) -> None:
         first, *lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         if first != self._first_line():
-            raise DragomanError(
-                f"{self.path}: was begun with another model or other options: delete it, or leave out --resume"
+            raise Error.OTHER_CONTENT(
+                "was begun with another model or other options", "delete it, or leave out --resume", file=self.path
             )
         for line in lines:
             try:

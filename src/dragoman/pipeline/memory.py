@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.by_sentence import NBest
@@ -118,7 +118,7 @@ class TranslationMemory:
         """
         pairs = list(pairs_in(path, languages))
         if not pairs:
-            raise DragomanError(f"{path}: no pair of {languages[0]} and {languages[1]} in it")
+            raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
         return cls(pairs)
 
     def exact(self, text: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman import export
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.mbr import SeveralRuns
@@ -62,33 +62,39 @@ class TranslateOptions:
 
     def __post_init__(self) -> None:
         if self.precision not in (None, "float32", "bfloat16", "int8"):
-            raise DragomanError(f"--precision {self.precision}: float32 or bfloat16, or int8 with --engine ctranslate2")
+            raise Error.WRONG_OPTION(
+                f"--precision {self.precision}: float32 or bfloat16, or int8 with --engine ctranslate2"
+            )
         if self.precision == "int8" and self.engine == "pytorch":
-            raise DragomanError(
+            raise Error.UNSUPPORTED(
                 "--precision int8: with --engine ctranslate2 alone; without it bfloat16 is the faster one"
             )
         if self.guard not in (None, "warn", "fail"):
-            raise DragomanError(f"--guard={self.guard}: --guard or --guard=warn tells of doubts, --guard=fail fails")
+            raise Error.WRONG_OPTION(
+                f"--guard={self.guard}: --guard or --guard=warn tells of doubts, --guard=fail fails"
+            )
         if self.split not in ("auto", "never", "always"):
-            raise DragomanError(f"--split {self.split}: auto, never or always")
+            raise Error.WRONG_OPTION(f"--split {self.split}: auto, never or always")
         if self.split == "always" and self.prefix:
-            raise DragomanError("--split always: not with --prefix, which says how a whole line begins")
+            raise Error.CONFLICT("--split always: not with --prefix, which says how a whole line begins")
         if self.rerank_weight is not None and not 0 <= self.rerank_weight <= 1000:
-            raise DragomanError(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
+            raise Error.WRONG_OPTION(f"--rerank-weight {self.rerank_weight}: a number from 0 to 1000")
         if self.min_confidence is not None and self.prefix:
-            raise DragomanError("--min-confidence: not with --prefix")
+            raise Error.CONFLICT("--min-confidence: not with --prefix")
         if self.memory and self.prefix:
-            raise DragomanError("--memory: not with --prefix, which says how a translation begins")
+            raise Error.CONFLICT("--memory: not with --prefix, which says how a translation begins")
         if self.mbr and self.rerank:
-            raise DragomanError("--mbr and --rerank rank translations: choose one of both")
+            raise Error.CONFLICT("--mbr and --rerank rank translations", "choose one of both")
         if self.rerank_weight is not None and self.rerank is None:
-            raise DragomanError("--rerank-weight: of what? name a run of the opposite direction with --rerank RUN")
+            raise Error.MISSING_OPTION(
+                "--rerank-weight: of what? name a run of the opposite direction with --rerank RUN"
+            )
         if self.datastores and self.engine != "pytorch":
-            raise DragomanError(f"--datastore: not with --engine {self.engine}")
+            raise Error.UNSUPPORTED(f"--datastore: not with --engine {self.engine}")
         if self.prefix and self.engine != "pytorch":
-            raise DragomanError(f"--prefix: not with --engine {self.engine}")
+            raise Error.UNSUPPORTED(f"--prefix: not with --engine {self.engine}")
         if self.prefix and (self.keep or self.guard):
-            raise DragomanError(
+            raise Error.CONFLICT(
                 "--prefix says how a translation begins; with --keep or --guard it cannot be held to it"
             )
 
@@ -167,7 +173,9 @@ def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: M
         )
         if other.languages != own.languages:
             (reads, writes), (src, tgt) = other.languages or ("?", "?"), own.languages or ("?", "?")
-            raise DragomanError(f"--mbr {run}: translates from {reads} to {writes}; give runs from {src} to {tgt}")
+            raise Error.LANGUAGES_DIFFER(
+                f"--mbr {run}: translates from {reads} to {writes}", f"give runs from {src} to {tgt}"
+            )
         others.append(other.with_terms(own.glossary, own.banned).with_decoding(mbr="none"))
     utility = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
     return SeveralRuns(others, utility, "char" if own.join == "" else "13a")
@@ -236,14 +244,16 @@ def translate_lines(
         else:
             begin = list(itertools.islice(beginnings, len(lines)))
             if len(begin) < len(lines):
-                raise DragomanError(f"{prefix}: fewer lines than there are to translate: give one for each")
+                raise Error.UNEQUAL_COUNTS("fewer lines than there are to translate", "give one for each", file=prefix)
             for number, text in enumerate(begin, start=done + 1):
                 try:
                     assembled.translator.check_prefix(text)
                 except DragomanError as error:
-                    raise DragomanError(f"{prefix}:{number}: {error}") from error
+                    raise error.code(str(error), file=prefix, line=number) from error
             results = assembled.translator.n_best(lines, begin)
         done += len(lines)
         yield list(zip(lines, results, strict=True))
     if beginnings is not None and next(beginnings, None) is not None:
-        raise DragomanError(f"{prefix}: more lines than the {done:,} that were translated: give one for each")
+        raise Error.UNEQUAL_COUNTS(
+            f"more lines than the {done:,} that were translated", "give one for each", file=prefix
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ def score_labels(predicted: Sequence[str], right: Sequence[str], labels: Sequenc
     Raises DragomanError when the counts differ, there is nothing to score, or a right label is none of `labels`.
     """
     if len(predicted) != len(right):
-        raise DragomanError(f"{len(predicted):,} labels cannot be scored against {len(right):,} references")
+        raise Error.UNEQUAL_COUNTS(f"{len(predicted):,} labels cannot be scored against {len(right):,} references")
     if not right:
-        raise DragomanError("there is nothing to score: no examples")
+        raise Error.EMPTY("there is nothing to score: no examples")
     unknown = sorted(set(right) - set(labels))
     if unknown:
-        raise DragomanError(f"the label {unknown[0]!r} is none that the model was trained on: {', '.join(labels)}")
+        raise Error.UNKNOWN_NAME(f"the label {unknown[0]!r} is none that the model was trained on: {', '.join(labels)}")
     number = {label: row for row, label in enumerate(labels)}
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(confusion, ([number[label] for label in right], [number[label] for label in predicted]), 1)

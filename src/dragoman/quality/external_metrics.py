@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.quality.metrics import FloatArray, Metric, metric
 from dragoman.quality.test_set import TestSet
 from dragoman.text.lines import find, read_lines, show
@@ -46,13 +46,13 @@ class MeanMetric(Metric):
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:
         figures = self._figures(test, list(hypotheses))
         if len(figures) != len(test):
-            raise DragomanError(
+            raise Error.UNEQUAL_COUNTS(
                 f"--metric {self.name}: {self._origin} has {len(figures):,} figures for {len(test):,} sentences of "
                 f"{test.name}: there must be one for each, in their order"
             )
         if not np.isfinite(figures).all():
             line = int(np.flatnonzero(~np.isfinite(figures))[0]) + 1
-            raise DragomanError(f"--metric {self.name}: {self._origin} has no number for sentence {line}")
+            raise Error.WRONG_SHAPE(f"--metric {self.name}: {self._origin} has no number for sentence {line}")
         return np.stack([np.array(figures, dtype=np.float64), np.ones(len(figures))], axis=1)
 
     def score(self, sums: FloatArray) -> float:
@@ -76,7 +76,7 @@ def any_metric(
         return metric(text, tgt_lang, tokenize=tokenize, lowercase=lowercase)
     name, _, direction = head.partition(":")
     if not name or not rest:
-        raise DragomanError(f"--metric {text}: write NAME=FILE or NAME=!COMMAND")
+        raise Error.WRONG_OPTION(f"--metric {text}", "write NAME=FILE or NAME=!COMMAND")
     higher = direction != "lower"
     if rest.startswith("!"):
         command = rest[1:].strip()
@@ -103,7 +103,7 @@ def _figures(text: str, origin: str, count: int) -> list[float]:
     for number, line in enumerate(segments or lines, 1):
         numbers = _NUMBER.findall(line)
         if not numbers:
-            raise DragomanError(f"{origin}:{number}: there is no number: {line[:60]!r}")
+            raise Error.WRONG_SHAPE(f"there is no number: {line[:60]!r}", file=origin, line=number)
         found.append(float(numbers[-1]))
     if len(found) == count + 1 and not segments:
         found.pop()  # the figure of the whole stands last
@@ -117,12 +117,12 @@ def _json_figures(text: str, origin: str, count: int) -> list[float]:
         try:
             records = [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as error:
-            raise DragomanError(f"{origin}: neither JSON nor a number a line ({error})") from error
+            raise Error.WRONG_SHAPE(f"neither JSON nor a number a line ({error})", file=origin) from error
     lists = [records] if isinstance(records, list) else [value for value in dict(records).values() if _is_list(value)]
     for entries in lists:
         if len(entries) == count or len(lists) == 1:
             return [_field(entry, origin, number) for number, entry in enumerate(entries, 1)]
-    raise DragomanError(f"{origin}: there is no list of {count:,} figures in it")
+    raise Error.WRONG_SHAPE(f"there is no list of {count:,} figures in it", file=origin)
 
 
 def _is_list(value: Any) -> bool:
@@ -134,7 +134,7 @@ def _field(entry: Any, origin: str, number: int) -> float:
     if isinstance(entry, dict):
         value = next((entry[name] for name in _FIELDS if name in entry), None)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DragomanError(f"{origin}: record {number} has no figure; it is looked for in {', '.join(_FIELDS)}")
+        raise Error.WRONG_SHAPE(f"record {number} has no figure; it is looked for in {', '.join(_FIELDS)}", file=origin)
     return float(value)
 
 
@@ -155,10 +155,10 @@ def _called(name: str, command: str, test: TestSet, hypotheses: list[str]) -> li
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
         except OSError as error:
-            raise DragomanError(f"--metric {name}: `{words[0]}` cannot be run: {error.strerror}") from error
+            raise Error.EXTERNAL_FAILED(f"--metric {name}: `{words[0]}` cannot be run: {error.strerror}") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise DragomanError(f"--metric {name}: `{words[0]}` ended with code {done.returncode}: {last[:200]}")
+        raise Error.EXTERNAL_FAILED(f"--metric {name}: `{words[0]}` ended with code {done.returncode}: {last[:200]}")
     return _figures(done.stdout, f"what `{words[0]}` printed", len(test))
 
 
@@ -172,15 +172,15 @@ def _plug_in(path: Path) -> Metric:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise DragomanError(f"--metric {show(path)}: {type(error).__name__}: {error}") from error
+        raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "score", None)):
-        raise DragomanError(f"--metric {show(path)}: it has no function score(sources, hypotheses, references)")
+        raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: it has no function score(sources, hypotheses, references)")
 
     def figures(test: TestSet, hypotheses: list[str]) -> list[float]:
         try:
             return [float(value) for value in module.score(test.sources, hypotheses, test.references)]
         except Exception as error:
-            raise DragomanError(f"--metric {show(path)}: score(): {type(error).__name__}: {error}") from error
+            raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: score(): {type(error).__name__}: {error}") from error
 
     name = str(getattr(module, "NAME", where.stem))
     return MeanMetric(name, show(path), figures, bool(getattr(module, "HIGHER_IS_BETTER", True)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.languages.codes import is_chinese, written_without_spaces
 from dragoman.quality.test_set import TestSet, composed
 
@@ -60,7 +60,7 @@ class SacreMetric(Metric):
 
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:
         if not test.references:
-            raise DragomanError(f"{self.title} needs references: give --ref")
+            raise Error.MISSING_OPTION(f"{self.title} needs references", "give --ref")
         references = [composed(lines) for lines in test.references]
         return np.array(self.metric._extract_corpus_statistics(composed(hypotheses), references), dtype=np.float64)
 
@@ -119,7 +119,7 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
     name, _, settings = text.partition(":")
     name = name.strip().lower()
     if name not in TITLES:
-        raise DragomanError(
+        raise Error.UNKNOWN_NAME(
             f"--metric {text}: there is no such metric; there are {', '.join(TITLES)}, NAME=FILE for figures of "
             "another program, NAME=!COMMAND to call one, and FILE.py for one of your own"
         )
@@ -131,7 +131,9 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
     tokenize = given.pop("tokenize", tokenize)
     if name == "exact_match":
         if given:
-            raise DragomanError(f"--metric {text}: exact_match has no setting {next(iter(given))}, only lowercase")
+            raise Error.UNKNOWN_SETTING(
+                f"--metric {text}: exact_match has no setting {next(iter(given))}, only lowercase"
+            )
         return ExactMatch(lowercase=lowercase)
     higher_is_better = name != "ter"
     return SacreMetric(name, TITLES[name], _sacre(text, name, given, tokenize, lowercase, tgt_lang), higher_is_better)
@@ -162,14 +164,14 @@ def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase
             return kind(**options)
     except (ImportError, RuntimeError) as error:  # the message names what to install
         what = f"evaluation.tokenize {options.get('tokenize')}"
-        raise DragomanError(f"{what}: {' '.join(str(error).split())}") from error
+        raise Error.WRONG_OPTION(f"{what}: {' '.join(str(error).split())}") from error
     except OSError as error:
-        raise DragomanError(
-            f"{text}: its tokenizer could not be fetched ({error}); on a machine with network once, or put the file "
-            "into ~/.sacrebleu/models"
+        raise Error.NO_NETWORK(
+            f"{text}: its tokenizer could not be fetched ({error})",
+            "on a machine with network once, or put the file into ~/.sacrebleu/models",
         ) from error
     except AssertionError as error:
-        raise DragomanError(f"--metric {text}: {' '.join(str(error).split())}") from error
+        raise Error.WRONG_OPTION(f"--metric {text}: {' '.join(str(error).split())}") from error
 
 
 def _value(text: str, kind: Any, key: str, value: str) -> Any:
@@ -181,19 +183,19 @@ def _value(text: str, kind: Any, key: str, value: str) -> Any:
     }
     if key not in known:
         names = ", ".join(sorted({*known, *_OURS}))
-        raise DragomanError(f"--metric {text}: there is no setting {key}; there are {names}")
+        raise Error.UNKNOWN_SETTING(f"--metric {text}: there is no setting {key}; there are {names}")
     default = known[key]
     if isinstance(default, bool):
         return _truth(text, value)
     try:
         return type(default)(value) if isinstance(default, int) else float(value) if key == "smooth_value" else value
     except ValueError as error:
-        raise DragomanError(f"--metric {text}: {key} must be a number, not {value}") from error
+        raise Error.WRONG_OPTION(f"--metric {text}: {key} must be a number, not {value}") from error
 
 
 def _truth(text: str, value: str) -> bool:
     if value.lower() not in ("yes", "no", "true", "false"):
-        raise DragomanError(f"--metric {text}: {value} is neither yes nor no")
+        raise Error.WRONG_OPTION(f"--metric {text}: {value} is neither yes nor no")
     return value.lower() in ("yes", "true")
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.test_set import TestSet
 from dragoman.text.lines import find, read_lines, show
@@ -29,21 +29,23 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
         )
     if by == "rarity":
         if training is None:
-            raise DragomanError("--by rarity counts words in the training text: give --training-text, the source side")
+            raise Error.MISSING_OPTION(
+                "--by rarity counts words in the training text", "give --training-text, the source side"
+            )
         wanted = {word for line in test.sources for word in folded(line)}
         counts = Counter(word for line in training for word in folded(line) if word in wanted)
         rarest = [min((counts[word] for word in folded(line)), default=0) for line in test.sources]
         return _by_number(rarest, FREQUENCIES, "rarest word {} times", from_number=0)
     labels = list(read_lines(find(by), may_be_empty=True))
     if len(labels) != len(test):
-        raise DragomanError(
+        raise Error.UNEQUAL_COUNTS(
             f"--by {show(Path(by))} has {len(labels):,} lines and {test.name} {len(test):,}: one label for each line"
         )
     parts: dict[str, list[int]] = {}
     for row, label in enumerate(labels):
         parts.setdefault(label.strip() or "(no label)", []).append(row)
     if len(parts) > MOST_LABELS:
-        raise DragomanError(f"--by {show(Path(by))} has {len(parts):,} different labels, more than {MOST_LABELS}")
+        raise Error.TOO_LARGE(f"--by {show(Path(by))} has {len(parts):,} different labels, more than {MOST_LABELS}")
     return dict(sorted(parts.items()))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import find, language_of_file, read_lines, show
 
 
@@ -26,10 +26,10 @@ class TestSet:
 
     def __post_init__(self) -> None:
         if not self.sources:
-            raise DragomanError(f"{self.name}: there is nothing to score: no sentences")
+            raise Error.EMPTY(f"{self.name}: there is nothing to score: no sentences")
         for number, lines in enumerate(self.references, 1):
             if len(lines) != len(self.sources):
-                raise DragomanError(
+                raise Error.UNEQUAL_COUNTS(
                     f"{self.name}: reference {number} has {len(lines):,} lines, the source {len(self.sources):,}"
                 )
 
@@ -52,9 +52,10 @@ class TestSet:
         for ref in refs:
             lines = list(read_lines(find(ref)))
             if len(lines) != len(sources):
-                raise DragomanError(
-                    f"{show(ref)} has {len(lines):,} lines, and its source {show(src)} has {len(sources):,}: line n of "
-                    "one must translate line n of the other"
+                raise Error.UNEQUAL_COUNTS(
+                    f" has {len(lines):,} lines, and its source {show(src)} has {len(sources):,}: line n of one must "
+                    "translate line n of the other",
+                    file=ref,
                 )
             references.append(lines)
         codes = languages[0] or language_of_file(src), languages[1] or language_of_file(refs[0] if refs else src)
@@ -65,9 +66,10 @@ def read_hypotheses(path: Path, test: TestSet) -> list[str]:
     """The lines of a file that translate those of a test set. Raises DragomanError when their numbers differ."""
     lines = list(read_lines(find(path), may_be_empty=True))
     if len(lines) != len(test):
-        raise DragomanError(
-            f"{show(path)} has {len(lines):,} lines and {test.name} has {len(test):,}: each line must be the "
-            "translation of the source line of the same number"
+        raise Error.UNEQUAL_COUNTS(
+            f" has {len(lines):,} lines and {test.name} has {len(test):,}: each line must be the translation of the "
+            "source line of the same number",
+            file=path,
         )
     return lines
 

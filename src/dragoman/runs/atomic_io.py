@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman import config
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 
 T = TypeVar("T")
 
@@ -145,10 +145,10 @@ def read_bytes(path: Path, limit: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for somebody to write
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DragomanError(f"{path}: is no regular file")
+            raise Error.WRONG_FILE_TYPE("is no regular file", file=path)
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise DragomanError(f"{path}: of more than {limit:,} bytes; nothing of that kind is so large")
+        raise Error.TOO_LARGE(f"of more than {limit:,} bytes; nothing of that kind is so large", file=path)
     return data
 
 
@@ -159,11 +159,11 @@ def read_json(path: Path, kind: type[T]) -> T:
     except DragomanError:
         raise
     except OSError as error:
-        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
     except (ValueError, RecursionError) as error:
-        raise DragomanError(f"{path}: not valid JSON: {error}") from error
+        raise Error.BAD_SYNTAX(f"not valid JSON: {error}", file=path) from error
     if not isinstance(value, kind):
-        raise DragomanError(f"{path}: expected a JSON {'list' if kind is list else 'object'}")
+        raise Error.WRONG_SHAPE(f"expected a JSON {'list' if kind is list else 'object'}", file=path)
     return value
 
 
@@ -177,7 +177,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     except DragomanError:
         raise
     except FileNotFoundError as error:
-        raise DragomanError(f"{path}: no such file") from error
+        raise Error.MISSING_FILE("no such file", file=path) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DragomanError(f"{path}: cannot be read: {error}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error}", file=path) from error
     return config.from_yaml(text, str(path))

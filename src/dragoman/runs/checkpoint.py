@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.runs import atomic_io
 from dragoman.runs.best import rank
 
@@ -58,9 +58,10 @@ def save(run_dir: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], s
             atomic_io.write_text(partial / MANIFEST, atomic_io.to_json({"step": step, "files": files}))
     except (OSError, SafetensorError) as error:
         needed = sum(tensor.numel() * tensor.element_size() for group in groups.values() for tensor in group.values())
-        raise DragomanError(
-            f"{final}: the checkpoint could not be written ({error}); it needs {needed:,} bytes. "
-            "Free space or mend permissions and run the same command again: earlier checkpoints are intact"
+        raise Error.CANNOT_WRITE(
+            f"the checkpoint could not be written ({error}); it needs {needed:,} bytes. Free space or mend "
+            "permissions and run the same command again: earlier checkpoints are intact",
+            file=final,
         ) from error
     return final
 
@@ -70,27 +71,29 @@ def verify(path: Path) -> None:
     try:
         _verify(path)
     except OSError as error:  # a disk that cannot read a file holds a damaged one
-        raise DragomanError(f"{error.filename or path}: cannot be read: {error.strerror or error}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error.strerror or error}", file=error.filename or path) from error
 
 
 def _verify(path: Path) -> None:
     manifest = _read_json(path / MANIFEST)
     files = manifest.get("files")
     if not isinstance(files, dict) or "state.json" not in files:
-        raise DragomanError(f"{path / MANIFEST}: lists no files; the checkpoint is damaged")
+        raise Error.DAMAGED("lists no files; the checkpoint is damaged", file=path / MANIFEST)
     if manifest.get("step") != step_of(path):
-        raise DragomanError(f"{path / MANIFEST}: is of step {manifest.get('step')}; the folder was renamed or mixed up")
+        raise Error.DAMAGED(
+            f"is of step {manifest.get('step')}; the folder was renamed or mixed up", file=path / MANIFEST
+        )
     visible = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}  # file managers leave others
     unlisted = visible - files.keys() - {MANIFEST}
     if unlisted:
-        raise DragomanError(f"{path / min(unlisted)}: not in the manifest; it was put there afterwards")
+        raise Error.DAMAGED("not in the manifest; it was put there afterwards", file=path / min(unlisted))
     for name, expected in files.items():
         if not re.fullmatch(r"[a-z]+\.(safetensors|json)", name):
-            raise DragomanError(f"{path / MANIFEST}: {name!r} is no name of a checkpoint file")
+            raise Error.DAMAGED(f"{name!r} is no name of a checkpoint file", file=path / MANIFEST)
         if not (path / name).is_file() or (path / name).is_symlink():
-            raise DragomanError(f"{path / name}: missing; the checkpoint is damaged")
+            raise Error.DAMAGED("missing; the checkpoint is damaged", file=path / name)
         if _size_and_digest(path / name) != expected:
-            raise DragomanError(f"{path / name}: size or SHA-256 differ from the manifest; the file is damaged")
+            raise Error.DAMAGED("size or SHA-256 differ from the manifest; the file is damaged", file=path / name)
 
 
 def list_checkpoints(run_dir: Path) -> list[Path]:
@@ -124,7 +127,7 @@ def best(run_dir: Path) -> Path | None:
 def select(run_dir: Path, which: str = "best") -> Path:
     """The checkpoint called `best`, `last`, or by its step. Raises DragomanError where there is none."""
     if not run_dir.is_dir():
-        raise DragomanError(f"{run_dir}: no such run directory")
+        raise Error.MISSING_FILE("no such run directory", file=run_dir)
     path: Path | None
     if which == "best":
         path = best(run_dir)
@@ -134,24 +137,25 @@ def select(run_dir: Path, which: str = "best") -> Path:
         path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
         if not path.is_dir():
             there = ", ".join(f"{step_of(found):,}" for found in list_checkpoints(run_dir)) or "none"
-            raise DragomanError(f"{run_dir}: has no checkpoint of step {int(which):,}; there are: {there}")
+            raise Error.NO_CHECKPOINT(f"has no checkpoint of step {int(which):,}; there are: {there}", file=run_dir)
         verify(path)
     else:
-        raise DragomanError(f"checkpoint {which!r}: say best, last, or the number of a step")
+        raise Error.WRONG_OPTION(f"checkpoint {which!r}", "say best, last, or the number of a step")
     if path is None:
-        raise DragomanError(
-            none_verifies(run_dir) if list_checkpoints(run_dir) else f"{run_dir}: holds no checkpoint; train it first"
-        )
+        if list_checkpoints(run_dir):
+            raise none_verifies(run_dir)
+        raise Error.NO_CHECKPOINT("holds no checkpoint", "train it first", file=run_dir)
     return path
 
 
-def none_verifies(run_dir: Path) -> str:
-    """The complaint about a run whose checkpoints are all damaged."""
+def none_verifies(run_dir: Path) -> DragomanError:
+    """The error for a run whose checkpoints are all damaged."""
     complaints: list[str] = []
     newest(run_dir, complaints.append)
-    return (
-        f"{checkpoints_dir(run_dir)}: no checkpoint verifies, the newest {complaints[0]}; mend that, or move the "
-        "folder away to train from the beginning"
+    return Error.DAMAGED(
+        f"no checkpoint verifies, the newest {complaints[0]}",
+        "mend that, or move the folder away to train from the beginning",
+        file=checkpoints_dir(run_dir),
     )
 
 
@@ -170,7 +174,7 @@ def load_group(path: Path, group: str) -> dict[str, Tensor]:
     try:
         return load_file(file)
     except (OSError, SafetensorError) as error:
-        raise DragomanError(f"{file}: cannot be read ({error})") from error
+        raise Error.CANNOT_READ(f"cannot be read ({error})", file=file) from error
 
 
 def restored(path: Path, build: Callable[[], M]) -> M:
@@ -198,7 +202,7 @@ def inference_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         with safe_open(file, framework="pt") as tensors:
             return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        raise DragomanError(f"{file}: cannot be read ({error})") from error
+        raise Error.CANNOT_READ(f"cannot be read ({error})", file=file) from error
 
 
 def inference_digest(path: Path) -> str:
@@ -243,7 +247,7 @@ def require_equal_shapes(
     ]
     if wrong:
         shown = "; ".join(sorted(wrong)[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise DragomanError(f"{source}: does not fit the model in config.yaml: {shown}")
+        raise Error.MISMATCH(f"does not fit the model in config.yaml: {shown}", file=source)
 
 
 def prune(run_dir: Path, keep_last: int, keep_best: int) -> None:
@@ -293,7 +297,7 @@ def _state_or_none(path: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise DragomanError(f"{path}: missing; the checkpoint is not complete")
+        raise Error.DAMAGED("missing; the checkpoint is not complete", file=path)
     return atomic_io.read_json(path, dict)
 
 

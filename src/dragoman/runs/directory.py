@@ -10,7 +10,7 @@ A run may come from a stranger: files are read up to a limit, and nothing in the
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_json, read_yaml
 
 CONFIG = "config.yaml"
@@ -33,7 +33,7 @@ def check_run_dir(run: str | Path) -> Path:
     """The run directory as a path. Raises DragomanError when there is none."""
     path = Path(run)
     if not (path / CONFIG).is_file():
-        raise DragomanError(f"{path}: not a run directory (it has no {CONFIG})")
+        raise Error.NOT_A_RUN(f"not a run directory (it has no {CONFIG})", file=path)
     return path
 
 
@@ -44,7 +44,9 @@ def read_run(run: str | Path, *tasks: str) -> dict[str, Any]:
     task = recipe.setdefault("task", "translation")
     if task not in tasks:
         hint = f"use it with `dragoman {COMMANDS[task]} {path}`" if task in COMMANDS else "it is of another version"
-        raise DragomanError(f"{path}: a run for {task.replace('_', ' ')}, not for {tasks[0].replace('_', ' ')}: {hint}")
+        raise Error.WRONG_TASK(
+            f"a run for {task.replace('_', ' ')}, not for {tasks[0].replace('_', ' ')}", hint, file=path
+        )
     return recipe
 
 
@@ -73,12 +75,14 @@ def require_alike(run_dir: Path, other: Path) -> None:
     """Raises DragomanError unless both runs translate between the same languages, with the same tokenizer."""
     own, theirs = languages_of(run_dir), languages_of(other)
     if own != theirs:
-        raise DragomanError(
-            f"{other}: translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models "
-            "that work together must do the same"
+        raise Error.LANGUAGES_DIFFER(
+            f"translates from {theirs[0]} to {theirs[1]}, and {run_dir} from {own[0]} to {own[1]}: models that work "
+            "together must do the same",
+            file=other,
         )
     if tokenizer_files(run_dir) != tokenizer_files(other):
-        raise DragomanError(
-            f"{other}: its tokenizer is another one than that of {run_dir}, and models that work together need one: "
-            "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other"
+        raise Error.MISMATCH(
+            f"its tokenizer is another one than that of {run_dir}, and models that work together need one",
+            "train them on the same corpus with the same `tokenizer:`, or have one reuse that of the other",
+            file=other,
         )

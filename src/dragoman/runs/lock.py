@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.progress import clock, say
 
 LOCK = "lock.json"
@@ -64,7 +64,7 @@ def _own(path: Path) -> IO[str]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             with file:
-                raise DragomanError(f"{path.parent}: {_owner(file)} works in it: wait for it, or end it") from error
+                raise Error.IN_USE(f"{_owner(file)} works in it", "wait for it, or end it", file=path.parent) from error
         except OSError as error:
             say(f"{path}: this file system has no locks ({error.strerror}): let no other process work there")
             return file

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io
 from dragoman.runs.best import UNRANKED, rank
@@ -140,17 +140,19 @@ def read_events(path: str | Path) -> list[Event]:
     try:
         *lines, tail = Path(path).read_bytes().split(b"\n")
     except FileNotFoundError as error:
-        raise DragomanError(f"{path}: no such file: is this a run directory, and has its training begun?") from error
+        raise Error.MISSING_FILE(
+            "no such file", "is this a run directory, and has its training begun?", file=path
+        ) from error
     except OSError as error:
-        raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
     events = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         event = _parse(line)
         if event is None:
-            raise DragomanError(
-                f"{path}, line {number}: not an event (a JSON object with `event`): mend or delete this line"
+            raise Error.WRONG_SHAPE(
+                "not an event (a JSON object with `event`)", "mend or delete this line", file=path, line=number
             )
         events.append(event)
     last = _parse(tail)

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.progress import say
@@ -78,7 +78,7 @@ class Server:
         self.threads = new_threads()
         self.ready = False
         self.stopping = False
-        self.problem = ""
+        self.problem: DragomanError | None = None
         """Why there is nothing to serve."""
         self.on_problem: Callable[[], None] = lambda: say(f"dragoman: {self.problem}")
         scheduler = self.service.scheduler
@@ -115,7 +115,7 @@ class Server:
             for path in self.settings.runs:
                 self._put(path)
         except Exception as error:
-            self.problem = str(error) if isinstance(error, DragomanError) else f"{type(error).__name__}: {error}"
+            self.problem = error if isinstance(error, DragomanError) else Error.PROCESS_FAILED(repr(error))
             self.on_problem()
             return
         self.ready = True
@@ -178,7 +178,7 @@ async def ready(request: Request) -> Response:
     server: Server = request.app.state.server
     if server.ready and not server.stopping:
         return JSONResponse({"status": "ready"})
-    state = "stopping" if server.stopping else server.problem or "loading"
+    state = "stopping" if server.stopping else str(server.problem or "loading")
     return JSONResponse({"status": state}, 503, headers={"Retry-After": "5"})
 
 
@@ -246,7 +246,8 @@ class ReadinessMiddleware:
         try:
             if not (self.server.ready and not self.server.stopping) and not _is_open(path):
                 error = ApiError(
-                    503, "Stopping" if self.server.stopping else self.server.problem or "The models are being loaded"
+                    503,
+                    "Stopping" if self.server.stopping else str(self.server.problem or "The models are being loaded"),
                 )
                 response = JSONResponse(as_error(503, error.message), 503, headers={"Retry-After": "5"})
                 self.server.metrics.rejected("not ready")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.formats.document import FORMATS, format_of
 from dragoman.formats.pdf import output_path
 from dragoman.progress import say
@@ -110,7 +110,7 @@ class Jobs:
         self.tidy()
         suffix = Path(name).suffix.lower()
         if suffix not in SUFFIXES:
-            raise DragomanError("file format not supported")
+            raise Error.UNKNOWN_FORMAT("file format not supported")
         kind = format_of(Path(Path(name).name), data)
         with self._lock:
             if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:

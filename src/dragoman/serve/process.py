@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 import uvicorn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.serve.app import Server, Settings, create_app
 
@@ -74,7 +74,7 @@ def run_server(
     server.on_problem = give_up
     asyncio.run(process.serve(sockets=[listening]))
     if server.problem and not server.ready:
-        raise DragomanError(server.problem)
+        raise server.problem
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -85,7 +85,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(512)
     except OSError as error:
-        raise DragomanError(
-            f"{host}:{port}: cannot listen there: {error.strerror or error}: choose another --port"
+        raise Error.CANNOT_LISTEN(
+            f"{host}:{port}: cannot listen there: {error.strerror or error}", "choose another --port"
         ) from error
     return listening

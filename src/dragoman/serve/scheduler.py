@@ -22,7 +22,6 @@ from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import FoundNothing, Hypothesis
 from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
-from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import Engine as Searcher
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
@@ -461,6 +460,6 @@ def _drop(sentence: QueuedSentence) -> None:
 
 def _fail(sentence: QueuedSentence, error: BaseException) -> None:
     if isinstance(error, FoundNothing):
-        error = DragomanError(error.why)
+        error = error.code(error.why)
     sentence.pending.error = error
     sentence.pending.done.set()

@@ -13,7 +13,7 @@ import numpy as np
 from dragoman import export
 from dragoman.alignment.erasure import word_links
 from dragoman.alignment.markup import Pairing
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
@@ -121,7 +121,7 @@ class ServedRun:
         given = {} if precision in (None, "int8") else {"precision": precision}
         own = SearchTranslator.load(path, device=device, **given)  # type: ignore[arg-type]
         if own.languages is None or not all(own.languages):
-            raise DragomanError(f"{path}: says no languages: it cannot be served")
+            raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)
         translator = own
         if engine != "pytorch":
             translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None, threads)
@@ -173,7 +173,7 @@ class Service:
         lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
         found = RequestHandle(self.scheduler).on(run.translator).translate(lines)
         if not any(text.strip() for text in found):
-            raise DragomanError(f"{run.path}: translates everything as nothing: it is not served")
+            raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
     def languages(self) -> dict[str, list[str]]:
         """The languages that are known, each with those that it can be translated to; none from some."""
@@ -187,7 +187,7 @@ class Service:
         """
         legs = self._legs(src, tgt)
         if not legs:
-            raise DragomanError(f"{src} to {tgt}: no model for it")
+            raise Error.NO_SUCH_LANGUAGE(f"{src} to {tgt}: no model for it")
         return legs
 
     def _legs(self, src: str, tgt: str) -> list[ServedRun]:
@@ -213,7 +213,9 @@ class Service:
         """
         legs = self.route(src, tgt)
         if len(legs) > 1 and (choices.glossary or choices.prefix):
-            raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there")
+            raise Error.UNSUPPORTED(
+                f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there"
+            )
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
             leg = choices if last else replace(choices, alternatives=0)
@@ -309,7 +311,7 @@ class Service:
         opened = Document.load(document, Options(document.name, ("", tgt)))
         known = [code for code, targets in self.languages().items() if tgt in targets]
         if not known:
-            raise DragomanError(f"{tgt}: no model for it")
+            raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")
         text = ""
         for unit in opened.texts():
             text += "".join(item for item in unit.items if isinstance(item, str)) + "\n"
@@ -379,7 +381,7 @@ class Service:
         """Translations that begin with `prefix` and go on with different words, the most probable first."""
         legs = self.route(src, tgt)
         if len(legs) > 1:
-            raise DragomanError(f"{src} to {tgt} goes through {legs[1].languages[0]}: no other words there")
+            raise Error.UNSUPPORTED(f"{src} to {tgt} goes through {legs[1].languages[0]}: no other words there")
         return next_words(handle.on(legs[0].own), text, prefix, count)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -75,7 +75,7 @@ class Store:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.executescript(_TABLES)
         except (sqlite3.Error, OSError) as error:
-            raise DragomanError(f"{path}: no file to keep keys and corrections in: {error}") from error
+            raise Error.CANNOT_READ(f"no file to keep keys and corrections in: {error}", file=path) from error
 
     def close(self) -> None:
         with self._lock:
@@ -87,7 +87,7 @@ class Store:
             try:
                 yield self._db
             except sqlite3.Error as error:
-                raise DragomanError(f"{self.path or 'the store'}: {error}") from error
+                raise Error.CANNOT_READ(f"{error}", file=self.path or "the store") from error
 
     def add_key(
         self, name: str, per_minute: int | None = None, per_month: int | None = None, key: str | None = None
@@ -96,7 +96,7 @@ class Store:
         key = key or secrets.token_urlsafe(24)
         with self._cursor() as db:
             if db.execute("SELECT 1 FROM keys WHERE name = ?", (name,)).fetchone():
-                raise DragomanError(f"key {name!r}: there is one of that name: remove it first")
+                raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
             db.execute(
                 "INSERT INTO keys VALUES (?, ?, ?, ?, ?)", (_hash(key), name, per_minute, per_month, time.time())
             )
@@ -106,7 +106,7 @@ class Store:
         """Raises DragomanError where there is none of that name."""
         with self._cursor() as db:
             if not db.execute("DELETE FROM keys WHERE name = ?", (name,)).rowcount:
-                raise DragomanError(f"key {name!r}: there is none of that name")
+                raise Error.UNKNOWN_NAME(f"key {name!r}: there is none of that name")
 
     def all_keys(self) -> list[Key]:
         with self._cursor() as db:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dragoman.config import parse, to_dict
 from dragoman.data.random import hash64
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
@@ -195,7 +195,9 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     names = show(src), show(tgt)
     wanted = min(MAX_HELD_OUT, pairs // 50)
     if not wanted:
-        raise DragomanError(f"{names[0]}: {pairs} pairs are too few to hold some out; give --valid-src and --valid-tgt")
+        raise Error.TOO_FEW(
+            f"{pairs} pairs are too few to hold some out", "give --valid-src and --valid-tgt", file=names[0]
+        )
     source = FilesSource(src=src, tgt=tgt)
     limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in source.pairs()})[-1]
     building = directory.with_name(directory.name + ".tmp")
@@ -203,15 +205,18 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
         with writing(directory):
             sizes = _split(source, limit, building)
             if sizes["valid"] > sizes["train"]:
-                raise DragomanError(
-                    f"{names[0]}: so few different sentences that holding out {wanted} of them leaves "
-                    f"{sizes['train']:,} pairs to train on; give --valid-src and --valid-tgt"
+                raise Error.TOO_FEW(
+                    f"so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs "
+                    "to train on",
+                    "give --valid-src and --valid-tgt",
+                    file=names[0],
                 )
             if not _same(building, directory):
                 if checkpoint.list_checkpoints(directory.parent):
-                    raise DragomanError(
-                        f"{directory.parent}: holds a run that was not trained on the pairs of {' and '.join(names)}: "
-                        "choose another --run"
+                    raise Error.OTHER_CONTENT(
+                        f"holds a run that was not trained on the pairs of {' and '.join(names)}",
+                        "choose another --run",
+                        file=directory.parent,
                     )
                 atomic_io.publish(building, directory)
     finally:

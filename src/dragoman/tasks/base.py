@@ -23,7 +23,7 @@ from dragoman.backends.compile import pick_compilation
 from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
 from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.export.model_card import write_card
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import clock, say, size_text
@@ -127,7 +127,7 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
             "more_references": "several --ref for one --src",
         }
         named = special.get(name, f"--{name.replace('_', '-')}")
-        raise DragomanError(f"{named}: {what} is not scored by translating")
+        raise Error.UNSUPPORTED(f"{named}: {what} is not scored by translating")
 
 
 class Job(ABC):
@@ -241,9 +241,10 @@ class Job(ABC):
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""
         if checkpoint.is_mean(self.run_dir):
-            raise DragomanError(
-                f"{self.run_dir}: holds the mean of several runs, which is not trained on: begin another run "
-                f"with it, --init-from {self.run_dir}"
+            raise Error.UNSUPPORTED(
+                "holds the mean of several runs, which is not trained on: begin another run with it, --init-from "
+                f"{self.run_dir}",
+                file=self.run_dir,
             )
         # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
         # had to.
@@ -311,7 +312,7 @@ class Job(ABC):
         path = checkpoint.newest(self.run_dir, complain=say)
         if path is None and checkpoint.list_checkpoints(self.run_dir):
             # to begin anew would overwrite what may be mended
-            raise DragomanError(checkpoint.none_verifies(self.run_dir))
+            raise checkpoint.none_verifies(self.run_dir)
         return str(path or "")
 
     def _is_done(self, path: Path, end: int) -> bool:
@@ -356,9 +357,10 @@ class Job(ABC):
             return
         identity = self.identity()
         if checkpoint.list_checkpoints(self.run_dir) and (refused := self._differences(identity)):
-            raise DragomanError(
-                f"{self.run_dir}: holds a run with other settings ({'; '.join(refused)}): take those, or choose "
-                "another run_dir=..."
+            raise Error.OTHER_CONTENT(
+                f"holds a run with other settings ({'; '.join(refused)})",
+                "take those, or choose another run_dir=...",
+                file=self.run_dir,
             )
         self._refuse_fewer_steps()
         with writing(self.run_dir, "choose another run_dir=..."):
@@ -373,9 +375,9 @@ class Job(ABC):
         if path is None or (done := checkpoint.step_of(path)) <= wanted or not written.exists():
             return
         if read_yaml(written).get("training", {}).get("max_steps") != wanted:
-            raise DragomanError(
-                f"training.max_steps={wanted}: {self.run_dir} has done {done:,} steps already: give as many or more, "
-                "or choose another run_dir=..."
+            raise Error.OUT_OF_RANGE(
+                f"training.max_steps={wanted}: {self.run_dir} has done {done:,} steps already",
+                "give as many or more, or choose another run_dir=...",
             )
 
     def _differences(self, identity: Mapping[str, str]) -> list[str]:
@@ -429,9 +431,10 @@ class Job(ABC):
             lambda: took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)
         )
         if not steps:
-            raise DragomanError(
+            raise Error.OUT_OF_RANGE(
                 "the time is used up before training begins (what was prepared is kept, so the same command gets "
-                "further): give a longer --budget"
+                "further)",
+                "give a longer --budget",
             )
         self._take_steps(steps)
         if training.schedule.type not in ANNEALED:
@@ -526,15 +529,15 @@ def check_division(training: TrainingConfig, processes: int) -> None:
         return
     if training.reduce == "exact":
         if processes & (processes - 1):
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"{processes} processes: with training.reduce=exact it is a power of two (2, 4, 8), or set "
                 "training.reduce=fast"
             )
         more = max(processes, 1 << (count - 1).bit_length())
     tokens = max(1, training.batch_tokens * count // more)
-    raise DragomanError(
-        f"training.micro_batches={count} cannot be divided among {processes} processes"
-        f"{' (for training.reduce=exact both are powers of two)' if count % processes == 0 else ''}: "
+    raise Error.WRONG_SETTING(
+        f"training.micro_batches={count} cannot be divided among {processes} "
+        f"processes{' (for training.reduce=exact both are powers of two)' if count % processes == 0 else ''}: "
         f"training.micro_batches={more} training.batch_tokens={tokens} takes steps of the same size"
     )
 
@@ -553,9 +556,10 @@ def check_positions(model: Any, max_tokens: int) -> None:
     """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
     position = getattr(model, "position", None)
     if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
-        raise DragomanError(
+        raise Error.WRONG_SETTING(
             f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
-            f"({position.max_len}): raise that, or lower corpus.max_tokens"
+            f"({position.max_len})",
+            "raise that, or lower corpus.max_tokens",
         )
 
 

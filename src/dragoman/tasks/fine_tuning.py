@@ -28,11 +28,10 @@ def check_fits(model: nn.Module, run: str) -> None:
     try:
         checkpoint.require_equal_shapes(wanted, held, run)
     except DragomanError as error:
-        raise _another_model(error) from error
+        raise error.within("init_from: ", _SAME_MODEL) from error
 
 
-def _another_model(error: DragomanError) -> DragomanError:
-    return DragomanError(f"init_from: {error}: both runs need the same `model:`")
+_SAME_MODEL = "both runs need the same `model:`"
 
 
 def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
@@ -69,7 +68,7 @@ def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str
     try:
         checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
     except DragomanError as error:
-        raise _another_model(error) from error
+        raise error.within("init_from: ", _SAME_MODEL) from error
     return lines
 
 

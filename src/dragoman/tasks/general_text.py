@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
@@ -57,7 +57,9 @@ def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None
     there = bool(sample(corpus.train, 1))
     if not there:
         if mix:
-            raise DragomanError(f"{run}: its training text is not here any more: give --general-src and --general-tgt")
+            raise Error.MISSING_CORPUS(
+                "its training text is not here any more", "give --general-src and --general-tgt", file=run
+            )
         say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
     return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman import config
 from dragoman.device import threads_for
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
@@ -58,7 +58,7 @@ def of_run(run_dir: str | Path) -> RecipeSettings:
 def _parse(data: dict[str, Any], source: str) -> RecipeSettings:
     task = data.get("task", "translation")
     if not isinstance(task, str) or task not in JOBS:
-        raise DragomanError(f"{source}: `task`: no {task!r}; known: {', '.join(JOBS)}")
+        raise Error.UNKNOWN_NAME(f"`task`: no {task!r}", f"known: {', '.join(JOBS)}", file=source)
     recipe: RecipeSettings = config.parse(JOBS[task].settings, data, source)
     return recipe
 
@@ -115,7 +115,9 @@ def evaluate(
     """
     recipe: Any = of_run(run_dir)
     if not sources and not recipe.corpus.test:
-        raise DragomanError(f"{run_dir}: its recipe names no test set; give --src (and --ref, where there is one)")
+        raise Error.MISSING_OPTION(
+            "its recipe names no test set", "give --src (and --ref, where there is one)", file=run_dir
+        )
     titles = titles_of(sources, names)
     each = references_of(sources, references)
     pairs = [(src, refs[0] if refs else None) for src, refs in zip(sources, each, strict=True)]
@@ -129,8 +131,9 @@ def evaluate(
 def references_of(sources: list[Path], references: list[Path]) -> list[list[Path]]:
     """The references of each source: as many of each, those of the first source first."""
     if len(references) % len(sources) if sources else references:
-        raise DragomanError(
-            f"{len(sources)} --src but {len(references)} --ref: give one reference for each source, or as many of each"
+        raise Error.UNEQUAL_COUNTS(
+            f"{len(sources)} --src but {len(references)} --ref",
+            "give one reference for each source, or as many of each",
         )
     size = len(references) // max(1, len(sources))
     return [references[size * place : size * (place + 1)] for place in range(len(sources))]
@@ -139,11 +142,13 @@ def references_of(sources: list[Path], references: list[Path]) -> list[list[Path
 def titles_of(sources: list[Path], names: list[str]) -> list[str]:
     """The name of each set: as it was given, or else its file's name, or the whole path where two share a name."""
     if names and len(names) != len(sources):
-        raise DragomanError(f"{len(names)} --name for {len(sources)} --src: give one for each, or none")
+        raise Error.UNEQUAL_COUNTS(f"{len(names)} --name for {len(sources)} --src", "give one for each, or none")
     files = [path.name for path in sources]
     titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
     if repeated := [title for title in titles if titles.count(title) > 1]:
-        raise DragomanError(f"{'--name' if names else '--src'} {repeated[0]} twice: give each set a --name of its own")
+        raise Error.CONFLICT(
+            f"{'--name' if names else '--src'} {repeated[0]} twice", "give each set a --name of its own"
+        )
     return titles
 
 

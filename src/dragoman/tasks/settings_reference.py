@@ -23,7 +23,7 @@ import yaml
 from pydantic_core import PydanticUndefined
 
 from dragoman import config
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.tasks.base import RecipeSettings
 from dragoman.tasks.recipes import JOBS
 
@@ -212,7 +212,7 @@ def matching(prefix: str) -> list[tuple[Section, str, list[Setting]]]:
     if not at_key and prefix not in names:
         named = [key for key in keys if key.endswith("." + prefix.rpartition(".")[2])]
         near = named or difflib.get_close_matches(prefix, [*keys, *names], n=1)
-        raise DragomanError(f"no setting `{prefix}`" + (f": did you mean `{near[0]}`?" if near else ""))
+        raise Error.UNKNOWN_SETTING(f"no setting `{prefix}`", f"did you mean `{near[0]}`?" if near else None)
     result = []
     for section in sections():
         for place in section.places:

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from dragoman.config import by_type, settings
 from dragoman.corpora import embedded
-from dragoman.errors import DragomanError
-from dragoman.text.lines import find, read_lines, show
+from dragoman.errors import Error
+from dragoman.text.lines import find, read_lines
 from dragoman.text.sources.base import Source
 
 
@@ -73,8 +73,8 @@ def _share(source: TextSource) -> str:
     whole: str | list[str] = lines if source.unit == "lines" else "".join(lines)
     share = whole[int(source.start * len(whole)) : int(source.end * len(whole))]
     if not share:
-        raise DragomanError(
-            f"{show(path)}: nothing lies between {source.start} and {source.end} of its {len(whole):,} {source.unit}"
+        raise Error.EMPTY(
+            f"nothing lies between {source.start} and {source.end} of its {len(whole):,} {source.unit}", file=path
         )
     return "".join(share)
 

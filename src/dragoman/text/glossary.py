@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import open_bytes, read_lines
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
@@ -48,8 +48,8 @@ def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, st
             rest = rest[:1]
         if len(rest) > 1:
             mark = "comma" if path.suffix == ".csv" else "tab"
-            raise DragomanError(
-                f"{path}, line {number}: {len(columns)} columns: give a term, a {mark}, its translation"
+            raise Error.WRONG_SHAPE(
+                f"{len(columns)} columns", f"give a term, a {mark}, its translation", file=path, line=number
             )
         if (
             path.suffix == ".csv"
@@ -88,16 +88,19 @@ class Glossary:
         places: dict[str, str] = {}
         for number, term, target in _read(path, languages):
             if not term or not target:
-                raise DragomanError(f"{path}, line {number}: an empty term")
+                raise Error.WRONG_SHAPE("an empty term", file=path, line=number)
             if targets.setdefault(term, target) != target:
                 if path.suffix == ".tbx":  # a term with synonyms: the first is the one to use
                     continue
-                raise DragomanError(
-                    f"{path}, line {number}: {term!r} is {targets[term]!r} further up and {target!r} here: choose one"
+                raise Error.CONFLICT(
+                    f"{term!r} is {targets[term]!r} further up and {target!r} here",
+                    "choose one",
+                    file=path,
+                    line=number,
                 )
             places.setdefault(target, f"{path}, line {number}")
         if not targets:
-            raise DragomanError(f"{path}: no terms in it: a line is a term, a tab, its translation")
+            raise Error.EMPTY("no terms in it: a line is a term, a tab, its translation", file=path)
         return cls(targets, places)
 
     def place(self, target: str) -> str:
@@ -115,12 +118,12 @@ class Glossary:
         for term, target in self.targets.items():
             said, named = normalize(target), f"{self.place(target)}term"
             if said != target and said != unicodedata.normalize("NFC", target):
-                raise DragomanError(
-                    f"{named} {target!r}: the run's `normalize` makes {said!r} of it: write that instead"
+                raise Error.CONFLICT(
+                    f"{named} {target!r}: the run's `normalize` makes {said!r} of it", "write that instead"
                 )
             if targets.setdefault(normalize(term), said) != said:
-                raise DragomanError(
-                    f"{named} {term!r}: the same as another one after the run's `normalize`: choose one"
+                raise Error.CONFLICT(
+                    f"{named} {term!r}: the same as another one after the run's `normalize`", "choose one"
                 )
             if target in self.places:
                 places.setdefault(said, self.places[target])

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import find, open_bytes, show
 from dragoman.text.sources.base import Source
 
@@ -52,9 +52,10 @@ def read_images(source: IdxSource) -> Images:
     images, labels = find(source.images), find(source.labels)
     found = Images(read_idx(images, 3), read_idx(labels, 1))
     if len(found.pixels) != len(found.labels):
-        raise DragomanError(
-            f"{show(images)} has {len(found.pixels):,} images but {show(labels)} has {len(found.labels):,} labels: "
-            "are they of the same set?"
+        raise Error.UNEQUAL_COUNTS(
+            f" has {len(found.pixels):,} images but {show(labels)} has {len(found.labels):,} labels",
+            "are they of the same set?",
+            file=images,
         )
     return found
 
@@ -68,25 +69,29 @@ def read_idx(path: Path, num_dims: int) -> np.ndarray:
         try:
             return _array(stream, num_dims, path)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DragomanError(f"{show(path)}: the gzip data is cut off or damaged: fetch it again") from error
+            raise Error.DAMAGED("the gzip data is cut off or damaged", "fetch it again", file=path) from error
 
 
 def _array(stream: BinaryIO, num_dims: int, path: Path) -> np.ndarray:
-    name, magic = show(path), bytes([0, 0, 8, num_dims])
+    magic = bytes([0, 0, 8, num_dims])
     header = stream.read(4 + 4 * num_dims)
     if not header.startswith(magic):
-        raise DragomanError(
-            f"{name}: starts with {header[:4].hex(' ') or 'nothing'}, but idx "
-            f"{'images' if num_dims == 3 else 'labels'} start with {magic.hex(' ')}: are images and labels swapped?"
+        raise Error.WRONG_FILE_TYPE(
+            f"starts with {header[:4].hex(' ') or 'nothing'}, but idx {'images' if num_dims == 3 else 'labels'} "
+            f"start with {magic.hex(' ')}",
+            "are images and labels swapped?",
+            file=path,
         )
     shape = [int.from_bytes(header[at : at + 4], "big") for at in range(4, len(header), 4)]
     size = math.prod(shape)
-    says = f"{name}: its header says {' x '.join(f'{dim:,}' for dim in shape)} bytes"
+    says = f"its header says {' x '.join(f'{dim:,}' for dim in shape)} bytes"
     if len(header) < 4 + 4 * num_dims or not size:
-        raise DragomanError(f"{says}: it is cut off or empty")
+        raise Error.DAMAGED(f"{says}: it is cut off or empty", file=path)
     if size > min(MAX_BYTES, path.stat().st_size * _INFLATION):
-        raise DragomanError(f"{says}, more than the file can hold: it is damaged")
+        raise Error.DAMAGED(f"{says}, more than the file can hold: it is damaged", file=path)
     data = stream.read(size + 1)
     if len(data) != size:
-        raise DragomanError(f"{says}, but there are {'fewer' if len(data) < size else 'more'}: fetch it again")
+        raise Error.DAMAGED(
+            f"{says}, but there are {'fewer' if len(data) < size else 'more'}", "fetch it again", file=path
+        )
     return np.frombuffer(data, dtype=np.uint8).reshape(shape).copy()  # a copy may be written to, bytes may not

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field
 
 from dragoman.config import by_type, settings
 from dragoman.corpora import embedded
-from dragoman.errors import DragomanError
-from dragoman.text.lines import find, read_lines, show
+from dragoman.errors import Error
+from dragoman.text.lines import find, read_lines
 from dragoman.text.sources.base import Source, SourceList
 
 
@@ -109,10 +109,10 @@ def _labelled(source: LabelledSource) -> Iterator[Example]:
     for number, line in enumerate(read_lines(path), start=1):
         label, tab, text = line.partition("\t")
         if not tab:
-            raise DragomanError(f"{show(path)}:{number}: no tab: write the label, a tab, and the text")
+            raise Error.WRONG_SHAPE("no tab", "write the label, a tab, and the text", file=path, line=number)
         for what, value in (("label", label), ("text", text)):
             if not value.strip():
-                raise DragomanError(f"{show(path)}:{number}: the {what} is empty")
+                raise Error.WRONG_SHAPE(f"the {what} is empty", file=path, line=number)
         yield Example(number, label, text)
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is no sentence: a file without line ends, or a decompression bomb."""
@@ -53,7 +53,7 @@ def _zstd(raw: BinaryIO) -> BinaryIO:
     try:
         import zstandard
     except ImportError as error:
-        raise DragomanError("zstd data needs a library: pip install 'dragoman[zstd]'") from error
+        raise not_installed("zstd data needs a library", "zstd") from error
     return cast(BinaryIO, io.BufferedReader(_Frames(raw, zstandard)))
 
 
@@ -129,14 +129,15 @@ def find(path: str | Path) -> Path:
             return place
     for place in places:
         if os.path.islink(place):
-            raise DragomanError(f"{show(place)} is a symbolic link to a file that does not exist")
+            raise Error.MISSING_FILE(" is a symbolic link to a file that does not exist", file=place)
         bare = place.with_suffix("") if place.suffix in COMPRESSIONS else place
         for other in [bare, *(bare.with_name(bare.name + suffix) for suffix in COMPRESSIONS)]:
             if os.path.exists(other):
-                raise DragomanError(f"{show(place)}: no such file; did you mean {show(other)}?")
-    raise DragomanError(
-        f"{show(written)}: no such file; looked for {', '.join(map(show, places))} "
-        "(the environment variable DRAGOMAN_DATA may name the folder of your corpora)"
+                raise Error.MISSING_FILE("no such file", f"did you mean {show(other)}?", file=place)
+    raise Error.MISSING_FILE(
+        f"no such file; looked for {', '.join(map(show, places))} (the environment variable DRAGOMAN_DATA may name "
+        "the folder of your corpora)",
+        file=written,
     )
 
 
@@ -167,7 +168,7 @@ def read_lines(path: str | Path, *, may_be_empty: bool = False) -> Iterator[str]
             empty = False
             yield line
     if empty and not may_be_empty:
-        raise DragomanError(f"{show(path)} is empty")
+        raise Error.EMPTY(" is empty", file=path)
 
 
 def lines_in(stream: BinaryIO, name: str) -> Iterator[str]:
@@ -187,17 +188,19 @@ def raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
             line = stream.readline(MAX_LINE_BYTES + 1)
         except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             reason = "is cut off" if isinstance(error, EOFError) else f"is damaged ({error})"
-            raise DragomanError(
-                f"{name}: the compressed data {reason} after line {number - 1:,}: fetch it again"
+            raise Error.DAMAGED(
+                f"the compressed data {reason} after line {number - 1:,}", "fetch it again", file=name
             ) from error
         except OSError as error:
-            raise DragomanError(
-                f"{name}: cannot be read after line {number - 1:,}: {error.strerror or error}"
+            raise Error.CANNOT_READ(
+                f"cannot be read after line {number - 1:,}: {error.strerror or error}", file=name
             ) from error
         if not line:
             return
         if len(line) > MAX_LINE_BYTES:
-            raise DragomanError(f"{name}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes; is this a text file?")
+            raise Error.TOO_LARGE(
+                f"a line of more than {MAX_LINE_BYTES:,} bytes", "is this a text file?", file=name, line=number
+            )
         if number == 1:
             _refuse_other_kinds(line, name)
         yield line
@@ -219,27 +222,31 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         named = COMPRESSIONS.get(path.suffix)
         found = next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.magic)), None)
         if named and start and found is not named:
-            raise DragomanError(
-                f"{show(path)} is not {named.name} data, although its name ends in {path.suffix}: rename or compress it"
+            raise Error.WRONG_FILE_TYPE(
+                f" is not {named.name} data, although its name ends in {path.suffix}",
+                "rename or compress it",
+                file=path,
             )
         if found and not named:
             suffix = next(suffix for suffix, kind in COMPRESSIONS.items() if kind is found)
-            raise DragomanError(
-                f"{show(path)} is {found.name} data: rename it to {show(path.name + suffix)} or unpack it"
+            raise Error.WRONG_FILE_TYPE(
+                f" is {found.name} data", f"rename it to {show(path.name + suffix)} or unpack it", file=path
             )
         if start.startswith(_ZIP):
             if office := next((name for part, name in _OFFICE.items() if part in start), None):
-                raise DragomanError(f"{show(path)} is {office}: save its text as plain UTF-8, a sentence a line")
+                raise Error.WRONG_FILE_TYPE(
+                    f" is {office}", "save its text as plain UTF-8, a sentence a line", file=path
+                )
             from dragoman.formats import package
 
             names = ", ".join(itertools.islice(package.member_names(raw), 6)) or "no file"
             called = show(path) if path.suffix.lower() == ".zip" else show(path.with_name(path.name + ".zip"))
             renamed = "" if called == show(path) else f"rename it to {called} and "
-            raise DragomanError(
-                f"{show(path)} is a zip file: {renamed}name a file in it, {called}/NAME; it has {names}"
+            raise Error.WRONG_FILE_TYPE(
+                f" is a zip file: {renamed}name a file in it, {called}/NAME; it has {names}", file=path
             )
         if start.startswith(b"%PDF-"):
-            raise DragomanError(f"{show(path)} is a PDF: save its text as plain UTF-8, a sentence a line")
+            raise Error.WRONG_FILE_TYPE(" is a PDF", "save its text as plain UTF-8, a sentence a line", file=path)
         if found:
             with found.opened(raw) as stream:
                 yield stream
@@ -250,9 +257,9 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 def check_is_file(path: Path) -> None:
     """Refuse what has no fixed content: it is read more than once (a pipe would also wait for ever)."""
     if path.is_dir():
-        raise DragomanError(f"{show(path)} is a directory: name a file in it")
+        raise Error.WRONG_FILE_TYPE(" is a directory", "name a file in it", file=path)
     if os.path.exists(path) and not path.is_file():
-        raise DragomanError(f"{show(path)} is a pipe or device: write its content to a file first")
+        raise Error.WRONG_FILE_TYPE(" is a pipe or device", "write its content to a file first", file=path)
 
 
 @contextmanager
@@ -260,22 +267,28 @@ def reporting_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DragomanError(f"{show(path)}: cannot be read: {error.strerror or error}") from error
+        raise Error.CANNOT_READ(f"cannot be read: {error.strerror or error}", file=path) from error
 
 
 def _decode(line: bytes, name: str, number: int) -> str:
     if b"\0" in line:
         if _is_utf16(line):
             _refuse_utf16(name)
-        raise DragomanError(f"{name}:{number}: a NUL byte (byte {line.index(0) + 1} of the line): is this a text file?")
+        raise Error.NOT_TEXT(
+            f"a NUL byte (byte {line.index(0) + 1} of the line)", "is this a text file?", file=name, line=number
+        )
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data" and not line.endswith(b"\n"):
-            raise DragomanError(f"{name}:{number}: ends in the middle of a character: is the file cut off?") from error
-        raise DragomanError(
-            f"{name}:{number}: byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8 "
-            f"({error.reason}): convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`"
+            raise Error.DAMAGED(
+                "ends in the middle of a character", "is the file cut off?", file=name, line=number
+            ) from error
+        raise Error.NOT_UTF8(
+            f"byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8 ({error.reason})",
+            "convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`",
+            file=name,
+            line=number,
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -284,7 +297,7 @@ def _refuse_other_kinds(start: bytes, name: str) -> None:
     """The kind of a stream that is no plain text, by its first bytes (`open_bytes` has unpacked what a file held)."""
     for kind, magic in [("a zip file", _ZIP), *((f"{one.name} data", one.magic) for one in COMPRESSIONS.values())]:
         if start.startswith(magic):
-            raise DragomanError(f"{name} is {kind}: unpack it first")
+            raise Error.WRONG_FILE_TYPE(f" is {kind}", "unpack it first", file=name)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(start):
         _refuse_utf16(name)
 
@@ -295,7 +308,7 @@ def _is_utf16(line: bytes) -> bool:
 
 
 def _refuse_utf16(name: str) -> NoReturn:
-    raise DragomanError(f"{name} looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`")
+    raise Error.NOT_UTF8(" looks like UTF-16", "convert it with `iconv -f UTF-16 -t UTF-8`", file=name)
 
 
 def show(path: str | Path) -> str:

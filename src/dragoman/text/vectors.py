@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.text.lines import find, read_lines, show
 
@@ -33,15 +33,14 @@ def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32
         if number == 1 and len(fields) == 2 and all(re.fullmatch("[0-9]{1,15}", field) for field in fields):
             promised, dim = map(int, fields)
             continue
-        where = f"{show(path)}:{number}"
         dim = len(fields) - 1 if dim is None else dim
-        _check_length(fields, dim, where)
+        _check_length(fields, dim, path, number)
         read += 1
         word = " ".join(fields[:-dim])
         if word in keep and word not in found:
-            found[word] = _vector(fields[-dim:], where)
+            found[word] = _vector(fields[-dim:], path, number)
     if promised is not None and promised != read:
-        raise DragomanError(f"{show(path)}: line 1 promises {promised:,} vectors, there are {read:,}: is it cut off?")
+        raise Error.DAMAGED(f"line 1 promises {promised:,} vectors, there are {read:,}", "is it cut off?", file=path)
     forms = {word: word if word in found else word.lower() for word in wanted}
     vectors = {word: found[form] for word, form in forms.items() if form in found}
     lowered = sum(word not in found for word in vectors)
@@ -52,14 +51,16 @@ def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32
     return vectors
 
 
-def _check_length(fields: list[str], dim: int, where: str) -> None:
+def _check_length(fields: list[str], dim: int, file: Path, line: int) -> None:
     """Fields before the last `dim` are the word; one that is a decimal fraction is a number too many."""
     if dim < 1:
-        raise DragomanError(f"{where}: expected a word and its numbers between spaces")
+        raise Error.WRONG_SHAPE("expected a word and its numbers between spaces", file=file, line=line)
     if len(fields) <= dim:
-        raise DragomanError(f"{where}: {len(fields) - 1} numbers after the word, but the vectors have {dim}")
+        raise Error.WRONG_SHAPE(
+            f"{len(fields) - 1} numbers after the word, but the vectors have {dim}", file=file, line=line
+        )
     if len(fields) > dim + 1 and "." in fields[-dim - 1] and _is_number(fields[-dim - 1]):
-        raise DragomanError(f"{where}: more numbers than the {dim} that the vectors have")
+        raise Error.WRONG_SHAPE(f"more numbers than the {dim} that the vectors have", file=file, line=line)
 
 
 def _is_number(field: str) -> bool:
@@ -70,13 +71,13 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _vector(fields: list[str], where: str) -> np.ndarray:
+def _vector(fields: list[str], file: Path, line: int) -> np.ndarray:
     for field in fields:
         if not _is_number(field):
-            raise DragomanError(f"{where}: {field!r} is not a number")
+            raise Error.WRONG_SHAPE(f"{field!r} is not a number", file=file, line=line)
     with np.errstate(over="ignore"):
         vector = np.array([float(field) for field in fields], dtype=np.float32)
     if not np.isfinite(vector).all():
         wrong = fields[int(np.flatnonzero(~np.isfinite(vector))[0])]
-        raise DragomanError(f"{where}: {wrong!r} is not a finite number of 32 bits")
+        raise Error.WRONG_SHAPE(f"{wrong!r} is not a finite number of 32 bits", file=file, line=line)
     return vector

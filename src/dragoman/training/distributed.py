@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dragoman.device import own_gpu
-from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.progress import complain, only_errors
 from dragoman.training.summation import Sums
 
@@ -261,7 +261,7 @@ class TorchRanks(Ranks):
                 error = (
                     f"process {rank} on {host} has another {what} than process 0: {_first_difference(expected, told)}"
                 )
-                raise (DragomanError if rank == self.rank else SaidElsewhere)(error)
+                raise Error.MISMATCH(error) if rank == self.rank else SaidElsewhere(error)
 
     # -- failures ----------------------------------------------------------------------------------------------------
 
@@ -378,7 +378,9 @@ def _round(store: dist.TCPStore, rank: int, world: int) -> str:
 def _until(condition: Callable[[], bool], deadline: float) -> None:
     while not condition():
         if time.monotonic() > deadline:
-            raise DragomanError(f"the other processes did not come within {JOIN_S:.0f} s: were all of them started?")
+            raise Error.PROCESS_FAILED(
+                f"the other processes did not come within {JOIN_S:.0f} s", "were all of them started?"
+            )
         time.sleep(POLL_S)
 
 

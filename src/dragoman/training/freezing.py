@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 EMBEDDINGS = ("src_embedding", "tgt_embedding", "embedding")
 """The names of a model's parts that `embeddings` stands for."""
@@ -22,8 +22,10 @@ def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
         found = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in wanted)}
         if not found:
             there = ", ".join(dict.fromkeys(name.split(".")[0] for name in named))
-            raise DragomanError(f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`")
+            raise Error.UNKNOWN_NAME(
+                f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`"
+            )
         frozen |= found
     if len(frozen) == len(named):
-        raise DragomanError("training.freeze: all of the model is frozen: leave something to train")
+        raise Error.WRONG_SETTING("training.freeze: all of the model is frozen", "leave something to train")
     return list(frozen.values())

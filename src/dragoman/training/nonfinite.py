@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from dragoman.config import Field, by_type, settings
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 
 SHOWN = 8
 """Lines of a micro-batch that a message names."""
@@ -71,10 +71,10 @@ def listed(what: str, numbers: Iterable[int]) -> str:
 
 def given_up(error: NotFinite, tried: str) -> DragomanError:
     """The end of a training, in one line."""
-    return DragomanError(
-        f"{error}{tried}: nothing was saved since the last checkpoint. Look at those lines; lower "
-        "training.schedule's rate, lengthen its warm-up, or set training.precision=float32; or let such steps be "
-        "left out (training.not_finite.type=skip) or taken back (rollback)"
+    return Error.DIVERGED(
+        f"{error}{tried}: nothing was saved since the last checkpoint. Look at those lines",
+        "lower training.schedule's rate, lengthen its warm-up, or set training.precision=float32; or let such steps "
+        "be left out (training.not_finite.type=skip) or taken back (rollback)",
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs import atomic_io
 from dragoman.training.config import TrainingConfig
 
@@ -213,4 +213,4 @@ class Pace:
             self.marks = [Mark(**mark) for mark in record["marks"]]
             self.validations = [int(step) for step in record["validations"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise DragomanError(f"{path}: damaged, it is no pace of a training ({error!r})") from error
+            raise Error.DAMAGED(f"damaged, it is no pace of a training ({error!r})", file=path) from error

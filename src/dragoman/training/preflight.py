@@ -19,7 +19,7 @@ import torch
 
 from dragoman.backends.compile import uncompiled
 from dragoman.device import available_bytes, peak_bytes, reset_peak
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import size_text
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.training import recovery
@@ -155,7 +155,7 @@ def _largest_that_fits(trainer: Trainer) -> int:
 
 def _does_not_fit(budget: int, fits: int, why: str) -> DragomanError:
     remedy = f"training.batch_tokens={fits} fits" if fits else "take a smaller model"
-    return DragomanError(
+    return Error.OUT_OF_MEMORY(
         f"a batch of training.batch_tokens={budget} does not fit into memory ({why}): {remedy}; "
         "training.micro_batches makes up for smaller batches"
     )
@@ -209,7 +209,9 @@ def _room(run_dir: Path, needed: int, one: int) -> None:
     with writing(run_dir):
         free = shutil.disk_usage(run_dir).free
     if free < needed:
-        raise DragomanError(
-            f"{run_dir}: the checkpoints will need {size_text(needed)} more ({size_text(one)} each), and "
-            f"{size_text(free)} are free: free space, choose another run_dir=..., or lower training.keep_last"
+        raise Error.NO_SPACE(
+            f"the checkpoints will need {size_text(needed)} more ({size_text(one)} each), and {size_text(free)} are "
+            "free",
+            "free space, choose another run_dir=..., or lower training.keep_last",
+            file=run_dir,
         )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.device import peak_bytes, reset_peak
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments.bench.batches import subject
 from dragoman.experiments.bench.parts import Stopwatch, synchronize, time_by_group
 from dragoman.experiments.bench.products import Counted, Product, peak_flops
@@ -134,7 +134,7 @@ def bench(recipe: Any, *, steps: int = 20, synthetic: bool = False) -> Measured:
         try:
             return _measure(trainer, recipe, found.batches, steps)
         except NotFinite as error:
-            raise DragomanError(f"{error}: nothing to measure; lower training.schedule's rate") from error
+            raise Error.DIVERGED(f"{error}: nothing to measure", "lower training.schedule's rate") from error
 
 
 def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measured:

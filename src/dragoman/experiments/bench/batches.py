@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
 from dragoman.device import pick_device, pick_precision
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob
@@ -66,7 +66,7 @@ def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
             elif isinstance(job, TranslationJob):
                 yield Subject(_on_random_ids(job, log), RANDOM)
             else:
-                raise DragomanError(f"random batches are made for translation only, not for {recipe.task}")
+                raise Error.WRONG_TASK(f"random batches are made for translation only, not for {recipe.task}")
 
 
 def _is_there(recipe: Any) -> bool:

@@ -9,7 +9,7 @@ from torch import nn
 from dragoman.config import Field, settings
 from dragoman.data.examples import ImageCorpus, Split, read_split
 from dragoman.data.inputs import ImageReader, Inputs
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.families import ViTConfig
 from dragoman.tasks.base import RecipeSettings
 from dragoman.tasks.classification.job import ClassifierJob
@@ -39,9 +39,10 @@ class ImageClassificationJob(ClassifierJob):
 
     def build_untrained(self) -> nn.Module:
         if self.recipe.model.channels != 1:
-            raise DragomanError(
+            raise Error.WRONG_SETTING(
                 f"model.channels is {self.recipe.model.channels}, but images are read as grey values, one number a "
-                "pixel: leave it at 1"
+                "pixel",
+                "leave it at 1",
             )
         model = self.recipe.model.build(num_labels=2)
         size = self.recipe.model.image_size
@@ -68,7 +69,7 @@ class ImageClassificationJob(ClassifierJob):
 
     def files_split(self, src: Path, ref: Path | None) -> Split:
         if ref is None:
-            raise DragomanError(
-                f"{src}: --src is an idx file of images and needs a --ref, the idx file of their labels"
+            raise Error.MISSING_OPTION(
+                "--src is an idx file of images and needs a --ref, the idx file of their labels", file=src
             )
         return read_split(IdxSource(images=str(src), labels=str(ref)), self.recipe.corpus.label_names)

@@ -14,7 +14,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.examples import LabelledCorpus, Split, read_split, read_splits
 from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.models.families import TextClassifierConfig
 from dragoman.progress import say
@@ -91,14 +91,14 @@ class ClassifierJob(Job):
         self.splits = train, valid, tests = read_splits(self.recipe.corpus)
         self.labels = sorted(set(train.labels))
         if len(self.labels) < 2:
-            raise DragomanError(
+            raise Error.TOO_FEW(
                 f"all training examples are labelled {self.labels[0]!r}: there is nothing to tell apart"
             )
         for name, split in {"validation": valid, **tests}.items():
             if unknown := sorted(set(split.labels) - set(self.labels)):
-                raise DragomanError(
-                    f"{name}: the label {unknown[0]!r} is none of the training corpus ({', '.join(self.labels)}): "
-                    "name labels alike, or move examples of it there"
+                raise Error.UNKNOWN_NAME(
+                    f"{name}: the label {unknown[0]!r} is none of the training corpus ({', '.join(self.labels)})",
+                    "name labels alike, or move examples of it there",
                 )
         self.claim()
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
@@ -257,7 +257,7 @@ class ClassificationJob(ClassifierJob):
             return read_split(LabelledSource(path=str(src)), names)
         texts, labels = list(read_lines(src)), [label.strip() for label in read_lines(ref)]
         if len(texts) != len(labels):
-            raise DragomanError(
-                f"{src} has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text"
+            raise Error.UNEQUAL_COUNTS(
+                f" has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text", file=src
             )
         return Split(texts, [names.get(label, label) for label in labels], texts)

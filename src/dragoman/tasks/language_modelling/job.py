@@ -16,7 +16,7 @@ from dragoman.data.documents import IntArray, TextCorpusConfig, TextReport, enco
 from dragoman.data.windows import WindowPlan
 from dragoman.decoding.generate import SamplingConfig
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.generator import Generator
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.progress import say
@@ -222,13 +222,13 @@ class LanguageModellingJob(Job):
         refuse_search(options, "a language model")
         block_len = self.recipe.corpus.block_len
         if min_context is not None and not 1 <= min_context <= block_len:
-            raise DragomanError(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
+            raise Error.OUT_OF_RANGE(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
         sources: dict[str, PlainSource] = dict(self.recipe.corpus.test)
         if files:
             sources = {}
             for name, (src, ref) in files.items():
                 if ref is not None:
-                    raise DragomanError(f"{ref}: a language model is scored on --src alone, without --ref")
+                    raise Error.UNSUPPORTED("a language model is scored on --src alone, without --ref", file=ref)
                 sources[name] = TextSource(path=str(src))
         texts = {name: self._read(source) for name, source in sources.items()}
         generator = Generator.load(self.run_dir, which=which, device=device)

@@ -14,7 +14,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.hidden_tokens import HidingConfig
 from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.progress import say
@@ -170,7 +170,7 @@ class MaskedLanguageModellingJob(Job):
             sources = {}
             for name, (src, ref) in files.items():
                 if ref is not None:
-                    raise DragomanError(f"{ref}: a masked language model is scored on --src alone, without --ref")
+                    raise Error.UNSUPPORTED("a masked language model is scored on --src alone, without --ref", file=ref)
                 sources[name] = TextSource(path=str(src))
         filler = GapFiller.load(self.run_dir, which=which, device=device)
         return {name: self._score(filler, lines_of(one, self.recipe.corpus)) for name, one in sources.items()}

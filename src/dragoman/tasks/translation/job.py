@@ -21,7 +21,7 @@ from dragoman.data.stream_blocks import StreamBlocks, stream_folder
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.judging import Judged, Judging
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
@@ -165,13 +165,15 @@ class TranslationJob(Job):
     def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
         """(name, text) of the oldest block on the disk, or else of the first one of the stream."""
         if self.ranks.world > 1:
-            raise DragomanError("corpus.train.type=stream: a pipe has one reader: train in one process, or from files")
+            raise Error.UNSUPPORTED(
+                "corpus.train.type=stream: a pipe has one reader", "train in one process, or from files"
+            )
         self.stream = Stream(source, stream_folder(self.run_dir))
         number = min(self.stream.numbers(), default=0)
         try:
             block = self.stream.block(number)
         except StreamEnded as error:
-            raise DragomanError(f"corpus.train: nothing came through {source.path}") from error
+            raise Error.EMPTY(f"corpus.train: nothing came through {source.path}") from error
         return f"stream/{self.stream.path(number).stem}", block
 
     def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
@@ -273,7 +275,7 @@ class TranslationJob(Job):
             try:
                 check_positions(model_settings(Path(run)), recipe.corpus.max_tokens)
             except DragomanError as error:
-                raise DragomanError(f"{run} cannot teach this run: {error}") from error
+                raise error.within(f"{run} cannot teach this run: ") from error
         models = [SearchTranslator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
 
@@ -361,13 +363,14 @@ class TranslationJob(Job):
             tests = {}
             for name, (src, ref) in files.items():
                 if ref is None:
-                    raise DragomanError(
-                        f"{src}: --src needs a --ref, the reference translation of each line; without one a run that "
-                        "`dragoman calibrate` has seen says what it expects"
+                    raise Error.MISSING_OPTION(
+                        "--src needs a --ref, the reference translation of each line; without one a run that "
+                        "`dragoman calibrate` has seen says what it expects",
+                        file=src,
                     )
                 tests[name] = FilesSource(src=str(src), tgt=str(ref))
         if "min_context" in options:
-            raise DragomanError("--min-context: of language models, and this run translates")
+            raise Error.UNSUPPORTED("--min-context: of language models, and this run translates")
         scoring: dict[str, Any] = {name: options.pop(name) for name in ("tokenize", "lowercase") if name in options}
         evaluation = config.parse(
             EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "--tokenize or --lowercase"
@@ -432,7 +435,7 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
         if worst.kind != "shift":
             for _ in source.pairs():  # what no setting lets through is said by the reader that refuses it
                 pass
-        raise DragomanError(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
+        raise Error.BAD_CORPUS(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
     for finding in diagnosis.findings:
         if finding.severity != "note":
             say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.looked_at:,} pairs")
@@ -490,7 +493,7 @@ def _texts(recipe: TranslationRecipe, side: Literal["src", "tgt"]) -> Iterator[s
         blank, there_are = blank and not text.strip(), True
         yield text
     if not there_are:
-        raise DragomanError(f"{_origin(corpus.train)}: no pair is left of it: raise its weights")
+        raise Error.EMPTY("no pair is left of it", "raise its weights", file=_origin(corpus.train))
     if blank:
         files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
-        raise DragomanError(f"{files[0 if side == 'src' else -1]}: every {side} text is blank")
+        raise Error.EMPTY(f"every {side} text is blank", file=files[0 if side == "src" else -1])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from dragoman.config import to_dict
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import check_is_file, container, find, reporting_os_errors
 from dragoman.text.sources.digests import sha256_of
 from dragoman.version import __version__
@@ -99,11 +99,14 @@ def fingerprint(source: Source) -> str:
     return hashlib.sha256(json.dumps([reading, contents or __version__]).encode()).hexdigest()
 
 
-def check_one_line(text: str, where: str) -> None:
+def check_one_line(text: str, file: Path, line: int, field: str = "") -> None:
     """Refuse a line break: a text is one line in files that are split off, and in translations."""
     if "\n" in text or "\r" in text:
-        raise DragomanError(
-            f"{where}: a line break inside of a text: make it a pair for each line, or replace the break by a space"
+        raise Error.WRONG_SHAPE(
+            f"{field}a line break inside of a text",
+            "make it a pair for each line, or replace the break by a space",
+            file=file,
+            line=line,
         )
 
 

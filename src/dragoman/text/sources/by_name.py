@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import kind_of
 from dragoman.text.sources.base import SingleFileSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
@@ -30,6 +30,6 @@ def source_of_file(path: str, src_lang: str, tgt_lang: str) -> Any:
     cls = SINGLE_FILES.get(kind_of(path))
     if cls is TmxSource:
         if not (src_lang and tgt_lang):
-            raise DragomanError(f"{path}: say with --src-lang and --tgt-lang which of its languages are meant")
+            raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang which of its languages are meant", file=path)
         return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
     return None if cls is None else cls(path=path)  # type: ignore[call-arg]

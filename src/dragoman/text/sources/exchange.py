@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import open_bytes, show
 from dragoman.text.sources.base import Pair, SingleFileSource
 
@@ -32,7 +32,7 @@ class TmxSource(SingleFileSource):
                 found = True
                 yield Pair(line, src, tgt)
         if not found:
-            raise DragomanError(f"{show(path)}: no unit with both {self.src_lang} and {self.tgt_lang}")
+            raise Error.EMPTY(f"no unit with both {self.src_lang} and {self.tgt_lang}", file=path)
 
 
 @settings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import find, is_same_file, read_lines, show
 from dragoman.text.sources.base import Pair, PairSource
 
@@ -46,14 +46,16 @@ class FilesSource(PairSource):
 
 def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
     if is_same_file(src, tgt):
-        raise DragomanError(f"{show(src)} is given as both src and tgt: name one file for each language")
+        raise Error.SAME_FILE(" is given as both src and tgt", "name one file for each language", file=src)
     sides = (read_lines(src), read_lines(tgt))
     for line, texts in enumerate(itertools.zip_longest(*sides), start=1):
         if None in texts:
             counts = [line - (text is None) + sum(1 for _ in side) for text, side in zip(texts, sides, strict=True)]
-            raise DragomanError(
-                f"{show(src)} has {counts[0]:,} lines but {show(tgt)} has {counts[1]:,}: line n of one must be the "
-                "translation of line n of the other; find the line that is missing or was cut in two"
+            raise Error.UNEQUAL_COUNTS(
+                f" has {counts[0]:,} lines but {show(tgt)} has {counts[1]:,}: line n of one must be the translation "
+                "of line n of the other",
+                "find the line that is missing or was cut in two",
+                file=src,
             )
         yield Pair(line, *texts)
 
@@ -63,9 +65,11 @@ def _weights_of(path: Path) -> Iterator[float]:
         try:
             weight = float(line)
         except ValueError as error:
-            raise DragomanError(f"{show(path)}:{number}: {line[:40]!r} is not a number") from error
+            raise Error.WRONG_SHAPE(f"{line[:40]!r} is not a number", file=path, line=number) from error
         if not 0 <= weight <= MAX_WEIGHT:  # nor NaN, which is not between them either
-            raise DragomanError(f"{show(path)}:{number}: a weight of {weight:g}: give one from 0 to {MAX_WEIGHT:g}")
+            raise Error.OUT_OF_RANGE(
+                f"a weight of {weight:g}", f"give one from 0 to {MAX_WEIGHT:g}", file=path, line=number
+            )
         yield weight
 
 
@@ -73,7 +77,9 @@ def _with_weights(pairs: Iterator[Pair], weights: Path) -> Iterator[tuple[Pair, 
     for pair, weight in itertools.zip_longest(pairs, _weights_of(weights)):
         if pair is None or weight is None:
             than = "more" if pair is None else "fewer"
-            raise DragomanError(f"{show(weights)} has {than} lines than there are pairs: give each pair one number")
+            raise Error.UNEQUAL_COUNTS(
+                f" has {than} lines than there are pairs", "give each pair one number", file=weights
+            )
         yield pair, weight
 
 

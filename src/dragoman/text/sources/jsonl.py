@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
-from dragoman.text.lines import read_lines, show
+from dragoman.errors import Error
+from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 
 
@@ -29,16 +29,16 @@ class JsonlSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         for number, line in enumerate(read_lines(path), start=1):
-            where = f"{show(path)}:{number}"
             try:
                 record = json.loads(line, object_pairs_hook=_distinct)
             except (ValueError, RecursionError) as error:
-                raise DragomanError(
-                    f"{where}: not a JSON object: {error}" if line.strip() else f"{where}: blank"
-                ) from error
+                if not line.strip():
+                    raise Error.BLANK("blank", file=path, line=number) from error
+                raise Error.BAD_SYNTAX(f"not a JSON object: {error}", file=path, line=number) from error
             if not isinstance(record, dict):
-                raise DragomanError(f"{where}: expected a JSON object, found {_json_type(record)}")
-            yield Pair(number, text_of(record, self.src_key, where), text_of(record, self.tgt_key, where))
+                raise Error.WRONG_SHAPE(f"expected a JSON object, found {_json_type(record)}", file=path, line=number)
+            src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))
+            yield Pair(number, src, tgt)
 
 
 def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -49,20 +49,22 @@ def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def text_of(record: dict[str, Any], key: str, where: str) -> str:
+def text_of(record: dict[str, Any], key: str, file: Path, line: int) -> str:
     """The text under a key of a record, or under a key of an object in it (`translation.de`)."""
     for outer in key.split(".")[:-1] if key not in record else ():
         if not isinstance(record.get(outer), dict):
             break
         record, key = record[outer], key.partition(".")[2]
     if key not in record:
-        raise DragomanError(f"{where}: no key {key!r}; it has {', '.join(map(repr, record)) or 'none'}")
+        raise Error.WRONG_SHAPE(
+            f"no key {key!r}; it has {', '.join(map(repr, record)) or 'none'}", file=file, line=line
+        )
     text = record[key]
     if not isinstance(text, str):
-        raise DragomanError(f"{where}: {key!r} must be a string, found {_json_type(text)}")
+        raise Error.WRONG_SHAPE(f"{key!r} must be a string, found {_json_type(text)}", file=file, line=line)
     if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise DragomanError(f"{where}: {key!r} holds a NUL character or half a surrogate pair")
-    check_one_line(text, f"{where}: {key!r}")
+        raise Error.NOT_TEXT(f"{key!r} holds a NUL character or half a surrogate pair", file=file, line=line)
+    check_one_line(text, file, line, f"{key!r}: ")
     return text
 
 

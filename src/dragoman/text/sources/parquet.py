@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
-from dragoman.text.lines import check_is_file, show
+from dragoman.errors import Error
+from dragoman.text.lines import check_is_file
 from dragoman.text.sources.base import Pair, SingleFileSource
 from dragoman.text.sources.jsonl import text_of
 
@@ -31,19 +31,19 @@ class ParquetSource(SingleFileSource):
             import pyarrow
             import pyarrow.parquet
         except ImportError as error:
-            raise DragomanError(f"{show(path)}: Parquet needs pyarrow: pip install 'dragoman[parquet]'") from error
+            raise Error.NOT_INSTALLED("Parquet needs pyarrow", "pip install 'dragoman[parquet]'", file=path) from error
         check_is_file(path)
         columns = {self.src_key.split(".")[0], self.tgt_key.split(".")[0]}
         try:
             file = pyarrow.parquet.ParquetFile(path)
             if missing := sorted(columns - set(file.schema_arrow.names)):
                 names = ", ".join(file.schema_arrow.names)
-                raise DragomanError(f"{show(path)}: no column {missing[0]!r}; it has {names}")
+                raise Error.WRONG_SHAPE(f"no column {missing[0]!r}; it has {names}", file=path)
             number = 0
             for batch in file.iter_batches(BATCH_ROWS, columns=sorted(columns)):
                 for record in batch.to_pylist():
                     number += 1
-                    where = f"{show(path)}: record {number}"
-                    yield Pair(number, text_of(record, self.src_key, where), text_of(record, self.tgt_key, where))
+                    src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))
+                    yield Pair(number, src, tgt)
         except pyarrow.ArrowException as error:
-            raise DragomanError(f"{show(path)}: no Parquet file: {str(error).splitlines()[0]}") from error
+            raise Error.WRONG_FILE_TYPE(f"no Parquet file: {str(error).splitlines()[0]}", file=path) from error

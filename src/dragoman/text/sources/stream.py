@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io
 from dragoman.text.lines import raw_lines, show
 from dragoman.text.sources.base import Pair, PairSource
@@ -37,7 +37,7 @@ class StreamSource(PairSource):
         return {}
 
     def pairs(self) -> Iterator[Pair]:
-        raise DragomanError(f"corpus: {self.path}: pairs of a stream are for training alone")
+        raise Error.UNSUPPORTED(f"corpus: {self.path}: pairs of a stream are for training alone")
 
 
 class Stream:
@@ -76,10 +76,10 @@ class Stream:
         name = self.source.path
         if name == "-":
             if sys.stdin is None:
-                raise DragomanError("corpus.train: standard input is closed: name a pipe as corpus.train.path")
+                raise Error.CANNOT_READ("corpus.train: standard input is closed", "name a pipe as corpus.train.path")
             yield from raw_lines(sys.stdin.buffer, "standard input")
             return
         if not os.path.exists(name):
-            raise DragomanError(f"{show(name)}: no such pipe: make it with mkfifo")
+            raise Error.MISSING_FILE("no such pipe", "make it with mkfifo", file=name)
         with open(name, "rb") as pipe:
             yield from raw_lines(pipe, show(name))

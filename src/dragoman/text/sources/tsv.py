@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
-from dragoman.text.lines import read_lines, show
+from dragoman.errors import Error
+from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 from dragoman.text.sources.files import MAX_WEIGHT, repeated
 
@@ -48,19 +48,23 @@ class TsvSource(SingleFileSource):
             columns = line.split("\t")
             expected = expected or len(columns)
             if len(columns) < needed:
-                raise DragomanError(
-                    f"{show(path)}:{number}: {_columns(len(columns))}, but column {needed} is asked for"
+                raise Error.WRONG_SHAPE(
+                    f"{_columns(len(columns))}, but column {needed} is asked for", file=path, line=number
                 )
             if len(columns) != expected:
-                raise DragomanError(
-                    f"{show(path)}:{number}: {_columns(len(columns))}, but line 1 has {expected}: "
-                    "is there a tab inside a text?"
+                raise Error.WRONG_SHAPE(
+                    f"{_columns(len(columns))}, but line 1 has {expected}",
+                    "is there a tab inside a text?",
+                    file=path,
+                    line=number,
                 )
             src, tgt = columns[self.src_column - 1], columns[self.tgt_column - 1]
-            check_one_line(src + tgt, f"{show(path)}:{number}")
+            check_one_line(src + tgt, path, number)
             score = 1.0 if self.score_column is None else _number(columns[self.score_column - 1], path, number)
             if self.weighted and not 0 <= score <= MAX_WEIGHT:
-                raise DragomanError(f"{show(path)}:{number}: a weight of {score:g}: give one from 0 to {MAX_WEIGHT:g}")
+                raise Error.OUT_OF_RANGE(
+                    f"a weight of {score:g}", f"give one from 0 to {MAX_WEIGHT:g}", file=path, line=number
+                )
             yield Pair(number, src, tgt), score
 
 
@@ -68,7 +72,7 @@ def _number(text: str, path: Path, line: int) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise DragomanError(f"{show(path)}:{line}: {text[:40]!r} is no score") from error
+        raise Error.WRONG_SHAPE(f"{text[:40]!r} is no score", file=path, line=line) from error
 
 
 def _columns(count: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dragoman import config as settings_io
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_json, write_json
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Vocabulary:
         entries = ((-count, token) for token, count in counts.items() if count >= min_count)
         ordered = sorted(entries) if max_size is None else heapq.nsmallest(max_size - len(SPECIALS), entries)
         if not ordered:
-            raise DragomanError(f"the vocabulary is empty: the training text has no token at least {min_count} times")
+            raise Error.EMPTY(f"the vocabulary is empty: the training text has no token at least {min_count} times")
         return cls(token for _, token in ordered)
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class Vocabulary:
 
     def __getitem__(self, index: int) -> str:
         if not 0 <= index < len(self._pieces):
-            raise DragomanError(f"token id {index} is outside of the vocabulary of {len(self._pieces):,} pieces")
+            raise Error.UNKNOWN_TOKEN(f"token id {index} is outside of the vocabulary of {len(self._pieces):,} pieces")
         return self._pieces[index]
 
     def encode(self, token: str) -> int:
@@ -201,11 +201,11 @@ class Vocabulary:
         pieces = read_json(path, list)
         wrong = next((piece for piece in pieces if not isinstance(piece, str)), None)
         if wrong is not None or None in pieces:
-            raise DragomanError(f"{path}: a piece must be a string, found {json.dumps(wrong)}")
+            raise Error.WRONG_SHAPE(f"a piece must be a string, found {json.dumps(wrong)}", file=path)
         if tuple(pieces[: len(SPECIALS)]) != SPECIALS:
-            raise DragomanError(f"{path}: a vocabulary starts with {', '.join(SPECIALS)}; this one with {pieces[:4]}")
+            raise Error.WRONG_SHAPE(f"begins with {pieces[:4]}, not with {', '.join(SPECIALS)}", file=path)
         if len(set(pieces)) < len(pieces):
-            raise DragomanError(f"{path}: {Counter(pieces).most_common(1)[0][0]!r} is there twice")
+            raise Error.WRONG_SHAPE(f"{Counter(pieces).most_common(1)[0][0]!r} is there twice", file=path)
         return cls(pieces[len(SPECIALS) :])
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error, not_installed
 from dragoman.runs.atomic_io import read_bytes, read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, UNK_SURFACE, Tokenizer
 
@@ -41,7 +41,7 @@ class HubTokenizer(Tokenizer):
         self.model, self.order = model, order
         self._theirs = _read(model, name)
         if not all(isinstance(index, int) and index >= 0 for index in order) or len(order) < len(SPECIALS):
-            raise DragomanError(f"{name} does not fit {_ORDER_FILE}: one of them is damaged")
+            raise Error.DAMAGED(f" does not fit {_ORDER_FILE}: one of them is damaged", file=name)
         self._ours = {theirs: ours for ours, theirs in enumerate(order)}
         # Some of their models find a special in a text that spells it; a text is a text here.
         special = [index for index, one in self._theirs.get_added_tokens_decoder().items() if one.special]
@@ -60,7 +60,9 @@ class HubTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, config: HubConfig, lines: Iterator[str]) -> Self:
-        raise DragomanError("tokenizer {type: hub} is imported, not learnt: use `dragoman import`, or another type")
+        raise Error.UNSUPPORTED(
+            "tokenizer {type: hub} is imported, not learnt", "use `dragoman import`, or another type"
+        )
 
     @property
     def vocab_size(self) -> int:
@@ -101,7 +103,9 @@ class HubTokenizer(Tokenizer):
         checked = [int(index) for index in ids]
         for index in checked:
             if not 0 <= index < len(self.order):
-                raise DragomanError(f"token id {index} is outside of the vocabulary of {len(self.order):,} pieces")
+                raise Error.UNKNOWN_TOKEN(
+                    f"token id {index} is outside of the vocabulary of {len(self.order):,} pieces"
+                )
         return checked
 
     def _save_model(self, directory: Path) -> None:
@@ -118,7 +122,7 @@ def _library() -> Any:
     try:
         import tokenizers
     except ImportError as error:
-        raise DragomanError("tokenizer {type: hub} needs tokenizers: pip install 'dragoman[huggingface]'") from error
+        raise not_installed("tokenizer {type: hub} needs tokenizers", "huggingface") from error
     return tokenizers
 
 
@@ -128,7 +132,7 @@ def _read(model: bytes, name: str) -> Any:
     except DragomanError:
         raise
     except Exception as error:  # the library raises its own kind, which is Exception itself
-        raise DragomanError(f"{name} is damaged: {error}") from error
+        raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
     theirs.no_padding()
     theirs.no_truncation()
     theirs.encode_special_tokens = True

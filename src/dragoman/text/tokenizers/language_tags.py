@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
 SRC, TGT = "{src}", "{tgt}"
@@ -50,7 +50,7 @@ class LanguageTags:
             return begun[0]
         near = begun or [code for code in self.tags if code[:2] == wanted[:2].lower()] or list(self.tags)
         shown = ", ".join(near[:12]) + (f" and {len(near) - 12} more" if len(near) > 12 else "")
-        raise DragomanError(f"no language {wanted!r} in this model; it has {shown}")
+        raise Error.NO_SUCH_LANGUAGE(f"no language {wanted!r} in this model; it has {shown}")
 
     def codes(self, src_lang: str, tgt_lang: str) -> tuple[str, str]:
         """The codes of two languages; one that the frame does not say (the source's in OPUS-MT) may be any. Raises
@@ -90,7 +90,7 @@ class FramedTokenizer(Tokenizer):
         super().__init__(inner.config)
         for piece in (*before, *after):
             if inner.id_of(piece) == UNK_ID:
-                raise DragomanError(f"the vocabulary has no {piece!r}, which tells the model a language")
+                raise Error.UNKNOWN_TOKEN(f"the vocabulary has no {piece!r}, which tells the model a language")
         self.inner, self.sampling = inner, inner.sampling
         self.before, self.after = [*map(inner.id_of, before)], [*map(inner.id_of, after)]
         self._hidden = {*self.before, *self.after, *map(inner.id_of, hidden)} - {UNK_ID}

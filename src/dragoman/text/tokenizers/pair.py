@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dragoman.config import by_type, parse, settings, to_dict
-from dragoman.errors import DragomanError, writing
+from dragoman.errors import Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
@@ -118,16 +118,18 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
     types = read_json(path, dict)
     joint = types.pop("joint", False) is True
     if set(types) not in ({"shared"}, {"src", "tgt"}) or not all(isinstance(kind, str) for kind in types.values()):
-        raise DragomanError(f"{path}: expected the key `shared`, or `src` and `tgt`, with the types of the tokenizers")
+        raise Error.WRONG_SHAPE(
+            "expected the key `shared`, or `src` and `tgt`, with the types of the tokenizers", file=path
+        )
     for kind in types.values():
         if kind not in TOKENIZERS:
-            raise DragomanError(f"{path}: no tokenizer of type {kind!r}; known: {', '.join(TOKENIZERS)}")
+            raise Error.UNKNOWN_NAME(f"no tokenizer of type {kind!r}", f"known: {', '.join(TOKENIZERS)}", file=path)
     loaded = {side: TOKENIZERS[kind].load(directory / side) for side, kind in types.items()}
     src, tgt = loaded.get("src", loaded.get("shared")), loaded.get("tgt", loaded.get("shared"))
     assert src is not None
     assert tgt is not None
     if joint and pieces_of(src) != pieces_of(tgt):
-        raise DragomanError(f"{path}: says `joint`, and the two tokenizers have other pieces")
+        raise Error.MISMATCH("says `joint`, and the two tokenizers have other pieces", file=path)
     tags = directory / _LANGUAGES
     languages = parse(LanguageTags, read_json(tags, dict), str(tags)) if tags.exists() else None
     return TokenizerPair(src, tgt, shared=joint or src is tgt, languages=languages)

@@ -12,7 +12,7 @@ import sentencepiece as spm
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE, Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
@@ -45,7 +45,7 @@ class PiecesTokenizer(VocabularyTokenizer):
         try:
             self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
-            raise DragomanError(f"{name} is damaged: {error}") from error
+            raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
         # What SentencePiece never writes has no id by way of a text: "__de__" in a text is no tag.
         self._of_text = {
             piece: index
@@ -55,7 +55,9 @@ class PiecesTokenizer(VocabularyTokenizer):
 
     @classmethod
     def train(cls, config: PiecesConfig, lines: Iterator[str]) -> Self:
-        raise DragomanError("tokenizer {type: pieces} is imported, not learnt: use `dragoman import`, or another type")
+        raise Error.UNSUPPORTED(
+            "tokenizer {type: pieces} is imported, not learnt", "use `dragoman import`, or another type"
+        )
 
     def encode(self, text: str) -> list[int]:
         return [self._of_text.get(piece, UNK_ID) for piece in self._processor.EncodeAsPieces(text)]

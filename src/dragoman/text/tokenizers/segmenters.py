@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error, not_installed
 
 Words = list[tuple[str, bool]]
 Segmenter = Callable[[str], Words]
@@ -40,13 +40,15 @@ def _spacy(lang: str) -> Segmenter:
     try:
         import spacy
     except ImportError as error:
-        raise DragomanError("`rules: spacy` needs spaCy: pip install 'dragoman[spacy]'") from error
+        raise not_installed("`rules: spacy` needs spaCy", "spacy") from error
     if not re.fullmatch("[a-z]{2,3}", lang):  # it becomes part of a module's name
-        raise DragomanError(f"`lang: {lang}`: expected the code of a language, such as de")
+        raise Error.NO_SUCH_LANGUAGE(f"`lang: {lang}`: expected the code of a language, such as de")
     try:
         pipeline = spacy.blank(lang)
     except ImportError as error:
-        raise DragomanError(f"spaCy has no tokenizer for `lang: {lang}`: {' '.join(str(error).split())}") from error
+        raise Error.NO_SUCH_LANGUAGE(
+            f"spaCy has no tokenizer for `lang: {lang}`: {' '.join(str(error).split())}"
+        ) from error
 
     def segment(text: str) -> Words:
         words: Words = []
@@ -64,7 +66,7 @@ def _jieba(lang: str) -> Segmenter:
     try:
         import jieba
     except ImportError as error:
-        raise DragomanError("`rules: jieba` needs jieba: pip install 'dragoman[chinese]'") from error
+        raise not_installed("`rules: jieba` needs jieba", "chinese") from error
     jieba.setLogLevel("WARNING")
 
     def segment(text: str) -> Words:

@@ -17,7 +17,7 @@ import sentencepiece as spm
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.tokenizers.base import (
     BOS_ID,
@@ -75,16 +75,16 @@ class SentencePieceTokenizer(Tokenizer):
         try:
             self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
-            raise DragomanError(f"{name} is damaged: {error}") from error
+            raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
         specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
         if specials != SPECIALS:
-            raise DragomanError(f"{name} must start with {', '.join(SPECIALS)}; it starts with {', '.join(specials)}")
+            raise Error.MISMATCH(f" begins with {', '.join(specials)}, not with {', '.join(SPECIALS)}", file=name)
 
     @classmethod
     def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
         sample = sample_lines(filter(None, map(_teachable, lines)), config.max_sentences)
         if not sample:
-            raise DragomanError("the tokenizer has no text to learn from: every line is blank")
+            raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
         model = io.BytesIO()
         try:
             spm.SentencePieceTrainer.train(
@@ -110,7 +110,7 @@ class SentencePieceTokenizer(Tokenizer):
             )
         except RuntimeError as error:
             reason = _reason(error).replace("with --character_coverage option", "(tokenizer.character_coverage)")
-            raise DragomanError(f"the tokenizer cannot be learnt: {reason}") from error
+            raise Error.WRONG_SETTING(f"the tokenizer cannot be learnt: {reason}") from error
         return cls(config, model.getvalue())
 
     @property
@@ -166,7 +166,7 @@ class SentencePieceTokenizer(Tokenizer):
         checked, size = [int(index) for index in ids], self.vocab_size
         for index in checked:
             if not 0 <= index < size:
-                raise DragomanError(f"token id {index} is outside of the vocabulary of {size:,} pieces")
+                raise Error.UNKNOWN_TOKEN(f"token id {index} is outside of the vocabulary of {size:,} pieces")
         return checked
 
     def _save_model(self, directory: Path) -> None:
@@ -180,7 +180,7 @@ class SentencePieceTokenizer(Tokenizer):
         except DragomanError:
             raise
         except OSError as error:
-            raise DragomanError(f"{path}: cannot be read: {error.strerror}") from error
+            raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
 
 
 def _plain(text: str) -> str:

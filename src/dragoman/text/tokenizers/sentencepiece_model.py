@@ -7,7 +7,7 @@ later one counts. So nothing has to be rewritten but the entries meant, and all 
 
 from collections.abc import Collection, Iterator
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 _NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5
 """Kinds of entries: one that text is cut into, one that is cut out wherever it stands, one that is not used."""
@@ -64,7 +64,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         else:
             end = len(data) + 1
         if end > len(data):
-            raise DragomanError("the SentencePiece model is damaged")
+            raise Error.DAMAGED("the SentencePiece model is damaged")
         yield number, wire, data[place:end]
         place = end
 
@@ -96,4 +96,4 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, place
         shift += 7
-    raise DragomanError("the SentencePiece model is damaged")
+    raise Error.DAMAGED("the SentencePiece model is damaged")
