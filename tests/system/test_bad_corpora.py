@@ -599,7 +599,7 @@ CONTAINER = [
         "a bomb: 65 MiB of one letter in 64 KiB",
         lambda: gz(gzip.compress(b"a" * (65 * 2**20), compresslevel=1)),
         "refused",
-        "corpus.de.gz:1: a line of more than 67,108,864 bytes; is this a text file?",
+        "corpus.de.gz:1: a line of more than 67,108,864 bytes: is this a text file?",
         "broken: unreadable at corpus.de.gz",
     ),
     Case(

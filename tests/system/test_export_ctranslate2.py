@@ -501,7 +501,7 @@ def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path)
     engine(run, "ctranslate2", translator)
     (model,) = (run / "engines").glob("*/model.bin")
     model.unlink()
-    with pytest.raises(DragomanError, match=r"cannot load it: .*; delete .*engines/ctranslate2-\w+: it is made again"):
+    with pytest.raises(DragomanError, match=r"cannot load it: .*: delete .*engines/ctranslate2-\w+: it is made again"):
         engine(run, "ctranslate2", translator)
 
 

@@ -166,7 +166,7 @@ def test_find_looks_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):
         find("b.de")
     (here / "a.de").unlink()
-    with pytest.raises(DragomanError, match=rf"no such file; did you mean {corpora}/a.de\?"):
+    with pytest.raises(DragomanError, match=rf"no such file: did you mean {corpora}/a.de\?"):
         find("a.de.gz")
     (here / "link").symlink_to("nowhere")
     (here / "loop").symlink_to("loop")

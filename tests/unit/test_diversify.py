@@ -148,7 +148,7 @@ def test_what_was_broken_off_goes_on_and_ends_in_the_same_bytes(
     assert asked == ["aone", "atwo", "athree", "b1", "b2", "b3"]
     with (broken / "2-b.part").open("a", encoding="utf-8") as part:
         part.write("half a li")  # as a kill may leave it
-    with pytest.raises(DragomanError, match="other runs or other settings began; name a new folder"):
+    with pytest.raises(DragomanError, match="other runs or other settings began: name a new folder"):
         diversify(source, broken, forward=["a"])
     asked.clear()
     broken_at.clear()

@@ -125,7 +125,7 @@ def test_samples_are_spread_over_the_test_set(count: int, rows: list[int]) -> No
 
 
 def test_unequal_counts_are_refused_with_both() -> None:
-    with pytest.raises(DragomanError, match="3 translations cannot be scored against 4 references"):
+    with pytest.raises(DragomanError, match="3 translations do not fit 4 references"):
         score(HYPOTHESES[:3], REFERENCES, EvaluationConfig())
 
 

@@ -282,7 +282,7 @@ def test_bad_files_are_told_in_a_line(tmp_path: Path) -> None:
         "j.txt": (b"good\nbad \xff\n", "j.txt:2: byte 0xFF is not UTF-8"),
         "k.json": (b'{"a": 1,}', "k.json:1: not JSON"),
         "l.po": (b'msgid "a"\nnonsense\n', "l.po:2: not a line of a PO file"),
-        "m.xyz": (b"what", "of no known kind; known: .arb"),
+        "m.xyz": (b"what", "of no known kind: known: .arb"),
         "n.txt": (b"a\0b", "n.txt:1: a NUL byte"),
         "o.xlf": (b"<a>" * 300 + b"</a>" * 300, "tags more than 256 deep"),
         "p.txt": (b"%PDF-1.4 broken", "is a PDF, although its name ends in .txt"),

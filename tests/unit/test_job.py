@@ -195,7 +195,7 @@ def test_config_is_replaced_whole(recipe: dict[str, Any], monkeypatch: pytest.Mo
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(DragomanError, match=r"run: cannot be written: No space left on device; choose another run_dir"):
+    with pytest.raises(DragomanError, match=r"run: cannot be written: No space left on device: choose another run_dir"):
         job(recipe, "seed=2").claim()
     assert {name: data for name, data in content(run_dir).items() if not name.endswith(".tmp")} == before
 

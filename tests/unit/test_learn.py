@@ -114,7 +114,7 @@ def test_a_mistake_is_one_line(
 def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("answers03.py").write_text("def sequence_mask(:\n", encoding="utf-8")
-    assert "answers03.py, line 1: SyntaxError" in learn("check", "3")[1]
+    assert "answers03.py:1: SyntaxError" in learn("check", "3")[1]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -67,7 +67,7 @@ def test_a_last_line_that_lacks_only_its_line_feed_is_kept(tmp_path: Path) -> No
 def test_a_damaged_line_before_the_last_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"event": "start"}\n' + line.encode("latin-1") + b'\n{"event": "end"}\n')
-    with pytest.raises(DragomanError, match=r"metrics\.jsonl, line 2: not an event") as caught:
+    with pytest.raises(DragomanError, match=r"metrics\.jsonl:2: not an event") as caught:
         read_events(path)
     assert "\n" not in str(caught.value)
 

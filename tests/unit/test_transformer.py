@@ -139,7 +139,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         TransformerConfig(d_model=10, num_heads=4).build(shared_vocab=True, **sizes)
     with pytest.raises(DragomanError, match=r"num_heads \(4\) must be a multiple of model\.num_kv_heads \(3\)"):
         TransformerConfig(num_heads=4, num_kv_heads=3).build(shared_vocab=True, **sizes)
-    with pytest.raises(DragomanError, match=r"rotary .* is 3, an odd number"):
+    with pytest.raises(DragomanError, match=r"rotary .* is odd: 3"):
         TransformerConfig(d_model=12, position={"type": "rotary"}).build(shared_vocab=True, **sizes)
     with pytest.raises(DragomanError, match="joint vocabulary"):
         TransformerConfig(tie_embeddings="all").build(shared_vocab=False, **sizes)
