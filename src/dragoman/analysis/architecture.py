@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from matplotlib.patches import FancyBboxPatch
 from torch import nn
 
 from dragoman.analysis.figure import GRID, INK, MUTED, PALETTE, TRAIN, Figure, new_figure, styled
@@ -203,8 +204,6 @@ def _cells(stack: nn.Module) -> list[Box]:
 @styled
 def architecture_figure(model: nn.Module) -> Figure:
     """The columns of a model beside each other, inputs at the bottom; a frame around what comes several times."""
-    from matplotlib.patches import FancyBboxPatch
-
     columns = columns_of(model)
     tallest = max(len(column.boxes) for column in columns)
     total = sum(parameter.numel() for parameter in model.parameters())

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, StrictUndefined
 
 from dragoman.analysis.marked import marked
 from dragoman.evaluation.systems import Comparison, Pair, Telling
@@ -29,8 +30,6 @@ EXPLAINED = {
 
 def write_page(comparison: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
-    from jinja2 import Environment, StrictUndefined
-
     template = (files("dragoman.analysis") / "comparison.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["p"] = shown_p

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import torch
 from torch import Tensor
@@ -86,8 +87,6 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
 
 def write_page(data: dict[str, Any], path: Path) -> None:
     """Write the page, atomically. Characters that not every machine can draw come with it, if this one can."""
-    import jinja2
-
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False}
     template = files("dragoman.analysis").joinpath("explain.html.j2").read_text(encoding="utf-8")

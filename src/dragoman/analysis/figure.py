@@ -1,4 +1,4 @@
-"""The look of all pictures, their layout, and how they are saved. Matplotlib is loaded when a picture is drawn.
+"""The look of all pictures, their layout, and how they are saved.
 
 Colours are Okabe and Ito's, which stay apart for the colour-blind; lines differ in dash or marker as well, so that a
 black-and-white print can be read. Pyplot, which has global state, is never used.
@@ -10,20 +10,19 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
 from dragoman.analysis import fonts
 from dragoman.errors import Error
 from dragoman.progress import say
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
-else:
-    Axes = Colormap = Figure = Any
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,8 +60,6 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(draw)
     def in_style(*args: P.args, **kwargs: P.kwargs) -> T:
-        import matplotlib
-
         with matplotlib.rc_context(STYLE):
             return draw(*args, **kwargs)
 
@@ -71,9 +68,6 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 def new_figure(width: float, height: float, title: str) -> Figure:
     """An empty figure, sizes in inches, in which titles, labels and panels never overlap."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.06)
     figure = Figure(figsize=(width, height), layout=layout)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
@@ -88,8 +82,6 @@ def line_style(color: int, dash: int | None = None) -> dict[str, Any]:
 
 def step_axis(axes: Axes) -> None:
     """Whole numbers of steps along the x axis."""
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_xlabel("step")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -97,15 +89,11 @@ def step_axis(axes: Axes) -> None:
 
 def shades() -> Colormap:
     """White to blue, for values from 0 up: attention weights, masks."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     return LinearSegmentedColormap.from_list("dragoman shades", ["#ffffff", "#9ecae9", TRAIN, "#003a5d"])
 
 
 def poles() -> Colormap:
     """Blue through white to orange, for values on both sides of 0."""
-    from matplotlib.colors import LinearSegmentedColormap
-
     return LinearSegmentedColormap.from_list("dragoman poles", [TRAIN, "#ffffff", VALID])
 
 

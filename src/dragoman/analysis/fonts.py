@@ -11,13 +11,15 @@ import io
 from pathlib import Path
 from typing import Any
 
+from fontTools import subset
+from matplotlib import font_manager
+from matplotlib.text import Text
+
 FAMILY = "DejaVu Sans"
 
 
 def use_fallbacks(figure: Any) -> str:
     """Name fallback fonts for every text of a figure that needs them; return the characters that none of them has."""
-    from matplotlib.text import Text
-
     texts = {text: text.get_text() for text in figure.findobj(Text)}
     missing = {character for shown in texts.values() for character in shown if character.isprintable()}
     missing -= _characters(FAMILY)
@@ -33,9 +35,6 @@ def use_fallbacks(figure: Any) -> str:
 def embedded(text: str) -> bytes | None:
     """A font with the characters of a text that DejaVu Sans lacks, for a page that is to be read anywhere; None where
     there are none of them, or no installed family of `FALLBACKS` has any."""
-    from fontTools import subset
-    from matplotlib import font_manager
-
     missing = {character for character in text if character.isprintable()} - _characters(FAMILY)
     for family in installed() if missing else ():
         if missing.isdisjoint(_characters(family)):
@@ -54,8 +53,6 @@ def embedded(text: str) -> bytes | None:
 
 def installed() -> tuple[str, ...]:
     """The families of `FALLBACKS` that this machine has, in that order; the extra `cjk` brings one."""
-    from matplotlib import font_manager
-
     known = font_manager.fontManager.ttflist
     # The package mplfonts has Noto Sans CJK. It is not imported, as that changes matplotlib's settings.
     package = importlib.util.find_spec("mplfonts")
@@ -69,8 +66,6 @@ def installed() -> tuple[str, ...]:
 
 @functools.cache
 def _characters(family: str) -> frozenset[str]:
-    from matplotlib import font_manager
-
     path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
     return frozenset(map(chr, font_manager.get_font(path).get_charmap()))
 

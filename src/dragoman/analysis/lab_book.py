@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, StrictUndefined
+
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import clock, say
 from dragoman.runs.atomic_io import read_yaml
@@ -239,8 +241,6 @@ def as_csv(rows: Sequence[Mapping[str, Cell]]) -> str:
 
 def as_html(rows: Sequence[Mapping[str, Cell]], entries: Sequence[Entry], title: str) -> str:
     """A page whose table is sorted by a click on a heading and filtered by what is typed."""
-    from jinja2 import Environment, StrictUndefined
-
     template = (files("dragoman.analysis") / "lab_book.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     signatures = {name: said for entry in entries for name, said in entry.signatures.items()}

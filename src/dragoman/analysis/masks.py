@@ -7,6 +7,7 @@ the triangle hides them from every real position, and what pads themselves see i
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.patches import Patch
 
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, Figure, draw_matrix, new_figure, styled, token_axes
 from dragoman.data.batch import collate
@@ -32,8 +33,6 @@ def sentence_masks(sentences: Sequence[str], tokenizer: Tokenizer) -> list[tuple
 @styled
 def masks_figure(masks: Sequence[tuple[list[str], dict[str, np.ndarray]]]) -> Figure:
     """A row of three grids for each sentence."""
-    from matplotlib.patches import Patch
-
     side = max(1.8, 0.24 * len(masks[0][0]))
     token_len = max(len(token) for tokens, _ in masks for token in tokens)
     height = 1.3 + len(masks) * (side + 0.45 + 0.07 * token_len)

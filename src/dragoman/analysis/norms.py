@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from dragoman.analysis.examples import words_of
@@ -88,8 +89,6 @@ def norms_figure(sentences: Sequence[Sequence[str]], versions: Mapping[str, Norm
 
 def _outline(axes: Axes, version: Normed, row: int) -> None:
     """One group of cells: a token of the first sentence, or a feature in all sentences, pads included."""
-    from matplotlib.patches import Rectangle
-
     _, length, features = version.values.shape
     if version.group == "token" and row == 0:
         corner, width, height = (-0.5, 0.5), features, 1

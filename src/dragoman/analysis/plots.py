@@ -4,7 +4,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.analysis.figure import INK, MUTED, TRAIN, VALID, Axes, Figure, step_axis, styled
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dragoman.analysis.figure import INK, MUTED, TRAIN, VALID, step_axis, styled
 from dragoman.runs.log import Event, best_validation, without_repeats
 
 
@@ -45,8 +48,6 @@ def panels_for(events: Sequence[Event]) -> list[str]:
 
 def _panel_figure(rows: int, columns: int) -> Figure:
     """An empty figure whose panels have one size and one margin, in inches, so that panels drawn apart align too."""
-    from matplotlib.figure import Figure
-
     width, height = 5.0, 2.9
     left, right, bottom, top = 0.78, 0.12, 0.52, 0.38
     figure = Figure(figsize=(width * columns, height * rows))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from jaxtyping import Float
+from matplotlib.patches import Circle
 from torch import Tensor, nn
 
 from dragoman.analysis.figure import (
@@ -133,8 +134,6 @@ def rotary_figure(length: int, d_head: int) -> Figure:
 
 def _draw_hands(axes: Axes, angles: Tensor) -> None:
     """A clock for each position (column) and a few pairs (rows), its hand at the angle of the turn."""
-    from matplotlib.patches import Circle
-
     length, pairs = angles.shape
     shown = sorted({0, pairs // 8, pairs // 4, pairs // 2} - {pairs})
     for row, pair in enumerate(shown):

@@ -10,6 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jinja2
+from markupsafe import Markup
+
 from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
 from dragoman.analysis.marked import marked
@@ -157,8 +160,6 @@ def write_report(run_dir: str | Path) -> Path:
 
     Raises DragomanError when metrics.jsonl or config.yaml is missing or cannot be read.
     """
-    import jinja2
-
     run_dir = Path(run_dir)
     events = without_repeats(read_events(run_dir / METRICS))
     config = read_yaml(run_dir / "config.yaml")
@@ -301,8 +302,6 @@ def _nine_steps(
 
 def _curves(events: list[Event]) -> list[tuple[str, Any]]:
     """(title, SVG) of each panel, its colours tied to the page's, so that a dark page has light axes."""
-    from markupsafe import Markup
-
     if not any(event["event"] in ("train", "valid") for event in events):
         return []
     colours = {INK: "ink", MUTED: "muted", GRID: "rule", TRAIN: "train", VALID: "valid"}

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -198,18 +199,15 @@ def read_picture(path: str | Path) -> Float[np.ndarray, "height width"]:
 
     Raises DragomanError when the file cannot be read as a picture.
     """
-    from matplotlib.image import imread
-
     try:
-        picture = np.asarray(imread(path))
+        with Image.open(path) as picture:
+            if picture.mode.startswith("I"):  # grey, in 16 bits
+                return np.asarray(picture) / 257.0
+            values = np.asarray(picture.convert("RGBA"), dtype=np.float64)
     except (OSError, SyntaxError, ValueError) as error:
         raise Error.DAMAGED(f"cannot be read as a picture: {error}", file=path) from error
-    values = picture * (1.0 if picture.dtype == np.uint8 else 255.0)
-    if values.ndim == 2:
-        return values
-    alpha = values[..., -1] / 255.0 if values.shape[-1] in (2, 4) else 1.0
-    grey = values[..., :3] @ _LUMA if values.shape[-1] >= 3 else values[..., 0]
-    return grey * alpha + 255.0 * (1.0 - alpha)
+    alpha = values[..., 3] / 255.0
+    return values[..., :3] @ _LUMA * alpha + 255.0 * (1.0 - alpha)
 
 
 _LUMA = np.array([0.299, 0.587, 0.114])

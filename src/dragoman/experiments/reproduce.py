@@ -15,6 +15,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.log import METRICS, Event, last_event, read_events, without_repeats
 from dragoman.tasks import recipes
+from dragoman.tasks.base import machine_name
 from dragoman.training.pace import PACE
 from dragoman.version import __version__, commit
 
@@ -103,8 +104,6 @@ def _require_same_corpus(run: Path, recipe: Any) -> None:
 
 def _environment(start: Event, recipe: Any) -> list[str]:
     """The differences from then, each a line."""
-    from dragoman.tasks.base import machine_name
-
     device = pick_device(recipe.device)
     now = {
         "dragoman": __version__,

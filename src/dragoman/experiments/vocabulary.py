@@ -27,9 +27,9 @@ from dragoman.tasks import recipes
 from dragoman.tasks.fine_tuning import has_named_rows
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
 from dragoman.text.tokenizers.hub import HubTokenizer
-from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without
 

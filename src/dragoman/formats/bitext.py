@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 from dragoman.errors import Error
 from dragoman.formats import po
 from dragoman.formats.base import Options
-from dragoman.formats.document import decoded
+from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import escaped
 from dragoman.version import __version__
 

@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.export.origin import Origin
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import BASE, LAYOUTS, sinusoidal_table
-from dragoman.text.tokenizers.base import TokenizerPair
+from dragoman.text.tokenizers.pair import TokenizerPair
 
 NEVER = -100.0
 """The bias of an entry that their vocabulary lacks: it is never said, and has no part in the normaliser in float32.

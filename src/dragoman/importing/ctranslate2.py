@@ -27,9 +27,9 @@ from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import BASE, LearnedPositions
 from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, Vocabulary
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
-from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer

@@ -33,10 +33,10 @@ from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import BASE, LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, TokenizerPair, Vocabulary
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
-from dragoman.text.tokenizers.pair import load_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+from sacrebleu.metrics import BLEU
 
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -97,8 +98,6 @@ def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts t
 
 def bleu(texts: Sequence[str], tokenize: str) -> Float[np.ndarray, "texts texts"]:
     """sacreBLEU's sentence BLEU of each text (row) against each (column), whose n-grams are counted once for all."""
-    from sacrebleu.metrics import BLEU
-
     split = BLEU(tokenize=tokenize).tokenizer
     words = [split(text.rstrip()).split() for text in texts]
     counted = [overlaps([_grams(tuple(each), order) for each in words]) for order in range(1, BLEU_ORDER + 1)]

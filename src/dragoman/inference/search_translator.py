@@ -26,7 +26,8 @@ from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
 from dragoman.text.lines import in_chunks
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS, TokenizerPair
+from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.text.tokenizers.pair import TokenizerPair
 
 BATCH_TOKENS = 2048
 """Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""

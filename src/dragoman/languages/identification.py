@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
 from dragoman.languages import ngrams
 from dragoman.languages.codes import language_of
 
@@ -103,8 +105,6 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
 
 @functools.cache
 def _identifier(languages: tuple[str, ...]) -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # 4 MB, read where it is first needed
-
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     if languages:
         identifier.set_languages(list(languages))

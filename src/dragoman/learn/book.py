@@ -19,6 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jinja2
+from latex2mathml.converter import convert
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
 import dragoman
 from dragoman.analysis import fonts
 from dragoman.learn.chapter import Cell, Chapter, Output, chapters, notebook, run
@@ -44,27 +52,18 @@ def source_of_symbol(path: str, symbol: str) -> tuple[int, str]:
 
 
 def highlighted(source: str) -> str:
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
-
     marked: str = highlight(source, PythonLexer(), HtmlFormatter())
     return marked
 
 
 def styles() -> str:
     """Colours of code, on a light screen and on a dark one."""
-    from pygments.formatters import HtmlFormatter
-
     light, dark = (HtmlFormatter(style=name).get_style_defs(".highlight") for name in ("default", "github-dark"))
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
 def markdown(text: str) -> str:
     """A cell of text as HTML: formulas as MathML, named sources folded."""
-    from latex2mathml.converter import convert
-    from markdown_it import MarkdownIt
-    from mdit_py_plugins.dollarmath import dollarmath_plugin
 
     def formula(content: str, options: dict[str, Any]) -> str:
         return convert(content, display="block" if options["display_mode"] else "inline")
@@ -98,8 +97,6 @@ def cell_html(cell: Cell, output: Output) -> str:
 
 def page(chapter: Chapter | None, body: str, every: list[Chapter]) -> str:
     """A whole page; without a chapter it is the table of contents."""
-    import jinja2
-
     loader = jinja2.PackageLoader("dragoman.learn", ".")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("book.html.j2")
     names = "".join(one.title for one in every)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from matplotlib.figure import Figure
+
+from dragoman.analysis.figure import save, to_svg
 
 CHAPTERS = Path(__file__).parent / "chapters"
 """A link to docs/book."""
@@ -76,8 +77,6 @@ _figures: list[str] | None = None
 
 def show(figure: "Figure", name: str = "figure") -> None:
     """Show a figure: in a notebook below the cell, on a page in its place, else in a file whose name is printed."""
-    from dragoman.analysis.figure import save, to_svg
-
     if _figures is not None:
         _figures.append(to_svg(figure))
         return

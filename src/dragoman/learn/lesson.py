@@ -6,17 +6,17 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matplotlib.figure import Figure
+
+from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
 from dragoman.errors import Error
 from dragoman.learn import laboratory
 from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, mended, planted
 from dragoman.learn.changed_source import replaced, source_of
 from dragoman.learn.selftests import SELF_TESTS
 from dragoman.runs.atomic_io import replace_text
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LETTERS = "abcd"
 
@@ -68,8 +68,6 @@ def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
 
 def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> "Figure":
     """The losses of the toy training, without the bug and with it, and the figure that was measured: `values`."""
-    from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
-
     figure = new_figure(9, 3.6, "A sound model, and one with the bug")
     axes, right = figure.subplots(1, 2, width_ratios=(2, 1))
     labels = ("sound", "with the bug")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sacrebleu.metrics import CHRF
 
 from dragoman import config
 from dragoman.config import settings
@@ -215,8 +216,6 @@ def ece(expected: Array, seen: Array, bins: int = BINS) -> float:
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Array:
     """chrF of each line by itself, from 0 to 100."""
-    from sacrebleu.metrics import CHRF
-
     metric = CHRF()
     return np.array([metric.sentence_score(hyp, [ref]).score for hyp, ref in zip(hypotheses, references, strict=True)])
 

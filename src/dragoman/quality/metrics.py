@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from dragoman.errors import Error
 from dragoman.languages.codes import is_chinese, written_without_spaces
@@ -141,8 +142,6 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
 
 def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase: bool, tgt_lang: str) -> Any:
     """sacreBLEU's object. A tokenizer that the language calls for is used unless another one is given."""
-    from sacrebleu.metrics import BLEU, CHRF, TER
-
     tokenizer = bleu_tokenizer(tokenize, tgt_lang)
     kind: Any
     if name in ("bleu", "spbleu"):

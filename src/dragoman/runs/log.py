@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from torch.utils.tensorboard import SummaryWriter
+
 from dragoman.errors import Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io
@@ -90,8 +92,6 @@ class RunLog:
         if kind not in SCALARS:
             return
         if self._board is None:
-            from torch.utils.tensorboard import SummaryWriter
-
             self._board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self._purge_step)
         step = record.get("step")
         for name in SCALARS.get(kind, ()):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.errors import Error
+from dragoman.formats.bitext import tbx_pairs
 from dragoman.text.lines import open_bytes, read_lines
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
@@ -33,8 +34,6 @@ class Found(NamedTuple):
 def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, str]]:
     """(line, term, target) of a file of terms."""
     if path.suffix == ".tbx":
-        from dragoman.formats.bitext import tbx_pairs  # most glossaries are none
-
         with open_bytes(path) as stream:
             yield from tbx_pairs(stream, str(path), *languages)
         return

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from dragoman.errors import Error, not_installed
+from dragoman.formats import package
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is no sentence: a file without line ends, or a decompression bomb."""
@@ -213,8 +214,6 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     check_is_file(archive)
     with reporting_os_errors(path), archive.open("rb") as raw:
         if archive != path:
-            from dragoman.formats import package  # most corpora are not in a zip file
-
             yield cast(BinaryIO, package.member(show(archive), raw, path.relative_to(archive).as_posix()))
             return
         start = raw.read(8192)
@@ -237,7 +236,6 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
                 raise Error.WRONG_FILE_TYPE(
                     f" is {office}", "save its text as plain UTF-8, a sentence a line", file=path
                 )
-            from dragoman.formats import package
 
             names = ", ".join(itertools.islice(package.member_names(raw), 6)) or "no file"
             called = show(path) if path.suffix.lower() == ".zip" else show(path.with_name(path.name + ".zip"))

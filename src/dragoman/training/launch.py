@@ -7,6 +7,10 @@ import sys
 import uuid
 from collections.abc import Sequence
 
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
 from dragoman.errors import Error
 from dragoman.progress import complain
 
@@ -37,10 +41,6 @@ def launch(arguments: Sequence[str], processes: int, max_restarts: int = 0) -> i
     When one of them dies, all are ended, and started again up to `max_restarts` times. Ctrl-C and SIGTERM reach all:
     they finish the step and save. Each computes on its share of the cores, if OMP_NUM_THREADS does not say otherwise.
     """
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # what there is to say is said below
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # nor need the stacks of lost connections be seen
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import Error
+from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
 from dragoman.text.lines import open_bytes, show
 from dragoman.text.sources.base import Pair, SingleFileSource
 
@@ -24,8 +25,6 @@ class TmxSource(SingleFileSource):
     tgt_lang: Code  #: Language code of the target.
 
     def read(self, path: Path) -> Iterator[Pair]:
-        from dragoman.formats.bitext import tmx_pairs  # here and below: most corpora are no such files
-
         with open_bytes(path) as stream:
             found = False
             for line, src, tgt in tmx_pairs(stream, show(path), self.src_lang, self.tgt_lang):
@@ -43,8 +42,6 @@ class XliffSource(SingleFileSource):
     path: str  #: The file, plain or compressed.
 
     def read(self, path: Path) -> Iterator[Pair]:
-        from dragoman.formats.bitext import xliff_pairs
-
         with open_bytes(path) as stream:
             for line, src, tgt in xliff_pairs(stream, show(path), "", ""):
                 yield Pair(line, src, tgt)
@@ -58,8 +55,6 @@ class PoSource(SingleFileSource):
     path: str  #: The file, plain or compressed.
 
     def read(self, path: Path) -> Iterator[Pair]:
-        from dragoman.formats.bitext import po_pairs
-
         with open_bytes(path) as stream:
             data = stream.read()
         for line, src, tgt in po_pairs(data, show(path)):

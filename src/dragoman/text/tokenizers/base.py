@@ -6,16 +6,12 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from dragoman import config as settings_io
 from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_json, write_json
-
-if TYPE_CHECKING:
-    from dragoman.text.tokenizers.language_tags import LanguageTags
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -125,28 +121,6 @@ class Tokenizer(ABC):
         """The tokenizer that `save` wrote. Raises DragomanError when a file is missing or damaged."""
         path = directory / "config.json"
         return cls._load_model(settings_io.parse(cls.config_class, read_json(path, dict), source=str(path)), directory)
-
-
-@dataclass(frozen=True)
-class TokenizerPair:
-    """The tokenizers of the two sides; if `shared`, an id means the same piece on both.
-
-    Then both are the same object, but for imported ones, which may cut the two languages by two models.
-    """
-
-    src: Tokenizer
-    tgt: Tokenizer
-    shared: bool
-    languages: "LanguageTags | None" = None
-    """The tags of the languages, where the model knows several."""
-
-    def between(self, src_lang: str, tgt_lang: str) -> "TokenizerPair":
-        """The tokenizers for texts of these languages: the same ones, with the tags around the texts that the model
-        reads. Raises DragomanError for a language that the model does not know."""
-        if self.languages is None:
-            return self
-        src, tgt = self.languages.between(self.src, self.tgt, src_lang, tgt_lang)
-        return replace(self, src=src, tgt=tgt)
 
 
 class Vocabulary:

@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
@@ -64,6 +65,28 @@ class ReuseConfig:
 
 TokenizerConfig = Annotated[_Single | SeparateConfig | ReuseConfig, by_type]
 """One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of the two sides; if `shared`, an id means the same piece on both.
+
+    Then both are the same object, but for imported ones, which may cut the two languages by two models.
+    """
+
+    src: Tokenizer
+    tgt: Tokenizer
+    shared: bool
+    languages: LanguageTags | None = None
+    """The tags of the languages, where the model knows several."""
+
+    def between(self, src_lang: str, tgt_lang: str) -> "TokenizerPair":
+        """The tokenizers for texts of these languages: the same ones, with the tags around the texts that the model
+        reads. Raises DragomanError for a language that the model does not know."""
+        if self.languages is None:
+            return self
+        src, tgt = self.languages.between(self.src, self.tgt, src_lang, tgt_lang)
+        return replace(self, src=src, tgt=tgt)
 
 
 Lines = Callable[[], Iterator[str]]
