@@ -311,12 +311,12 @@ def test_a_run_that_was_never_validated_has_no_best_score(
         pace=SimpleNamespace(end=5),
         why_done="max_steps",
         stop_asked=False,
+        resume=lambda path: None,
         log=SimpleNamespace(forget=lambda kind: None),
         end=lambda: Outcome("max_steps", 5, 0, None, 1.0),
     )
     monkeypatch.setattr(TranslationJob, "training_step", lambda *_, **__: None)
     monkeypatch.setattr(TranslationJob, "trainer", lambda *_: trainer)
-    monkeypatch.setattr(MODULE.recovery, "resume", lambda *_: None)
     monkeypatch.setattr(TranslationJob, "_is_done", lambda *_: True)
     monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
     monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,12 +23,13 @@ from dragoman.errors import DragomanError
 from dragoman.nn.dropout import Dropout
 from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog, best_validation, read_events
-from dragoman.training import optim, recovery
+from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
-from dragoman.training.loop import Trainer
+from dragoman.training.loop import NOT_IN_STATE, Trainer
 from dragoman.training.nonfinite import NotFinite
 from dragoman.training.pace import PACE, Budget, Pace
 from dragoman.training.preflight import preflight
+from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep, seed_for
 from dragoman.training.task import Validation
 
@@ -194,6 +195,16 @@ def differences(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[str
     return [name for name in first if not torch.equal(first[name], second[name])]
 
 
+def test_each_attribute_of_a_trainer_is_saved_or_declared_not_to_be(trainer: Make, tmp_path: Path) -> None:
+    trained = trainer(tmp_path, Regression(), averaging={"type": "last", "checkpoints": 2}, validate_seconds=1000.0)
+    trained.train()
+    assert vars(trained).keys() == {"state", *NOT_IN_STATE}
+    _, saved = trained.saved({})
+    assert saved.keys() >= {attribute.name for attribute in fields(TrainingState)}
+    assert TrainingState.from_dict(saved, trained.state.schedule).to_dict() == trained.state.to_dict()
+    assert vars(trained.state).keys() == {attribute.name for attribute in fields(TrainingState)}
+
+
 AVERAGING = [{"type": "ema", "decay": 0.9}, {"type": "last", "checkpoints": 2}, {"type": "none"}]
 SCHEDULES = [{"type": "cosine", "lr": 0.01, "warmup_steps": 3}, {"type": "plateau", "lr": 0.01, "patience": 1}]
 
@@ -223,13 +234,13 @@ def resumed_equals_straight(trainer: Make, tmp_path: Path, settings: dict[str, A
     path = checkpoint.newest(tmp_path / "stopped")
     assert path is not None
     resumed.training_step.set_precision("bfloat16")  # what `auto` is on this machine must not matter
-    recovery.resume(resumed, path)
+    resumed.resume(path)
     assert (resumed.step, resumed.precision) == (10, "float32")
     torch.manual_seed(999)  # where the process's own generator stands must not matter
     outcome = resumed.train()
     assert differences(everything(straight), everything(resumed)) == []
     assert (outcome.step, outcome.best_step, outcome.best_score) == (20, 20, 4.0)
-    assert resumed.schedule.state_dict() == straight.schedule.state_dict()
+    assert resumed.state.schedule.state_dict() == straight.state.schedule.state_dict()
     assert saved(tmp_path / "straight") == saved(tmp_path / "stopped")
     assert logged(tmp_path / "straight") == logged(tmp_path / "stopped")
 
@@ -256,7 +267,7 @@ def test_a_run_in_a_budget_that_is_killed_decides_the_same_again(trainer: Make, 
     assert path is not None
     before = json.loads((tmp_path / "killed" / PACE).read_text())
     resumed = in_budget(tmp_path / "killed")
-    recovery.resume(resumed, path)
+    resumed.resume(path)
     resumed.train()
     decided = json.loads((tmp_path / "killed" / PACE).read_text())
     assert len(decided["validations"]) > 3
@@ -387,7 +398,7 @@ def test_training_brings_the_loss_down_and_logs_it(trainer: Make, tmp_path: Path
     logged = [event for event in events if event["event"] == "train"]
     assert [event["step"] for event in logged] == [10, 20, 30, 40, 50, 60]
     assert logged[-1]["loss"] < 0.3 * logged[0]["loss"]
-    assert [event["lr"] for event in logged] == [one.schedule.rate(event["step"]) for event in logged]
+    assert [event["lr"] for event in logged] == [one.state.schedule.rate(event["step"]) for event in logged]
 
 
 @pytest.mark.parametrize(
@@ -417,7 +428,7 @@ def test_the_rate_falls_with_a_plateau_of_score_and_loss(trainer: Make, tmp_path
     for losses, reductions in (([0.4, 0.3, 0.2, 0.1], 0), ([0.4, 0.3, 0.3, 0.2], 1)):
         one = trainer(tmp_path / f"{reductions}", Regression(scores=[7.0] * 4, losses=losses), **settings)
         one.train()
-        assert one.schedule.state_dict() == {"bad": 0, "reductions": reductions}
+        assert one.state.schedule.state_dict() == {"bad": 0, "reductions": reductions}
 
 
 def test_patience_stops_after_so_many_validations_without_a_better_score(trainer: Make, tmp_path: Path) -> None:
@@ -464,7 +475,7 @@ def test_a_signal_finishes_the_step_saves_and_can_be_resumed_exactly(
     assert path is not None
     assert (checkpoint.load_state(path)["step"], checkpoint.load_state(path)["score"]) == (7, None)
     resumed = trainer(tmp_path / "a", Regression())
-    recovery.resume(resumed, path)
+    resumed.resume(path)
     straight = trainer(tmp_path / "b", Regression())
     assert [one.train().reason for one in (resumed, straight)] == ["max_steps"] * 2
     assert differences(everything(resumed), everything(straight)) == []
@@ -528,7 +539,7 @@ def test_spoilt_steps_are_left_out_up_to_the_limit(trainer: Make, tmp_path: Path
     goes_on.validations = 1
     path = checkpoint.newest(tmp_path / "b")
     assert path is not None
-    recovery.resume(resumed, path)
+    resumed.resume(path)
     resumed.train()
     assert saved(tmp_path / "a") == saved(tmp_path / "b")
 
@@ -543,7 +554,7 @@ def test_a_spoilt_step_is_taken_back_with_a_lower_rate(trainer: Make, tmp_path: 
     rates = {event["step"]: event["lr"] for event in events if event["event"] == "train"}
     assert sorted(rates) == list(range(1, 21))
     for step, rate in rates.items():
-        assert rate == pytest.approx(one.schedule.rate(step) * (0.25 if step > 10 else 1))
+        assert rate == pytest.approx(one.state.schedule.rate(step) * (0.25 if step > 10 else 1))
     path = checkpoint.newest(tmp_path)
     assert path is not None
     assert checkpoint.load_state(path)["rollbacks"] == 1
@@ -558,11 +569,11 @@ def test_a_run_goes_on_from_where_it_was_stopped_after_rolling_back(trainer: Mak
     path = checkpoint.newest(tmp_path)
     assert path is not None
     second = trainer(tmp_path, spoilt, **settings)
-    recovery.resume(second, path)
+    second.resume(path)
     stop_at(second, 12)
     assert [event["to"] for event in logged(tmp_path) if event["event"] == "rollback"] == [10]
     third = trainer(tmp_path, spoilt, **settings)
-    recovery.resume(third, tmp_path / "checkpoints/step-00000012")
+    third.resume(tmp_path / "checkpoints/step-00000012")
     assert [event["step"] for event in logged(tmp_path) if event["event"] == "rollback"] == [18], "it went back, still"
     assert list(map(checkpoint.step_of, checkpoint.list_checkpoints(tmp_path))) == [10, 12]
 
@@ -620,7 +631,7 @@ def test_an_error_in_a_batch_made_ahead_ends_the_training_at_its_step(trainer: M
     resumed = trainer(tmp_path, Regression(validations=1), ahead=True)
     path = checkpoint.newest(tmp_path)
     assert path is not None
-    recovery.resume(resumed, path)
+    resumed.resume(path)
     assert resumed.train().step == 20
     straight = trainer(tmp_path / "straight", Regression())
     straight.train()

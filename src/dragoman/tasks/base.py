@@ -33,7 +33,6 @@ from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
 from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
-from dragoman.training import recovery
 from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
@@ -269,7 +268,7 @@ class Job(ABC):
         budget = None if deadline is None else self._budget(took, deadline)
         if path:
             trainer = self.trainer(step, log, budget)
-            recovery.resume(trainer, path)
+            trainer.resume(path)
             if budget is not None:  # of which earlier starts have taken their part
                 budget.deadline -= trainer.elapsed_before
             log.forget("test")  # of a run that had been done
@@ -323,7 +322,7 @@ class Job(ABC):
 
     def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
         """Do for a run that is done what an interruption kept it from: drop checkpoints, log, score the tests."""
-        recovery.resume(trainer, path)
+        trainer.resume(path)
         training = self.recipe.training
         self.ranks.first(lambda: checkpoint.prune(self.run_dir, training.keep_last, training.keep_best))
         trainer.log.forget("test")

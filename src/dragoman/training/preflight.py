@@ -22,7 +22,6 @@ from dragoman.device import available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import size_text
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.training import recovery
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
 
@@ -192,7 +191,7 @@ def _checkpoint(trainer: Trainer) -> tuple[int, float]:
     atomic_io.remove(folder)
     try:
         start = time.monotonic()
-        groups, state = recovery.tensors(trainer), recovery.state(trainer, {})
+        groups, state = trainer.saved({})
         path = checkpoint.save(folder, trainer.step, groups, state)
         checkpoint.verify(path)
         seconds = time.monotonic() - start
