@@ -243,9 +243,9 @@ MUTATIONS = [
         ),
         ("training/state.py", 'schedule.load_state_dict(values["schedule"])\n', "pass\n"),
         ("training/state.py", 'window.load_state_dict(values["window"])\n', "pass\n"),
-        ("training/recovery.py", 'averager.load(checkpoint.load_group(path, "averaged"))', "pass"),
+        ("training/recovery.py", 'self.averager.load(checkpoint.load_group(path, "averaged"))', "pass"),
         (
-            "training/loop.py",
+            "training/recovery.py",
             "self.state.rollbacks, self.elapsed_before, self.started = before + 1,",
             "self.state.rollbacks, self.elapsed_before, self.started = before,",
         ),

@@ -90,6 +90,15 @@ def cpu_capabilities() -> dict[str, Any]:
     return dict(torch.cpu.get_capabilities()) if hasattr(torch.cpu, "get_capabilities") else {}
 
 
+def machine_name(device: torch.device) -> str:
+    """The name of the processor with its cores and system, or of the GPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    cores = os.cpu_count()
+    name = cpu_capabilities().get("cpu_name") or platform.processor() or platform.machine()
+    return f"{name}, {cores} cores, {platform.system()}"
+
+
 if "intel" in str(cpu_capabilities().get("cpu_name")).lower():
     # On processors of its maker, MKL adds up in another order for eight rows than for sixteen, unless it is told to be
     # reproducible: then a row's sums do not depend on the others, at no cost that could be measured (docs/log.md).

@@ -14,8 +14,7 @@ import torch
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.tasks.base import check_division
-from dragoman.training.config import TrainingConfig
+from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.summation import Sums, tree_sum
 

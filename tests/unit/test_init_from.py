@@ -11,7 +11,7 @@ from dragoman.config import parse
 from dragoman.errors import DragomanError
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import FineTuning, default_recipe
+from dragoman.tasks.fine_tuning import FineTuning, fine_tuning_recipe
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -106,7 +106,7 @@ def test_another_model_is_refused_before_anything_is_written(
 def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
     from torch import nn
 
-    from dragoman.tasks.fine_tuning import begin_with
+    from dragoman.tasks.pretrained import load_pretrained
 
     run = tmp_path / "old"
     run.mkdir()
@@ -115,10 +115,10 @@ def test_labels_that_have_nothing_in_common_begin_anew(tmp_path: Path) -> None:
     old = {name: torch.ones_like(tensor) for name, tensor in checkpoint.weights(head).items()}
     checkpoint.save(run, 1, {"model": old}, {"step": 1, "score": 1.0})
     before = head["head"].weight.clone()
-    lines = begin_with(head, str(run), {"head": (["a", "b", "c"], ["x", "y", "z"])})
+    lines = load_pretrained(head, str(run), {"head": (["a", "b", "c"], ["x", "y", "z"])})
     assert torch.equal(head["head"].weight, before)
     assert any("0 of 3 rows" in line for line in lines)
-    begin_with(head, str(run), {"head": (["a", "y", "c"], ["x", "y", "z"])})
+    load_pretrained(head, str(run), {"head": (["a", "y", "c"], ["x", "y", "z"])})
     assert head["head"].weight[1].tolist() == [1.0, 1.0]
     assert torch.equal(head["head"].weight[0], before[0])
 
@@ -139,7 +139,7 @@ def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, fi
     for lang, side in (("de", 0), ("en", 1)):
         (tmp_path / f"news.{lang}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
     files = str(tmp_path / "news.de"), str(tmp_path / "news.en")
-    data = default_recipe(*files, str(tmp_path / "news"), languages=("de", "en"), goes_on=FineTuning(str(first)))
+    data = fine_tuning_recipe(FineTuning(str(first)), *files, str(tmp_path / "news"), languages=("de", "en"))
     assert data["model"]["d_model"] == 8
     own = config.to_dict(recipes.of_run(first))["training"]["schedule"]["lr"]
     assert data["training"]["schedule"]["lr"] == pytest.approx(0.1 * own)

@@ -24,6 +24,7 @@ from dragoman.runs.directory import require_alike
 from dragoman.runs.log import RunLog, read_events
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.tasks.time_budget import with_steps
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -213,7 +214,7 @@ def test_an_interrupted_save_of_tokenizers_is_not_taken_for_a_whole_one(
 
     (tmp_path / "train.de").write_text("x\ny\nz\n", encoding="utf-8")
     with monkeypatch.context() as patched:
-        patched.setattr(MODULE, "save_tokenizers", broken)
+        patched.setattr("dragoman.tasks.vocabulary.save_tokenizers", broken)
         with pytest.raises(DragomanError, match="tokenizer: cannot be written: No space left"):
             job(recipe).prepare()
     (tmp_path / "train.de").write_text(GERMAN, encoding="utf-8")
@@ -282,8 +283,7 @@ def test_weights_that_leave_nothing_are_named(recipe: dict[str, Any]) -> None:
 def test_a_shorter_warm_up_leaves_noams_peak_where_it_is(recipe: dict[str, Any]) -> None:
     recipe["training"]["schedule"] = {"type": "noam", "warmup_steps": 4000}
     short = job(recipe)
-    short._take_steps(100)
-    schedule = short.recipe.training.schedule
+    schedule = with_steps(short.recipe, 100).training.schedule
     assert schedule.warmup_steps == 20
     assert schedule.rate_at(20, 100, 512) == pytest.approx(NoamConfig().rate_at(4000, 10_000, 512))
 

@@ -25,10 +25,11 @@ from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog, best_validation, read_events
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
-from dragoman.training.loop import NOT_IN_STATE, Trainer
+from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
 from dragoman.training.pace import PACE, Budget, Pace
 from dragoman.training.preflight import preflight
+from dragoman.training.recovery import NOT_IN_STATE
 from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep, seed_for
 from dragoman.training.task import Validation

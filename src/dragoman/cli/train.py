@@ -1,6 +1,7 @@
 """`dragoman train`: from raw text to a run directory."""
 
 import contextlib
+import functools
 import json
 import sys
 import time
@@ -16,9 +17,9 @@ from dragoman.errors import Error
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import FineTuning, default_recipe
+from dragoman.tasks.auto_recipe import default_recipe
 from dragoman.tasks.base import Result
-from dragoman.tasks.general_text import GeneralText, gained_and_lost, general_text
+from dragoman.tasks.fine_tuning import FineTuning, GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
@@ -187,14 +188,15 @@ def _recipe_for_files(files: TwoFiles, directory: Path, changes: list[str], gene
         raise Error.MISSING_OPTION("give both --valid-src and --valid-tgt, or neither")
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     corpus, init_from = settings["corpus"], settings["init_from"]
-    data = default_recipe(
+    goes_on = FineTuning(str(init_from), None if general is None else general.train)
+    make = functools.partial(fine_tuning_recipe, goes_on) if init_from else default_recipe
+    data = make(
         str(src),
         str(tgt),
         str(directory),
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
         languages=(language_of_file(str(src)) or "src", language_of_file(str(tgt)) or "tgt"),
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
-        goes_on=FineTuning(str(init_from), None if general is None else general.train) if init_from else None,
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
     return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")

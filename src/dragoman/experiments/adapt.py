@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 from dragoman import config
 from dragoman.errors import Error, writing
@@ -13,24 +13,20 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import pairs_in
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.directory import CONFIG, check_run_dir
+from dragoman.runs.directory import check_run_dir
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import FineTuning, default_recipe
-from dragoman.tasks.general_text import sample
+from dragoman.tasks.fine_tuning import Course, FineTuning, fine_tuning_recipe, sample
+from dragoman.text.corpus import FilesSource
 
 FEWEST = 8
 """Corrections that are worth a training."""
 ENOUGH_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
-REPEATED = 8
-"""Times that a correction comes in an epoch, at most: there are few of them."""
+COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
+"""A third of an epoch are corrections, if there are enough."""
 GENERAL = 4000
 """General pairs that are mixed in, at most, so that nothing is forgotten."""
 VALIDATION = 1000
-EPOCHS = 3
-RATE = 0.1
-"""Of the rate that the run was trained at."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,20 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
     if not general:
         say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
     building = output.with_name(output.name + ".building")
-    _train(old, building, learnt, general, validation, languages, device, seed)
+    with TemporaryDirectory(prefix="dragoman-adapt-") as folder:
+        text = {"own": learnt, "general": general, "valid": validation}
+        files = {name: _written(pairs, Path(folder) / name) for name, pairs in text.items()}
+        goes_on = FineTuning(
+            str(old), FilesSource(src=files["general"][0], tgt=files["general"][1]) if general else None, COURSE
+        )
+        recipe = fine_tuning_recipe(
+            goes_on, *files["own"], str(building), valid=files["valid"], languages=languages, doctor="skip"
+        )
+        settings = config.parse(recipes.TranslationRecipe, {**recipe, "device": device, "seed": seed}, "corrections")
+        atomic_io.remove(building)
+        result = recipes.run(settings)
+    if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
+        raise Error.INTERRUPTED("stopped: nothing is handed over")
     before, after = (SearchTranslator.load(which, device=device) for which in (old, building))
     sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
     compared = [compare(name, before, after, found) for name, found in sets.items() if found]
@@ -95,46 +104,10 @@ def _refusal(compared: Sequence[Compared]) -> str:
     return ""
 
 
-def _train(
-    old: Path,
-    run: Path,
-    learnt: Pairs,
-    general: Pairs,
-    validation: Pairs,
-    languages: tuple[str, str],
-    device: str,
-    seed: int,
-) -> None:
-    """Train on both kinds of pairs: a third of them corrections, if there are enough."""
-    times = max(1, min(REPEATED, len(general) // (2 * len(learnt))))
-    text = run.with_name(run.name + ".text")
-    files = {name: text / name for name in ("train.src", "train.tgt", "valid.src", "valid.tgt")}
-    mixed = general + learnt * times
-    with writing(text):
-        atomic_io.remove(run)
-        text.mkdir(parents=True, exist_ok=True)
-        for split, pairs in (("train", mixed), ("valid", validation)):
-            for side, name in enumerate(("src", "tgt")):
-                lines = "".join(" ".join(pair[side].split()) + "\n" for pair in pairs)
-                (text / f"{split}.{name}").write_text(lines, encoding="utf-8")
-    names = {name: str(path) for name, path in files.items()}
-    recipe = default_recipe(
-        names["train.src"], names["train.tgt"], str(run), valid=(names["valid.src"], names["valid.tgt"]),
-        languages=languages, doctor="skip", goes_on=FineTuning(str(old)),
-    )  # fmt: skip
-    tokens = sum(len(src.split()) + len(tgt.split()) for src, tgt in mixed) * 2
-    training: dict[str, Any] = recipe["training"]
-    steps = max(60, min(2000, EPOCHS * tokens // training["batch_tokens"]))
-    training |= {"max_steps": steps, "validate_every": max(20, steps // 3)}
-    own = read_yaml(old / CONFIG).get("training", {})
-    rate = own.get("schedule", {}).get("lr") or training["schedule"]["lr"]
-    training["schedule"] |= {"lr": RATE * float(rate), "warmup_steps": steps // 10}
-    if "optimizer" in own:
-        training["optimizer"] = own["optimizer"]
-    settings = {**recipe, "device": device, "seed": seed}
-    try:
-        result = recipes.run(config.parse(recipes.TranslationRecipe, settings, "settings for corrections"))
-    finally:
-        atomic_io.remove(text)
-    if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(run):
-        raise Error.INTERRUPTED("stopped: nothing is handed over")
+def _written(pairs: Pairs, folder: Path) -> tuple[str, str]:
+    """The two files of `folder` that have the pairs, a line each."""
+    folder.mkdir()
+    for side, name in enumerate(("src", "tgt")):
+        lines = "".join(" ".join(pair[side].split()) + "\n" for pair in pairs)
+        (folder / name).write_text(lines, encoding="utf-8")
+    return str(folder / "src"), str(folder / "tgt")

@@ -18,19 +18,19 @@ from dragoman import config, export
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.comparison import Compared, compare
 from dragoman.experiments.diversify import MADE_FROM, identity, translate_into, whole_lines
-from dragoman.inference.loading import build_model, corpus_settings, model_settings
+from dragoman.inference.loading import build_model, corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import Seq2SeqModel, TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.atomic_io import read_json, read_yaml
-from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
+from dragoman.runs.atomic_io import read_json
+from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.runs.new_run import write_run
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
-from dragoman.tasks.general_text import sample
+from dragoman.tasks.fine_tuning import sample
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import ReuseConfig, save_tokenizers
@@ -227,8 +227,8 @@ def _recipe(
     teacher: Path, translator: SearchTranslator, run: Path, size: str, files: tuple[str, str]
 ) -> dict[str, Any]:
     """The student's recipe: trained as the teacher was, if that is known, and as suits so much text if not."""
-    theirs = read_yaml(teacher / CONFIG)
-    corpus = corpus_settings(teacher)
+    theirs: Any = recipes.of_run(teacher)
+    corpus, plain = theirs.corpus, config.to_dict(theirs)
     assert translator.languages is not None
     valid = bool(sample(corpus.valid, 1)) and (corpus.src_lang, corpus.tgt_lang) == translator.languages
     recipe = default_recipe(
@@ -236,14 +236,12 @@ def _recipe(
     )
     recipe["corpus"] |= {"normalize": corpus.normalize, "max_tokens": translator.max_src_tokens}
     if valid:
-        plain = config.to_dict(corpus)
-        recipe["corpus"] |= {name: plain[name] for name in ("valid", "test")}
+        recipe["corpus"] |= {name: plain["corpus"][name] for name in ("valid", "test")}
     tokenizers = translator.tokenizers
     if tokenizers.languages is None and tokenizers.tgt.vocab_size <= LARGEST_VOCABULARY:
         recipe["tokenizer"] = {"type": "reuse", "run": str(teacher)}
-    trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.get("init_from")
-    model = SIZES[size].model()
-    own = model_settings(teacher)
+    trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.init_from
+    model, own = SIZES[size].model(), theirs.model
     if own.d_model < model["d_model"]:
         say(
             f"the teacher is {own.d_model} wide, and a student of --size {size} {model['d_model']}: give model.d_model "
@@ -251,13 +249,13 @@ def _recipe(
         )
     if isinstance(own, TransformerConfig) and own.d_model == model["d_model"]:  # as wide: of the same layers
         layers = {name: min(model[name], getattr(own, name)) for name in ("num_encoder_layers", "num_decoder_layers")}
-        model = {**config.to_dict(own), **layers, "dropout": DROPOUT}
+        model = {**plain["model"], **layers, "dropout": DROPOUT}
     elif not tokenizers.shared and recipe["tokenizer"]["type"] == "reuse":
         model["tie_embeddings"] = "output"
     return {
         **recipe,
         "model": model,
         "decoding": {"beam_size": BEAM_SIZE},
-        **({"training": {**theirs["training"], "freeze": []}} if trained and "training" in theirs else {}),
-        **({"evaluation": theirs["evaluation"]} if "evaluation" in theirs else {}),
+        "training": {**plain["training"], "freeze": []} if trained else recipe["training"],
+        "evaluation": plain["evaluation"],
     }

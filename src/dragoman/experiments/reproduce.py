@@ -1,12 +1,9 @@
 """A run carried out once more from its own record, and whether the same came out."""
 
 import hashlib
-import platform
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
 
 from dragoman.device import pick_device, pick_precision
 from dragoman.errors import Error
@@ -14,10 +11,10 @@ from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.log import METRICS, Event, last_event, read_events, without_repeats
+from dragoman.runs.new_run import IDENTITY
 from dragoman.tasks import recipes
-from dragoman.tasks.base import machine_name
+from dragoman.tasks.announcement import circumstances
 from dragoman.training.pace import PACE
-from dragoman.version import __version__, commit
 
 Verdict = Literal["bytes", "scores", "differs", "interrupted"]
 WEIGHTS = ("model.safetensors", "averaged.safetensors", "optimizer.safetensors")
@@ -89,11 +86,11 @@ def _compared(run: Path, again: Path, environment: list[str]) -> Reproduction:
 
 
 def _require_same_corpus(run: Path, recipe: Any) -> None:
-    if not (run / "identity.json").exists():
+    if not (run / IDENTITY).exists():
         raise Error.UNSUPPORTED(
             "does not say what it was trained on (no identity.json): it cannot be done again", file=run
         )
-    then, now = read_json(run / "identity.json", dict), recipes.job(recipe).identity()
+    then, now = read_json(run / IDENTITY, dict), recipes.job(recipe).identity()
     if other := [key for key, digest in then.items() if now.get(key) != digest]:
         raise Error.CHANGED(
             f"{', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than then, or is another file",
@@ -105,15 +102,8 @@ def _require_same_corpus(run: Path, recipe: Any) -> None:
 def _environment(start: Event, recipe: Any) -> list[str]:
     """The differences from then, each a line."""
     device = pick_device(recipe.device)
-    now = {
-        "dragoman": __version__,
-        "commit": commit(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": machine_name(device),
-        "device": str(device),
-        "precision": pick_precision(recipe.training.precision, device, recipe.model.d_model),
-    }
+    now = circumstances(device, pick_precision(recipe.training.precision, device, recipe.model.d_model))
+    del now["threads"]  # which follow from the machine
     names = {"dragoman": "Dragoman", "commit": "commit of Dragoman", "torch": "PyTorch", "python": "Python"}
     found = [
         f"{names.get(key, key)}: {start[key]}, now {value}"

@@ -24,7 +24,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, read_run
 from dragoman.runs.new_run import write_run
 from dragoman.tasks import recipes
-from dragoman.tasks.fine_tuning import has_named_rows
+from dragoman.tasks.pretrained import has_named_rows
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary

@@ -132,3 +132,8 @@ def cross_map(
     """
     layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
     return layers[max(len(layers) - 2, 0)].mean(dim=1) if layers else None
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trained numbers; a matrix that several modules share counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())

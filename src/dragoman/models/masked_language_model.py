@@ -36,7 +36,7 @@ class MaskedLanguageModelConfig(BlockConfig):
 class MaskedLanguageModel(nn.Module):
     """Token ids, some hidden, to logits of each position's own token. `MaskedLanguageModelConfig.build` makes one.
 
-    Its parts have the names of a text classifier's, so that one begins with its weights (`tasks/fine_tuning.py`).
+    Its parts have the names of a text classifier's, so that one begins with its weights (`tasks/pretrained.py`).
     """
 
     def __init__(self, embedding: PositionedEmbedding, encoder: PooledEncoder, output: OutputProjection) -> None:

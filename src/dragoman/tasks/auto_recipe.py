@@ -5,35 +5,14 @@ import heapq
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from dragoman.config import parse, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.directory import check_run_dir
 from dragoman.tasks.translation.job import examine
-from dragoman.text.corpus import FilesSource, MixSource
+from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import show
-
-SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
-"""(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
-
-IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
-"""AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
-
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 30, 150, 8_000
-"""Of a fine-tuning; it ends sooner where validation has not become better PATIENCE times."""
-CHECKS, PATIENCE = 12, 4
-"""Validations of the whole of it, and how many in a row may be no better."""
-
-MOST_TIMES = 4
-"""That the own text comes in an epoch of a mixture, which so has four times as much other text: with more of it nearly
-nothing is forgotten, and less is learnt in the same time (docs/log.md)."""
-
-PIECES_A_WORD = 2.0
-"""Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
@@ -68,15 +47,6 @@ SIZES: list[tuple[float, Size]] = [
 """(fewer pairs than this, sizes), smallest first."""
 
 
-class FineTuning(NamedTuple):
-    """A run to go on from."""
-
-    run: str
-    general: Any = None
-    """A `Source` of other text, None: nothing. As much of it is mixed in, other pairs each time, so that the model does
-    not forget it."""
-
-
 def default_recipe(
     src: str,
     tgt: str,
@@ -85,13 +55,11 @@ def default_recipe(
     valid: tuple[str, str] | None = None,
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
-    goes_on: FineTuning | None = None,
     on_gpu: bool = False,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
-    `goes_on`: a run to go on from, at a rate and for as long as suits so few pairs. `on_gpu`: batches of the largest
-    model are those for a GPU.
+    `on_gpu`: batches of the largest model are those for a GPU.
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
@@ -104,9 +72,9 @@ def default_recipe(
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
     else:
         train = (src, tgt)
-    size = next(size for limit, size in SIZES if pairs < limit)
+    size = size_for(pairs)
     largest = size is SIZES[-1][1]
-    recipe: dict[str, Any] = {
+    return {
         "run_dir": run_dir,
         "corpus": {
             "src_lang": languages[0],
@@ -133,54 +101,11 @@ def default_recipe(
             "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
         },
     }
-    return recipe if goes_on is None else _fine_tuning(recipe, goes_on.run, pairs, goes_on.general)
 
 
-def _fine_tuning(recipe: dict[str, Any], run: str, pairs: int, general: Any) -> dict[str, Any]:
-    """The recipe for going on from another run: its model, tokenizer and spelling, at a lower rate."""
-    other = read_yaml(check_run_dir(run) / "config.yaml")
-    theirs = other.get("corpus", {})
-    corpus = {**recipe["corpus"], **{name: theirs[name] for name in ("normalize", "max_tokens") if name in theirs}}
-    own = parse(FilesSource, corpus["train"], "the training pairs")
-    words: float = sum(len(pair.src.split()) + len(pair.tgt.split()) for pair in own.pairs())
-    if general is not None:
-        size = sum(1 for _ in general.pairs())
-        parts = general.sources if isinstance(general, MixSource) else [general]
-        shares = general.passes() if isinstance(general, MixSource) else [1.0]
-        # As much of it as there is of the own text, but never the same again while there is other: an epoch of the
-        # mixture has the own text several times.
-        times = max(1, min(MOST_TIMES, size // pairs))
-        share = min(1.0, times * pairs / max(1, size))
-        words *= 1 + share * size / (times * pairs)
-        corpus["train"] = {
-            "type": "mix",
-            "sources": [to_dict(one) for one in (own, *parts)],
-            "weights": [float(times), *(share * one for one in shares)],
-        }
-    training, taught = recipe["training"], other.get("training", {})
-    steps = round(EPOCHS * words * PIECES_A_WORD / training["batch_tokens"])
-    steps = max(FEWEST_STEPS, min(MOST_STEPS, steps))
-    trained = theirs.get("train", {}) != {} and not str(theirs["train"].get("src", "")).startswith("imported.")
-    d_model = int(other.get("model", {}).get("d_model", 512))
-    lower = next(share for limit, share in SHARES if pairs < limit)
-    own_rate = lower * float(taught.get("schedule", {}).get("lr") or training["schedule"]["lr"])
-    rate = own_rate if trained else min(IMPORTED_RATE * 512 / d_model, HIGHEST_RATE)
-    return {
-        **recipe,
-        "init_from": run,
-        "corpus": corpus,
-        "tokenizer": {"type": "reuse", "run": run},
-        "model": other.get("model", {}),
-        "decoding": other.get("decoding", {}),
-        "training": {
-            **training,
-            "max_steps": steps,
-            "validate_every": max(25, steps // CHECKS),
-            "patience": PATIENCE,
-            "optimizer": taught.get("optimizer", {"type": "adamw"}) if trained else {"type": "adamw"},
-            "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
-        },
-    }
+def size_for(pairs: float) -> Size:
+    """The sizes for so many pairs."""
+    return next(size for limit, size in SIZES if pairs < limit)
 
 
 def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -1,15 +1,11 @@
 """A recipe carried out, for every kind of task: prepare, train from where the run stands, test, report."""
 
-import hashlib
-import json
-import os
-import platform
 import shlex
 import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -22,50 +18,29 @@ from dragoman.analysis.report import REPORT, write_report
 from dragoman.backends.compile import pick_compilation
 from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
-from dragoman.device import DeviceName, cpu_capabilities, pick_device, pick_precision
+from dragoman.device import DeviceName, pick_device, pick_precision
 from dragoman.errors import Error, writing
 from dragoman.export.model_card import write_card
-from dragoman.models.blocks import LearnedConfig
-from dragoman.progress import clock, say, size_text
+from dragoman.models.base import count_parameters
+from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.atomic_io import read_json, read_yaml
-from dragoman.runs.directory import check_run_dir
+from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
-from dragoman.tasks.fine_tuning import Rows, begin_with, check_fits
-from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, save_tokenizers
-from dragoman.training.config import TrainingConfig
+from dragoman.runs.new_run import init_run_dir
+from dragoman.tasks.announcement import announce
+from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
+from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_steps, with_steps_of_run
+from dragoman.text.tokenizers.pair import ReuseConfig
+from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, preflight
-from dragoman.training.schedules import NoamConfig
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
-from dragoman.version import __version__, commit
-
-MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validate_seconds",
-              "training.validation_beam_size", "training.patience", "training.keep_", "training.log_every",
-              "training.samples", "training.not_finite", "training.compile", "decoding", "evaluation", "corpus.test",
-              "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
-"""Settings that a run in progress may be given anew; any other difference makes it another run."""
-
-IDENTITY = "identity.json"
-"""File of a run directory: what the run is trained on, by content."""
-
-ANNEALED = ("linear", "cosine")
-"""Schedules whose rate ends at 0."""
-
-WARM_UPS = 5
-"""Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
 
 REPORT_SECONDS = 1.5
 """A report takes about so long."""
-
-VALIDATE_SECONDS, VALIDATIONS = 60.0, 5
-"""Where a recipe says nothing of it, a training in a time budget is validated after a minute or a fifth of the time."""
-
-COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
-"""The words of the plan for each way to compile."""
 
 TEST_SAMPLES = 8
 """Examples of each test set that the log and the report show."""
@@ -221,9 +196,9 @@ class Job(ABC):
         check_division(self.recipe.training, ranks.world)
         deadline = None if seconds_left is None else time.monotonic() + seconds_left
         if seconds_left is not None:
-            self._validate_by_the_clock(seconds_left)
+            self.recipe = validated_by_the_clock(self.recipe, seconds_left)
             if checkpoint.list_checkpoints(self.run_dir):
-                self._take_steps_of_run()
+                self.recipe = with_steps_of_run(self.recipe)
         path = self._prepared()
         with RunLog(self.run_dir) if ranks.is_first else SilentLog() as log:
             trainer, outcome = self._trained(log, path, deadline, stop_when)
@@ -281,7 +256,8 @@ class Job(ABC):
                 self._plan_steps(took, deadline - time.monotonic())
             trainer = self.trainer(step, log, budget)
         if ranks.is_first:
-            self._announce(trainer, log, took, busy)
+            lines, fields = self.plan(trainer)
+            announce(step_titles(self.recipe.task), lines, fields, trainer, took, busy)
         ranks.watch(took.seconds_per_step)
         if stop_when is not None:
             trainer.stop_when = stop_when
@@ -347,60 +323,9 @@ class Job(ABC):
         }
 
     def claim(self) -> None:
-        """Make the run directory with its config.yaml and identity.json, or see that it is this recipe's.
-
-        Raises DragomanError listing every difference when the directory belongs to a run with other settings or
-        another corpus; the directory is then as it was.
-        """
-        if not self.ranks.is_first:
-            return
-        identity = self.identity()
-        if checkpoint.list_checkpoints(self.run_dir) and (refused := self._differences(identity)):
-            raise Error.OTHER_CONTENT(
-                f"holds a run with other settings ({'; '.join(refused)})",
-                "take those, or choose another run_dir=...",
-                file=self.run_dir,
-            )
-        self._refuse_fewer_steps()
-        with writing(self.run_dir, "choose another run_dir=..."):
-            self.run_dir.mkdir(parents=True, exist_ok=True)
-            atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
-            atomic_io.replace_text(self.run_dir / IDENTITY, atomic_io.to_json(identity))
-
-    def _refuse_fewer_steps(self) -> None:
-        """Raises DragomanError for a recipe that ends before the step that the run stands at."""
-        path, wanted = checkpoint.newest(self.run_dir), self.recipe.training.max_steps
-        written = self.run_dir / "config.yaml"
-        if path is None or (done := checkpoint.step_of(path)) <= wanted or not written.exists():
-            return
-        if read_yaml(written).get("training", {}).get("max_steps") != wanted:
-            raise Error.OUT_OF_RANGE(
-                f"training.max_steps={wanted}: {self.run_dir} has done {done:,} steps already",
-                "give as many or more, or choose another run_dir=...",
-            )
-
-    def _differences(self, identity: Mapping[str, str]) -> list[str]:
-        """The differences of the recipe from that of the run directory, which holds checkpoints.
-
-        Files are compared by their bytes, so that a corpus may be moved. A run from before these were recorded is
-        told by the names of its files.
-        """
-        path = self.run_dir / "config.yaml"
-        written = read_yaml(path)
-        if (task := written.get("task", "translation")) != self.recipe.task:
-            return [f"task: {task!r} -> {self.recipe.task!r}"]
-        # A setting that is newer than the run takes today's default. So to change a default is to change what old runs
-        # do when they go on, and CHANGELOG.md must name it.
-        old = config.to_dict(config.parse(self.settings, written, str(path)))
-        recorded = read_json(self.run_dir / IDENTITY, dict) if (self.run_dir / IDENTITY).exists() else {}
-        found = config.changes(old, config.to_dict(self.recipe))
-        changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in found}
-        for key, digest in identity.items():
-            if recorded.get(key) == digest:
-                changed.pop(key, None)
-            elif key in recorded:
-                changed.setdefault(key, f"{key}: other content than the run was trained on")
-        return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
+        """Make the run directory, or see that it is this recipe's (`init_run_dir`)."""
+        if self.ranks.is_first:
+            init_run_dir(self.run_dir, self.recipe, self.identity())
 
     def training_step(self, *, fresh: bool = True) -> TrainingStep:
         """After `prepare`: the steps of the model on the task; with `fresh` from the weights of `init_from`, if any."""
@@ -409,7 +334,7 @@ class Job(ABC):
         device = pick_device(recipe.device)
         model, task = self.start()
         if recipe.init_from and fresh:
-            for line in begin_with(model, recipe.init_from, self.named_rows(recipe.init_from)):
+            for line in load_pretrained(model, recipe.init_from, self.named_rows(recipe.init_from)):
                 say(line)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
         return TrainingStep(
@@ -435,40 +360,14 @@ class Job(ABC):
                 "further)",
                 "give a longer --budget",
             )
-        self._take_steps(steps)
+        self.recipe = with_steps(self.recipe, steps)
         if training.schedule.type not in ANNEALED:
             say(
                 f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
             )
         if self.ranks.is_first:
             with writing(self.run_dir):
-                atomic_io.replace_text(self.run_dir / "config.yaml", config.to_yaml(self.recipe))
-
-    def _validate_by_the_clock(self, seconds: float) -> None:
-        training = self.recipe.training
-        if training.validate_seconds is None:
-            training = replace(training, validate_seconds=min(VALIDATE_SECONDS, seconds / VALIDATIONS))
-            self.recipe = replace(self.recipe, training=training)
-
-    def _take_steps(self, max_steps: int) -> None:
-        """Train for so many steps, with a warm-up that leaves most of them for the rest."""
-        training = self.recipe.training
-        schedule = training.schedule
-        if max_steps < WARM_UPS * getattr(schedule, "warmup_steps", 0):
-            shorter = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
-            if isinstance(schedule, NoamConfig):  # whose peak is at one over the square root of its warm-up
-                ratio = shorter.warmup_steps / schedule.warmup_steps
-                shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
-            schedule = shorter
-        self.recipe = replace(self.recipe, training=replace(training, max_steps=max_steps, schedule=schedule))
-
-    def _take_steps_of_run(self) -> None:
-        """Go on for the steps that the run has, with its warm-up where that is this recipe's, made shorter or not."""
-        begun, training = read_yaml(self.run_dir / "config.yaml")["training"], self.recipe.training
-        if begun["schedule"] == config.to_dict(self.recipe)["training"]["schedule"]:
-            self.recipe = replace(self.recipe, training=replace(training, max_steps=begun["max_steps"]))
-        else:
-            self._take_steps(begun["max_steps"])
+                atomic_io.replace_text(self.run_dir / CONFIG, config.to_yaml(self.recipe))
 
     def _budget(self, took: Estimate, deadline: float) -> Budget:
         return Budget(
@@ -482,128 +381,7 @@ class Job(ABC):
         """Seconds for the test sets and the report, if validations take so many times longer than was estimated."""
         return REPORT_SECONDS
 
-    def _announce(self, trainer: Trainer, log: RunLog, took: Estimate, busy: int) -> None:
-        """The nine steps with this run's own numbers, before the first of them that takes long."""
-        training = self.recipe.training
-        left = took.seconds(trainer.pace.end - trainer.step, training.validate_every)
-        lines, fields = self.plan(trainer)
-        lines = {**lines, 7: _training_line(trainer, fields, took, left, busy)}
-        titles = step_titles(self.recipe.task)
-        for number, text in sorted(lines.items()):
-            say(f"{f'{number} {titles[number - 1].lower()}':<25} {text}")
-        log.event(
-            "start",
-            dragoman=__version__,
-            commit=commit(),
-            torch=torch.__version__,
-            python=platform.python_version(),
-            machine=machine_name(trainer.device),
-            threads=torch.get_num_threads(),
-            device=str(trainer.device),
-            precision=trainer.precision,
-            compiled=trainer.training_step.compiled,
-            elapsed_s=trainer.elapsed_before,
-        )
-        log.event(
-            "plan",
-            **fields,
-            parameters=count_parameters(trainer.model),
-            max_steps=trainer.pace.end,
-            estimated_s=left,
-            other_busy_threads=busy,
-            estimated_bytes=took.peak_bytes,
-            estimated_disk_bytes=took.disk_bytes,
-            elapsed_s=trainer.elapsed_before,
-        )
-
-
-def check_division(training: TrainingConfig, processes: int) -> None:
-    """Raises DragomanError where a step's micro-batches cannot be divided among so many processes."""
-    count = training.micro_batches
-    if processes == 1:
-        return
-    more = -(-count // processes) * processes
-    powers = training.reduce != "exact" or all(number & (number - 1) == 0 for number in (count, processes))
-    if count % processes == 0 and powers:
-        return
-    if training.reduce == "exact":
-        if processes & (processes - 1):
-            raise Error.WRONG_SETTING(
-                f"{processes} processes: with training.reduce=exact it is a power of two (2, 4, 8), or set "
-                "training.reduce=fast"
-            )
-        more = max(processes, 1 << (count - 1).bit_length())
-    tokens = max(1, training.batch_tokens * count // more)
-    raise Error.WRONG_SETTING(
-        f"training.micro_batches={count} cannot be divided among {processes} "
-        f"processes{' (for training.reduce=exact both are powers of two)' if count % processes == 0 else ''}: "
-        f"training.micro_batches={more} training.batch_tokens={tokens} takes steps of the same size"
-    )
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Trained numbers; a matrix that several modules share counts once."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def expected_vocabulary(tokenizer: Any) -> int:
-    """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
-    return int(getattr(tokenizer, "vocab_size", None) or 1000)
-
-
-def check_positions(model: Any, max_tokens: int) -> None:
-    """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
-    position = getattr(model, "position", None)
-    if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
-        raise Error.WRONG_SETTING(
-            f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
-            f"({position.max_len})",
-            "raise that, or lower corpus.max_tokens",
-        )
-
-
-def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
-    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now.
-
-    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
-    has seen that text and settings are the same.
-    """
-    identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
-    marker = directory / "made-from.txt"
-    learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
-    if learnt_so or checkpoint.list_checkpoints(directory.parent):
-        return load_tokenizers(directory)
-    say("learning the tokenizer")
-    tokenizers = learn()
-    with writing(directory):
-        marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
-        atomic_io.remove(directory)  # of other types there may be other files
-        save_tokenizers(tokenizers, directory)
-        marker.write_text(identity + "\n", encoding="utf-8")
-    return tokenizers
-
 
 def dropped_text(dropped: Mapping[str, int]) -> str:
     """`3 blank source, 2 longer than 256 tokens`, or `none`."""
     return ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "none"
-
-
-def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float, busy: int) -> str:
-    max_steps, budget = trainer.pace.end, trainer.pace.budget
-    load = f" beside {busy} other busy thread{'s' * (busy > 1)}" if busy else ""
-    clocked = "" if budget is None else ", or as many as the time allows,"
-    return (
-        f"{max_steps:,} steps{clocked} = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
-        f"{trainer.precision}{COMPILED[trainer.training_step.compiled]}; about {clock(left)} "
-        f"({1000 * took.seconds_per_step:,.0f} ms a step{load}), {size_text(took.peak_bytes)} of memory, "
-        f"{size_text(took.disk_bytes)} on disk"
-    )
-
-
-def machine_name(device: torch.device) -> str:
-    """The name of the processor with its cores and system, or of the GPU."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    cores = os.cpu_count()
-    name = cpu_capabilities().get("cpu_name") or platform.processor() or platform.machine()
-    return f"{name}, {cores} cores, {platform.system()}"

@@ -1,115 +1,217 @@
-"""Fine-tuning: a model that begins with the weights of another run, and everything else fresh."""
+"""Fine-tuning: the one recipe for going on from another run, and text that keeps the model from forgetting.
 
-from collections.abc import Mapping, Sequence
+The text is like that which the run was trained on, to mix in and to measure on. Where it is to be had in the source
+language alone, the model's own translations of it, made before it goes on, are the other side ("pseudo-rehearsal",
+Robins 1995; "Learning without Forgetting", Li and Hoiem 2016).
+"""
+
+import itertools
+import random
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from torch import Tensor, nn
-
-from dragoman.errors import DragomanError
-from dragoman.runs import checkpoint
-from dragoman.runs.atomic_io import read_yaml
+from dragoman import config
+from dragoman.errors import DragomanError, Error, writing
+from dragoman.evaluation.comparison import Compared, Pairs, compare
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.progress import Progress, say
+from dragoman.runs import atomic_io
 from dragoman.runs.directory import check_run_dir
+from dragoman.runs.log import RunLog
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import default_recipe, hold_out, size_for
+from dragoman.text.corpus import FilesSource, MixSource
+from dragoman.text.lines import find, in_chunks, read_lines
+from dragoman.text.sources.base import PairSource
 
-Held = TypeVar("Held")
-Rows = tuple[Sequence[str], Sequence[str]]
-"""The names of a matrix's rows (pieces of a vocabulary, labels): in the new model, and in the old one."""
+SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
+"""(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
+
+IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
+"""AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
+
+PATIENCE = 4
+"""Validations in a row that may be no better."""
+
+PIECES_A_WORD = 2.0
+"""Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""
+
+OWN_LINES = 20_000
+"""Lines of general text that the model itself translates, at most."""
+
+COMPARED = 500
+"""Pairs of each kind of text that both models translate, at most."""
 
 
-def check_fits(model: nn.Module, run: str) -> None:
-    """Raises DragomanError where `begin_with` will refuse the model whatever the vocabularies, which decide rows."""
-    held, wanted = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
-    if is_encoder_alone(run, wanted):
-        held = encoder_of(held, wanted)
-        wanted = {name: shape for name, shape in wanted.items() if is_of_encoder(name)}
-    for name in wanted.keys() & held.keys():
-        if wanted[name][1:] == held[name][1:]:
-            held[name] = wanted[name]
-    try:
-        checkpoint.require_equal_shapes(wanted, held, run)
-    except DragomanError as error:
-        raise error.within("init_from: ", _SAME_MODEL) from error
+@dataclass(frozen=True)
+class Course:
+    """How long and how fast a run is trained on."""
+
+    epochs: int
+    steps: tuple[int, int]
+    """The fewest and the most."""
+    validations: int
+    most_times: int
+    """Times that the own text comes in an epoch of a mixture: with more of the other text nearly nothing is forgotten,
+    and less is learnt in the same time (docs/log.md)."""
+    others: int
+    """Pairs of the other text for each own one, where there are enough."""
+    whole: bool = False
+    """True: an epoch has all of the other text, and goes through the mixture. False: as much of the other text as of
+    the own one, other pairs each time, and an epoch goes through the own text once."""
+    rate: float | None = None
+    """Share of the run's own rate; None: as suits so few pairs."""
 
 
-_SAME_MODEL = "both runs need the same `model:`"
+USUAL = Course(epochs=30, steps=(150, 8_000), validations=12, most_times=4, others=1)
+"""For pairs of one's own."""
 
 
-def begin_with(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
-    """Copy the weights of `run`'s best checkpoint (its average, where it has one) into `model`; a line on each matrix.
+@dataclass(frozen=True)
+class FineTuning:
+    """A run to go on from, and how."""
 
-    `rows`: for each part of the model whose rows have names, these. Where they differ, each row is copied from the one
-    of the same name, and those that the other run did not know stay as they were initialised. Raises DragomanError,
-    naming what differs, where the model is another one.
+    run: str
+    general: Any = None
+    """A `Source` of other text to mix in, so that the model does not forget it; None: nothing."""
+    course: Course = USUAL
+
+
+def fine_tuning_recipe(goes_on: FineTuning, src: str, tgt: str, run_dir: str, **options: Any) -> dict[str, Any]:
+    """Plain settings to go on from another run with two files: its model, tokenizer and spelling, at a lower rate.
+
+    `options` are those of `default_recipe`, whose errors are raised too.
     """
-    path = checkpoint.select(check_run_dir(run))
-    theirs, own = checkpoint.load_inference_weights(path), checkpoint.weights(model)
-    taken: dict[str, Tensor] = {}
-    lines = [f"begins with the weights of {path}"]
-    if is_encoder_alone(run, own):
-        theirs = encoder_of(theirs, own)
-        taken = {name: tensor for name, tensor in own.items() if not is_of_encoder(name)}
-        lines = [f"begins with the encoder of {path}; all else is new"]
-    for name, tensor in own.items():
-        named = _named_rows(name, rows)
-        if named is None or name not in theirs or list(named[0]) == list(named[1]):
-            if name in theirs:
-                taken[name] = theirs[name]
-            continue
-        place = {row: number for number, row in enumerate(named[1])}
-        found = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
-        mapped, old = tensor.detach().clone(), theirs[name]
-        if mapped.shape[1:] != old.shape[1:]:
-            taken[name] = old  # told with all others that differ
-            continue
-        mine, others = [row for row, _ in found], [row for _, row in found]
-        mapped[mine] = old[others].to(mapped)
-        taken[name] = mapped
-        lines.append(f"{name}: {len(found):,} of {len(named[0]):,} rows are those of the other run, the others are new")
+    recipe = default_recipe(src, tgt, run_dir, **options)
+    theirs: Any = recipes.of_run(goes_on.run)
+    course, general = goes_on.course, goes_on.general
+    own = config.parse(FilesSource, recipe["corpus"]["train"], "the training pairs")
+    pairs, words, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), _words(own), 1
+    batch_tokens = recipe["training"]["batch_tokens"]
+    corpus = {**recipe["corpus"], "normalize": theirs.corpus.normalize, "max_tokens": theirs.corpus.max_tokens}
+    if general is not None:
+        size = sum(1 for _ in general.pairs())
+        times = max(1, min(course.most_times, size // (course.others * pairs)))
+        share = 1.0 if course.whole else min(1.0, times * pairs / max(1, size))
+        parts, passes = [general], [1.0]
+        if isinstance(general, MixSource):
+            parts, passes = general.sources, general.passes()
+        words = times * words + share * _words(general)
+        if course.whole:
+            batch_tokens = size_for(times * pairs + size).batch_tokens
+        corpus["train"] = {
+            "type": "mix",
+            "sources": [config.to_dict(part) for part in (own, *parts)],
+            "weights": [float(times), *(share * each for each in passes)],
+        }
+    epochs = course.epochs if course.whole else course.epochs / times
+    steps = round(epochs * words * PIECES_A_WORD / batch_tokens)
+    steps = min(max(steps, course.steps[0]), course.steps[1])
+    plain, training = config.to_dict(theirs), theirs.training
+    trained = not str(getattr(theirs.corpus.train, "src", "")).startswith("imported.")
+    rate = min(IMPORTED_RATE * 512 / theirs.model.d_model, HIGHEST_RATE)
+    if trained or course.rate is not None:
+        lower = course.rate or next(share for limit, share in SHARES if pairs < limit)
+        rate = lower * float(getattr(training.schedule, "lr", None) or recipe["training"]["schedule"]["lr"])
+    return {
+        **recipe,
+        "init_from": goes_on.run,
+        "corpus": corpus,
+        "tokenizer": {"type": "reuse", "run": goes_on.run},
+        "model": plain["model"],
+        "decoding": plain["decoding"],
+        "training": {
+            **recipe["training"],
+            "batch_tokens": batch_tokens,
+            "max_steps": steps,
+            "validate_every": max(25, steps // course.validations),
+            "patience": PATIENCE,
+            "optimizer": plain["training"]["optimizer"] if trained else {"type": "adamw"},
+            "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
+        },
+    }
+
+
+def _words(source: PairSource) -> float:
+    return sum(len(pair.src.split()) + len(pair.tgt.split()) for pair in source.pairs())
+
+
+@dataclass(frozen=True)
+class GeneralText:
+    """Text of the old kind."""
+
+    train: Any
+    """A `Source` to mix in; None: nothing."""
+    test: Pairs
+    """Pairs to see on what was forgotten; none where there is no such text."""
+
+
+def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None, directory: Path) -> GeneralText:
+    """The text that was given, or else that which the run was trained and validated on, if it is still there.
+
+    Of a text that is given some pairs are held out in `directory`, the new run's. Without `tgt` the run itself
+    translates `src`, its first OWN_LINES lines. Raises DragomanError where `mix` asks for text that is not there.
+    """
+    if src is not None:
+        if tgt is None:
+            src, tgt = _own_translations(run, src, directory / "general-own")
+        given = FilesSource(src=str(src), tgt=str(tgt))
+        files = hold_out(str(src), str(tgt), sum(1 for _ in given.pairs()), directory / "general")
+        train, valid = (FilesSource(src=one, tgt=other) for one, other in files)
+        return GeneralText(None if mix is False else train, sample(valid, COMPARED))
+    corpus = corpus_settings(check_run_dir(run))
+    there = bool(sample(corpus.train, 1))
+    if not there:
+        if mix:
+            raise Error.MISSING_CORPUS(
+                "its training text is not here any more", "give --general-src and --general-tgt", file=run
+            )
+        say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
+    return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))
+
+
+def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path]:
+    """Lines of a text and what the run makes of them, as two files of `directory`; those of an earlier call serve."""
+    files = directory / "general.src", directory / "general.tgt"
+    lines = list(dict.fromkeys(line.strip() for line in itertools.islice(read_lines(find(str(src))), OWN_LINES)))
+    lines = [line for line in lines if line]
+    text = "".join(f"{line}\n" for line in lines)
+    if all(path.is_file() for path in files) and files[0].read_text(encoding="utf-8") == text:
+        return files
+    translator = SearchTranslator.load(run)
+    with Progress("the model translates general text", len(lines)) as bar, writing(directory):
+        found: list[str] = []
+        for chunk in in_chunks(lines, STREAM_LINES):
+            found += translator.translate(chunk)
+            bar.advance(len(chunk))
+        directory.mkdir(parents=True, exist_ok=True)
+        atomic_io.replace_text(files[1], "".join(f"{line}\n" for line in found))
+        atomic_io.replace_text(files[0], text)
+    return files
+
+
+def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
+    """Some pairs of a source, the same each time; none of one that is not here any more."""
     try:
-        checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
-    except DragomanError as error:
-        raise error.within("init_from: ", _SAME_MODEL) from error
-    return lines
+        pairs = [(pair.src, pair.tgt) for pair in itertools.islice(source.pairs(), 200_000) if pair.src.strip()]
+    except DragomanError:
+        return []
+    return random.Random(seed).sample(pairs, min(count, len(pairs)))
 
 
-ENCODER = {"embedding.": "src_embedding.", "encoder.layers.": "encoder_layers.", "encoder.norm.": "encoder_norm."}
-"""The parts of an encoder by itself, which a classifier calls alike, and their names in a translator."""
-
-
-def is_encoder_alone(run: str, own: Mapping[str, Any]) -> bool:
-    """True where `run` is a masked language model and the model with the names `own` is something else."""
-    task = read_yaml(check_run_dir(run) / "config.yaml").get("task")
-    return (
-        task == "masked_language_modelling" and not {"embedding.tokens.embedding.weight", "output.bias"} <= own.keys()
+def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> list[Compared]:
+    """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
+    own = sample(recipe.corpus.valid, COMPARED)
+    # Greedy: what is to be seen is a difference, and a model on text that is strange to it searches for long.
+    before, after = (
+        SearchTranslator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir)
     )
-
-
-def encoder_of(theirs: Mapping[str, Held], own: Mapping[str, Any]) -> dict[str, Held]:
-    """The encoder of a masked language model, under the names that it has in a model with the names `own`."""
-    in_translator = any(name.startswith("encoder_layers.") for name in own)
-    found = {}
-    for name, value in theirs.items():
-        part = next((part for part in ENCODER if name.startswith(part)), None)
-        if part is not None:
-            found[f"{ENCODER[part] if in_translator else part}{name.removeprefix(part)}"] = value
-    return found
-
-
-def is_of_encoder(name: str) -> bool:
-    """True for a parameter that an encoder by itself has too, under one of its names."""
-    return name.startswith((*ENCODER, *ENCODER.values()))
-
-
-def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
-    """The names of a parameter's rows, None for one that has none or is as wide as the model."""
-    return rows.get(name.partition(".")[0]) if has_named_rows(name) else None
-
-
-def has_named_rows(name: str) -> bool:
-    """True but for those parameters of an embedding that are no table of it: learned positions, a norm."""
-    part, _, rest = name.partition(".")
-    return not part.endswith("embedding") or rest in ("embedding.weight", "tokens.embedding.weight")
-
-
-def other_directory(run: str, name: str) -> Path:
-    return check_run_dir(run) / name
+    sets = {"your text": own, "general text": general.test}
+    compared = [compare(name, before, after, pairs) for name, pairs in sets.items() if pairs]
+    with RunLog(Path(recipe.run_dir)) as log:
+        for one in compared:
+            say(str(one))
+            log.event("compared", **vars(one))
+    return compared

@@ -5,6 +5,7 @@ from typing import Literal
 from dragoman.backends.compile import CompileName
 from dragoman.config import Field, settings
 from dragoman.device import PrecisionName
+from dragoman.errors import Error
 from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig
 from dragoman.training.nonfinite import AbortConfig, NonFiniteConfig
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
@@ -72,3 +73,27 @@ class TrainingConfig:
                 f"averaging the last {self.averaging.checkpoints} checkpoints needs keep_last of at least "
                 f"{self.averaging.checkpoints - 1}, it is {self.keep_last}"
             )
+
+
+def check_division(training: TrainingConfig, processes: int) -> None:
+    """Raises DragomanError where a step's micro-batches cannot be divided among so many processes."""
+    count = training.micro_batches
+    if processes == 1:
+        return
+    more = -(-count // processes) * processes
+    powers = training.reduce != "exact" or all(number & (number - 1) == 0 for number in (count, processes))
+    if count % processes == 0 and powers:
+        return
+    if training.reduce == "exact":
+        if processes & (processes - 1):
+            raise Error.WRONG_SETTING(
+                f"{processes} processes: with training.reduce=exact it is a power of two (2, 4, 8), or set "
+                "training.reduce=fast"
+            )
+        more = max(processes, 1 << (count - 1).bit_length())
+    tokens = max(1, training.batch_tokens * count // more)
+    raise Error.WRONG_SETTING(
+        f"training.micro_batches={count} cannot be divided among {processes} processes"
+        f"{' (for training.reduce=exact both are powers of two)' if count % processes == 0 else ''}: "
+        f"training.micro_batches={more} training.batch_tokens={tokens} takes steps of the same size"
+    )

@@ -5,32 +5,22 @@ Where a run stands is one integer, the step; nothing else needs to be remembered
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.backends.compile import uncompiled
 from dragoman.device import peak_bytes
 from dragoman.progress import Progress, say
-from dragoman.runs import checkpoint
 from dragoman.runs.best import rank
-from dragoman.runs.log import RunLog
 from dragoman.text.sources.stream import StreamEnded
-from dragoman.training import recovery
-from dragoman.training.config import TrainingConfig
-from dragoman.training.distributed import Ranks
 from dragoman.training.ema import applied
-from dragoman.training.nonfinite import NotFinite, RollbackConfig, SkipConfig, given_up
-from dragoman.training.pace import Budget, Mark, Pace
+from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
 from dragoman.training.planned import InShards
+from dragoman.training.recovery import Resumable
 from dragoman.training.signals import stop_on_signals
-from dragoman.training.state import TrainingState
-from dragoman.training.step import TrainingStep
-from dragoman.training.task import Task, Validation
+from dragoman.training.task import Validation
 
 
 @dataclass(frozen=True)
@@ -44,66 +34,8 @@ class Outcome:
     elapsed_s: float
 
 
-NOT_IN_STATE = (
-    "config", "training_step", "run_dir", "log", "stop_when",  # given to it; the tensors of the step are saved
-    "averager",  # its tensors are saved
-    "pace",  # has a file of its own, pace.json
-    "elapsed_before", "started",  # seconds: the log has them
-    "stream_ended", "stop_asked", "_stop_wanted",  # of this process alone
-)  # fmt: skip
-"""The attributes of a `Trainer` beside its `state`, which alone survives its process as it is."""
-
-
-class Trainer:
+class Trainer(Resumable):
     """Takes training steps in a run directory, from the start or from the checkpoint that `resume` is given."""
-
-    def __init__(
-        self,
-        config: TrainingConfig,
-        training_step: TrainingStep,
-        *,
-        run_dir: Path,
-        log: RunLog,
-        d_model: int,
-        budget: Budget | None = None,
-    ) -> None:
-        self.config, self.training_step = config, training_step
-        self.run_dir, self.log = run_dir, log
-        self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
-        self.state = TrainingState(config.schedule.build(config.max_steps, d_model), training_step.precision)
-        self.averager = config.averaging.build(self.model, run_dir)
-        self.elapsed_before = 0.0
-        self.started: float | None = None
-        self.stream_ended = False
-        self.stop_asked = False
-        """Agreed on by all ranks."""
-        self._stop_wanted = False
-        self.stop_when: Callable[[int], bool] = lambda step: False
-        """Asked after each step: whether to save and stop there, as Ctrl-C would."""
-
-    @property
-    def model(self) -> nn.Module:
-        return self.training_step.model
-
-    @property
-    def task(self) -> Task:
-        return self.training_step.task
-
-    @property
-    def device(self) -> torch.device:
-        return self.training_step.device
-
-    @property
-    def ranks(self) -> Ranks:
-        return self.training_step.ranks
-
-    @property
-    def precision(self) -> str:
-        return self.training_step.precision
-
-    @property
-    def step(self) -> int:
-        return self.state.step
 
     def train(self) -> Outcome:
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
@@ -131,9 +63,9 @@ class Trainer:
             self._end_with_stream(bar)
             return True
         except NotFinite as error:
-            if self._roll_back(error, bar):
+            if self.roll_back(error, bar):
                 return False
-            self._skip(error, bar)
+            self.skip(error, bar)
         self.state.step += 1
         self._stop_wanted = self._stop_wanted or self.stop_when(self.step)
         due, save = self._what_is_due()
@@ -146,92 +78,13 @@ class Trainer:
             try:
                 ranked_by = self._validate(bar).ranked_by
             except NotFinite as error:
-                if self._roll_back(error, bar):
+                if self.roll_back(error, bar):
                     return False
                 raise given_up(error, "") from error
         if self._is_stop_asked() or due or save:
             self.save(ranked_by, log=due or self.stop_asked)
             self.state.window.start_clock()
         return True
-
-    def save(self, ranked_by: Mapping[str, float], *, log: bool = True) -> None:
-        """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
-
-        Without `log` the log does not tell of it: the clock asks for one at another step in every run. Rank 0 writes;
-        where a validation is saved, all see first that they have the same weights.
-        """
-        if ranked_by and self.ranks.world > 1:
-            self.ranks.require_alike(recovery.digest(self.model), f"model after step {self.step:,}")
-
-        def write() -> None:
-            started = time.monotonic()
-            if log:
-                # The time is not in the state: a run that was stopped takes longer, and ends in the same bytes.
-                self.log.event("checkpoint", step=self.step, validated=bool(ranked_by), elapsed_s=self.elapsed_s)
-            checkpoint.save(self.run_dir, self.step, *self.saved(ranked_by))
-            checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
-            self.pace.saved(time.monotonic() - started)
-
-        self.ranks.first(write)
-
-    def saved(self, ranked_by: Mapping[str, float]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-        """(the tensors of a checkpoint by group, its state.json)."""
-        optimizer = self.training_step.optimizer
-        position = self.task.position(max(1, self.step))
-        groups = recovery.tensors(self.state, self.model, optimizer, self.averager)
-        return groups, recovery.plain(self.state, position, ranked_by)
-
-    def resume(self, path: Path, rollbacks: int | None = None) -> None:
-        """Go on from a verified checkpoint, with the log of a run that has rolled back so often (None: as it says)."""
-        optimizer = self.training_step.optimizer
-        self.state = recovery.restore(path, self.model, optimizer, self.averager, self.state.schedule)
-        self.training_step.set_precision(self.state.precision)
-        in_log = self.state.rollbacks if rollbacks is None else rollbacks
-        self.elapsed_before, self.started = self.log.rewind(self.step, in_log), None
-
-    def _roll_back(self, error: NotFinite, bar: Progress) -> bool:
-        """Go back to the last checkpoint with a lower rate, if that is what the recipe asks for.
-
-        Raises DragomanError where there is none, or where it has been tried often enough.
-        """
-        reaction = self.config.not_finite
-        if not isinstance(reaction, RollbackConfig):
-            return False
-        path, before = (
-            self.ranks.broadcast(lambda: recovery.last_validated(self.run_dir, bar.say)),
-            self.state.rollbacks,
-        )
-        if not path or before >= reaction.limit:
-            tried = f"rolled back {before} times before" if path else "no checkpoint to go back to"
-            raise given_up(error, f"; {tried}") from error
-        elapsed_s = self.elapsed_s
-        self.resume(Path(path), before)
-        self.ranks.first(lambda: checkpoint.drop_after(self.run_dir, self.step))
-        self.state.rollbacks, self.elapsed_before, self.started = before + 1, elapsed_s, time.monotonic()
-        self.start_pace()
-        bar.advance(self.step - bar.done)
-        self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=before + 1)
-        bar.say(f"{error}; back to step {self.step:,}, with {reaction.factor ** (before + 1):g} times the rate")
-        return True
-
-    def _skip(self, error: NotFinite, bar: Progress) -> None:
-        """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError."""
-        reaction = self.config.not_finite
-        if not isinstance(reaction, SkipConfig):
-            raise given_up(error, "") from error
-        if self.state.skipped >= reaction.limit:
-            raise given_up(error, f"; {self.state.skipped} steps were left out before") from error
-        self.state.skipped += 1
-        self.log.event("skip", step=error.step, why=str(error), skipped=self.state.skipped)
-        bar.say(f"{error}; left out")
-
-    def start_pace(self) -> None:
-        """Begin, or go on, where the training stands."""
-        self.pace.start(self.step, self.elapsed_before)
-        self._share_marks()
-
-    def _share_marks(self) -> None:
-        self.pace.marks = [Mark(**mark) for mark in self.ranks.broadcast(self.pace.plain_marks)]
 
     def _what_is_due(self) -> tuple[bool, bool]:
         """After a step: (a validation, a checkpoint). A clock has something to say in it, so rank 0 decides."""
@@ -242,7 +95,7 @@ class Trainer:
 
         moved, due, save = self.ranks.broadcast_numbers(decided, 3)
         if moved:
-            self._share_marks()
+            self.share_marks()
         return bool(due), bool(save)
 
     def train_step(self, step: int) -> tuple[Tensor, Tensor, int]:
@@ -289,11 +142,6 @@ class Trainer:
 
     def _out_of_patience(self) -> bool:
         return self.config.patience is not None and self.state.bad_validations >= self.config.patience
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds of training so far, those before a resume included."""
-        return self.elapsed_before + (0.0 if self.started is None else time.monotonic() - self.started)
 
     def _log_step(self) -> None:
         loss, norm, rate = self.state.window.close()

@@ -1,57 +1,179 @@
-"""Checkpoints of a training: what they hold, and how a training goes on from them."""
+"""A training that survives: its checkpoints, and how it goes on from them or back to them."""
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
+from dragoman.progress import Progress
 from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog
 from dragoman.training import optim
-from dragoman.training.ema import Averager
-from dragoman.training.schedules import Schedule
+from dragoman.training.config import TrainingConfig
+from dragoman.training.distributed import Ranks
+from dragoman.training.nonfinite import NotFinite, RollbackConfig, SkipConfig, given_up
+from dragoman.training.pace import Budget, Mark, Pace
 from dragoman.training.state import TrainingState
+from dragoman.training.step import TrainingStep
+from dragoman.training.task import Task
+
+NOT_IN_STATE = (
+    "config", "training_step", "run_dir", "log", "stop_when",  # given to it; the tensors of the step are saved
+    "averager",  # its tensors are saved
+    "pace",  # has a file of its own, pace.json
+    "elapsed_before", "started",  # seconds: the log has them
+    "stream_ended", "stop_asked", "_stop_wanted",  # of this process alone
+)  # fmt: skip
+"""The attributes of a `Trainer` beside its `state`, which alone survives its process as it is."""
 
 
-def tensors(
-    state: TrainingState, model: nn.Module, optimizer: Optimizer, averager: Averager
-) -> dict[str, dict[str, Tensor]]:
-    """The tensors of a checkpoint, by group."""
-    groups = {"model": checkpoint.weights(model), "optimizer": optim.state_tensors(optimizer, model)}
-    averages = averager.average(model, state.step)
-    return groups if averages is None else {**groups, "averaged": averages}
+class Resumable:
+    """A training with its checkpoints: saved, gone on with, and gone back to after a step without finite numbers."""
 
+    def __init__(
+        self,
+        config: TrainingConfig,
+        training_step: TrainingStep,
+        *,
+        run_dir: Path,
+        log: RunLog,
+        d_model: int,
+        budget: Budget | None = None,
+    ) -> None:
+        self.config, self.training_step = config, training_step
+        self.run_dir, self.log = run_dir, log
+        self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
+        self.state = TrainingState(config.schedule.build(config.max_steps, d_model), training_step.precision)
+        self.averager = config.averaging.build(self.model, run_dir)
+        self.elapsed_before = 0.0
+        self.started: float | None = None
+        self.stream_ended = False
+        self.stop_asked = False
+        """Agreed on by all ranks."""
+        self._stop_wanted = False
+        self.stop_when: Callable[[int], bool] = lambda step: False
+        """Asked after each step: whether to save and stop there, as Ctrl-C would."""
 
-def plain(state: TrainingState, position: tuple[int, int], ranked_by: Mapping[str, float]) -> dict[str, Any]:
-    """The rest that a checkpoint must hold for a run to go on from it as if it had never stopped.
+    @property
+    def model(self) -> nn.Module:
+        return self.training_step.model
 
-    `position`: (epoch, step within it), for people who look: it follows from the step. `ranked_by`: the figures of the
-    validation at this step, empty where there was none.
-    """
-    first = {"step": state.step, "epoch": position[0], "step_in_epoch": position[1]}
-    return {**first, "score": ranked_by.get("score"), "loss": ranked_by.get("loss"), **state.to_dict()}
+    @property
+    def task(self) -> Task:
+        return self.training_step.task
 
+    @property
+    def device(self) -> torch.device:
+        return self.training_step.device
 
-def restore(
-    path: Path, model: nn.Module, optimizer: Optimizer, averager: Averager, schedule: Schedule
-) -> TrainingState:
-    """Load all tensors of a verified checkpoint; the state of the training there."""
-    checkpoint.load_weights(model, checkpoint.load_group(path, "model"), str(path))
-    optim.load_state_tensors(optimizer, model, checkpoint.load_group(path, "optimizer"))
-    if (path / "averaged.safetensors").exists():
-        averager.load(checkpoint.load_group(path, "averaged"))
-    return TrainingState.from_dict(checkpoint.load_state(path), schedule)
+    @property
+    def ranks(self) -> Ranks:
+        return self.training_step.ranks
 
+    @property
+    def precision(self) -> str:
+        return self.training_step.precision
 
-def last_validated(run_dir: Path, complain: Callable[[str], None]) -> str:
-    """The checkpoint to roll back to, nothing where there is none.
+    @property
+    def step(self) -> int:
+        return self.state.step
 
-    A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
-    """
-    return str(checkpoint.newest(run_dir, complain, among=checkpoint.validated(run_dir)) or "")
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training so far, those before a resume included."""
+        return self.elapsed_before + (0.0 if self.started is None else time.monotonic() - self.started)
+
+    def save(self, ranked_by: Mapping[str, float], *, log: bool = True) -> None:
+        """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
+
+        Without `log` the log does not tell of it: the clock asks for one at another step in every run. Rank 0 writes;
+        where a validation is saved, all see first that they have the same weights.
+        """
+        if ranked_by and self.ranks.world > 1:
+            self.ranks.require_alike(digest(self.model), f"model after step {self.step:,}")
+
+        def write() -> None:
+            started = time.monotonic()
+            if log:
+                # The time is not in the state: a run that was stopped takes longer, and ends in the same bytes.
+                self.log.event("checkpoint", step=self.step, validated=bool(ranked_by), elapsed_s=self.elapsed_s)
+            checkpoint.save(self.run_dir, self.step, *self.saved(ranked_by))
+            checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
+            self.pace.saved(time.monotonic() - started)
+
+        self.ranks.first(write)
+
+    def saved(self, ranked_by: Mapping[str, float]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        """(the tensors of a checkpoint by group, its state.json): all that a run needs to go on from it as if it had
+        never stopped."""
+        optimizer = optim.state_tensors(self.training_step.optimizer, self.model)
+        groups = {"model": checkpoint.weights(self.model), "optimizer": optimizer}
+        if (averages := self.averager.average(self.model, self.step)) is not None:
+            groups["averaged"] = averages
+        epoch, step_in_epoch = self.task.position(max(1, self.step))
+        for_people = {"epoch": epoch, "step_in_epoch": step_in_epoch}  # who look: they follow from the step
+        figures = {name: ranked_by.get(name) for name in ("score", "loss")}
+        return groups, {"step": self.step, **for_people, **figures, **self.state.to_dict()}
+
+    def resume(self, path: Path, rollbacks: int | None = None) -> None:
+        """Go on from a verified checkpoint, with the log of a run that has rolled back so often (None: as it says)."""
+        checkpoint.load_weights(self.model, checkpoint.load_group(path, "model"), str(path))
+        optim.load_state_tensors(self.training_step.optimizer, self.model, checkpoint.load_group(path, "optimizer"))
+        if (path / "averaged.safetensors").exists():
+            self.averager.load(checkpoint.load_group(path, "averaged"))
+        self.state = TrainingState.from_dict(checkpoint.load_state(path), self.state.schedule)
+        self.training_step.set_precision(self.state.precision)
+        in_log = self.state.rollbacks if rollbacks is None else rollbacks
+        self.elapsed_before, self.started = self.log.rewind(self.step, in_log), None
+
+    def roll_back(self, error: NotFinite, bar: Progress) -> bool:
+        """Go back to the last checkpoint with a lower rate, if that is what the recipe asks for.
+
+        Raises DragomanError where there is none, or where it has been tried often enough.
+        """
+        reaction = self.config.not_finite
+        if not isinstance(reaction, RollbackConfig):
+            return False
+        # A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
+        path = self.ranks.broadcast(
+            lambda: str(checkpoint.newest(self.run_dir, bar.say, checkpoint.validated(self.run_dir)) or "")
+        )
+        before = self.state.rollbacks
+        if not path or before >= reaction.limit:
+            tried = f"rolled back {before} times before" if path else "no checkpoint to go back to"
+            raise given_up(error, f"; {tried}") from error
+        elapsed_s = self.elapsed_s
+        self.resume(Path(path), before)
+        self.ranks.first(lambda: checkpoint.drop_after(self.run_dir, self.step))
+        self.state.rollbacks, self.elapsed_before, self.started = before + 1, elapsed_s, time.monotonic()
+        self.start_pace()
+        bar.advance(self.step - bar.done)
+        self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=before + 1)
+        bar.say(f"{error}; back to step {self.step:,}, with {reaction.factor ** (before + 1):g} times the rate")
+        return True
+
+    def skip(self, error: NotFinite, bar: Progress) -> None:
+        """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError."""
+        reaction = self.config.not_finite
+        if not isinstance(reaction, SkipConfig):
+            raise given_up(error, "") from error
+        if self.state.skipped >= reaction.limit:
+            raise given_up(error, f"; {self.state.skipped} steps were left out before") from error
+        self.state.skipped += 1
+        self.log.event("skip", step=error.step, why=str(error), skipped=self.state.skipped)
+        bar.say(f"{error}; left out")
+
+    def start_pace(self) -> None:
+        """Begin, or go on, where the training stands."""
+        self.pace.start(self.step, self.elapsed_before)
+        self.share_marks()
+
+    def share_marks(self) -> None:
+        self.pace.marks = [Mark(**mark) for mark in self.ranks.broadcast(self.pace.plain_marks)]
 
 
 def digest(model: nn.Module) -> str:

@@ -1,12 +1,10 @@
 """The speed of a recipe on this machine, its share of what the machine can do, and where the rest goes."""
 
 import os
-import subprocess
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +15,9 @@ from dragoman.errors import Error
 from dragoman.experiments.bench.batches import subject
 from dragoman.experiments.bench.parts import Stopwatch, synchronize, time_by_group
 from dragoman.experiments.bench.products import Counted, Product, peak_flops
+from dragoman.models.base import count_parameters
 from dragoman.progress import say, size_text
-from dragoman.tasks.base import count_parameters, machine_name
+from dragoman.tasks.announcement import circumstances
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
 from dragoman.version import __version__
@@ -193,15 +192,12 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
 
 def _circumstances(trainer: Trainer, recipe: Any) -> dict[str, Any]:
     """Machine, versions, model and batch sizes of a measurement."""
+    found = circumstances(trainer.device, trainer.precision)
+    del found["python"]
     return {
-        "machine": machine_name(trainer.device),
+        **found,
+        "commit": found["commit"] or f"dragoman {__version__}",
         "cores": os.cpu_count() or 1,
-        "threads": torch.get_num_threads(),
-        "device": str(trainer.device),
-        "torch": torch.__version__,
-        "dragoman": __version__,
-        "commit": commit(),
-        "precision": trainer.precision,
         "compiled": trainer.training_step.compiled,
         "model": recipe.model.type,
         "parameters": count_parameters(trainer.model),
@@ -244,16 +240,3 @@ def _positions(batch: Any) -> int:
 
 def _peak_bytes(device: torch.device) -> int:
     return int(torch.mps.driver_allocated_memory()) if device.type == "mps" else peak_bytes(device)
-
-
-def commit() -> str:
-    """The commit of this program's own repository, `-dirty` where files were changed since; else its version."""
-    here = Path(__file__).resolve().parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=8"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.CalledProcessError):
-        return f"dragoman {__version__}"
-    return done.stdout.strip()

@@ -1,10 +1,10 @@
 """Matrix products: which a computation consists of, how many operations, and how fast each is by itself."""
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -81,31 +81,21 @@ class Counted:
         self.products: Counter[Product] = Counter()
         self.uncounted: set[str] = set()
         """Kernels that hold products which are in neither figure."""
-        self._uncompiled, self._exact, self._flops, self._seen = (
-            uncompiled(),
-            exact_rows(),
-            FlopCounterMode(display=False, custom_mapping=ATTENTION_FLOPS),
-            _Seen(self),
-        )
+        self._flops = FlopCounterMode(display=False, custom_mapping=ATTENTION_FLOPS)
 
     @property
     def flops(self) -> int:
         return int(self._flops.get_total_flops())
 
     def __enter__(self) -> "Counted":
-        self._uncompiled.__enter__()
-        self._exact.__enter__()
-        self._flops.__enter__()
-        self._seen.__enter__()
+        with contextlib.ExitStack() as stack:
+            for context in (uncompiled(), exact_rows(), self._flops, _Seen(self)):
+                stack.enter_context(context)
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._seen.__exit__(exc_type, exc, trace)
-        self._flops.__exit__(exc_type, exc, trace)
-        self._exact.__exit__(exc_type, exc, trace)
-        self._uncompiled.__exit__(exc_type, exc, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
 
 
 class _Seen(TorchDispatchMode):

@@ -16,22 +16,15 @@ from dragoman.data.inputs import Inputs, TextReader, speller
 from dragoman.device import pick_device
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
+from dragoman.models.base import count_parameters
 from dragoman.models.families import TextClassifierConfig
 from dragoman.progress import say
 from dragoman.quality.classification import ClassScores
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import (
-    TEST_SAMPLES,
-    Job,
-    RecipeSettings,
-    check_positions,
-    count_parameters,
-    expected_vocabulary,
-    kept_tokenizers,
-    refuse_search,
-)
+from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
-from dragoman.tasks.fine_tuning import Rows, other_directory
+from dragoman.tasks.pretrained import Rows, other_directory
+from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines

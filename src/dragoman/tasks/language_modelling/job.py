@@ -18,20 +18,14 @@ from dragoman.decoding.generate import SamplingConfig
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.inference.generator import Generator
+from dragoman.models.base import count_parameters
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.progress import say
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import (
-    TEST_SAMPLES,
-    Job,
-    RecipeSettings,
-    count_parameters,
-    expected_vocabulary,
-    kept_tokenizers,
-    refuse_search,
-)
-from dragoman.tasks.fine_tuning import Rows, other_directory
+from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
+from dragoman.tasks.pretrained import Rows, other_directory
+from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource, TextSource, read_text
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import fingerprint

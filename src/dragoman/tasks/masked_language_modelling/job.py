@@ -16,21 +16,15 @@ from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.inference.gap_filler import GapFiller
+from dragoman.models.base import count_parameters
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.progress import say
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import (
-    Job,
-    RecipeSettings,
-    check_positions,
-    count_parameters,
-    expected_vocabulary,
-    kept_tokenizers,
-    refuse_search,
-)
-from dragoman.tasks.fine_tuning import Rows, other_directory
+from dragoman.tasks.base import Job, RecipeSettings, refuse_search
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
+from dragoman.tasks.pretrained import Rows, other_directory
+from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID

@@ -26,24 +26,17 @@ from dragoman.evaluation.judging import Judged, Judging
 from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.models.base import count_parameters
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir, require_alike
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import (
-    TEST_SAMPLES,
-    Job,
-    RecipeSettings,
-    check_positions,
-    count_parameters,
-    dropped_text,
-    expected_vocabulary,
-    kept_tokenizers,
-)
-from dragoman.tasks.fine_tuning import Rows, other_directory
+from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, dropped_text
+from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
+from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source, TrainSource
 from dragoman.text.lines import find, read_lines, show

@@ -1,0 +1,47 @@
+"""The recipe of a training that has a time to be done in (`--budget`): its steps, its warm-up, its validations."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman import config
+from dragoman.runs.atomic_io import read_yaml
+from dragoman.runs.directory import CONFIG
+from dragoman.training.schedules import NoamConfig
+
+ANNEALED = ("linear", "cosine")
+"""Schedules whose rate ends at 0."""
+
+WARM_UPS = 5
+"""Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
+
+VALIDATE_SECONDS, VALIDATIONS = 60.0, 5
+"""Where a recipe says nothing of it, a training in a time budget is validated after a minute or a fifth of the time."""
+
+
+def validated_by_the_clock(recipe: Any, seconds: float) -> Any:
+    """The recipe with an interval between validations, where it has none."""
+    training = recipe.training
+    if training.validate_seconds is None:
+        training = replace(training, validate_seconds=min(VALIDATE_SECONDS, seconds / VALIDATIONS))
+    return replace(recipe, training=training)
+
+
+def with_steps(recipe: Any, max_steps: int) -> Any:
+    """The recipe with so many steps, and with a warm-up that leaves most of them for the rest."""
+    schedule = recipe.training.schedule
+    if max_steps < WARM_UPS * getattr(schedule, "warmup_steps", 0):
+        shorter = replace(schedule, warmup_steps=max(1, max_steps // WARM_UPS))
+        if isinstance(schedule, NoamConfig):  # whose peak is at one over the square root of its warm-up
+            ratio = shorter.warmup_steps / schedule.warmup_steps
+            shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
+        schedule = shorter
+    return replace(recipe, training=replace(recipe.training, max_steps=max_steps, schedule=schedule))
+
+
+def with_steps_of_run(recipe: Any) -> Any:
+    """The recipe with the steps that its run has, and with the run's warm-up where both have the same schedule."""
+    begun = read_yaml(Path(recipe.run_dir) / CONFIG)["training"]
+    if begun["schedule"] == config.to_dict(recipe)["training"]["schedule"]:
+        return replace(recipe, training=replace(recipe.training, max_steps=begun["max_steps"]))
+    return with_steps(recipe, begun["max_steps"])

@@ -1,0 +1,50 @@
+"""The vocabulary of a run: its expected size, its tokenizers, and whether a model has room for its sentences."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import Error, writing
+from dragoman.models.blocks import LearnedConfig
+from dragoman.progress import say
+from dragoman.runs import atomic_io, checkpoint
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, save_tokenizers
+
+
+def expected_vocabulary(tokenizer: Any) -> int:
+    """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
+    return int(getattr(tokenizer, "vocab_size", None) or 1000)
+
+
+def check_positions(model: Any, max_tokens: int) -> None:
+    """Raises DragomanError where learned positions end before the longest sentence does, its <s> or </s> included."""
+    position = getattr(model, "position", None)
+    if isinstance(position, LearnedConfig) and max_tokens + 1 > position.max_len:
+        raise Error.WRONG_SETTING(
+            f"corpus.max_tokens ({max_tokens}), and one more for <s> or </s>, is more than model.position.max_len "
+            f"({position.max_len})",
+            "raise that, or lower corpus.max_tokens",
+        )
+
+
+def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
+    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now.
+
+    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
+    has seen that text and settings are the same.
+    """
+    identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+    marker = directory / "made-from.txt"
+    learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
+    if learnt_so or checkpoint.list_checkpoints(directory.parent):
+        return load_tokenizers(directory)
+    say("learning the tokenizer")
+    tokenizers = learn()
+    with writing(directory):
+        marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
+        atomic_io.remove(directory)  # of other types there may be other files
+        save_tokenizers(tokenizers, directory)
+        marker.write_text(identity + "\n", encoding="utf-8")
+    return tokenizers
