@@ -21,7 +21,7 @@ from dragoman.data.random import keyed_uniform
 from dragoman.errors import Error
 from dragoman.text.images import read_idx
 from dragoman.text.lines import find
-from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import Tokenizer
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -118,18 +118,12 @@ def cropped(ids: IntArray, uniform: np.ndarray, crop: CropConfig) -> IntArray:
     return ids[start : start + length]
 
 
-def speller(corpus: LabelledCorpus) -> Callable[[str], str]:
-    """A function that prepares a text for the tokenizer: normalised, and lower-cased where so set."""
-    normalize = NORMALIZERS[corpus.normalize]
-    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
-
-
 class TextReader:
     """Text to inputs: normalised, lower-cased if so set, tokenized, cut at `max_tokens`. One path for all uses."""
 
     def __init__(self, tokenizer: Tokenizer, corpus: LabelledCorpus) -> None:
         self.tokenizer, self.corpus = tokenizer, corpus
-        self.spelling = speller(corpus)
+        self.spelling = spelling_of(corpus)
 
     def __call__(self, texts: Sequence[str], *, training: bool = False, seed: int = 1) -> TextInputs:
         """`training`: segmented anew and cropped in each epoch, where tokenizer and corpus are so set."""

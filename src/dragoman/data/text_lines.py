@@ -1,6 +1,6 @@
 """Lines of plain text for an encoder: which they are, and how they are read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +8,7 @@ from dragoman.config import Field, settings
 from dragoman.data.inputs import TextInputs
 from dragoman.errors import Error
 from dragoman.text.documents import PlainSource, read_text
-from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import Tokenizer
 
 
@@ -22,12 +22,6 @@ class LinesCorpusConfig:
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of the text.
     lowercase: bool = False  #: Lower-case the text.
     max_tokens: int = Field(default=128, ge=1)  #: A longer line is read up to here. [tokens]
-
-
-def spelling_of(corpus: LinesCorpusConfig) -> Callable[[str], str]:
-    """A function that prepares a line for the tokenizer: normalised, and lower-cased where so set."""
-    normalize = NORMALIZERS[corpus.normalize]
-    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
 
 
 def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:

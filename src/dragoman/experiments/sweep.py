@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dragoman.analysis.printed import columns
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
@@ -96,7 +97,7 @@ def sweep(recipe: Path, changes: Sequence[str], folder: Path, seconds: float | N
                 if stopped:
                     say(f"stopped at {trial.name}: the same command goes on")
                     return Swept(_table(trials, rows, alive, steps, failed), is_done=False)
-            rows[trial] = _row(trial, end, steps)
+            rows[trial] = _row(trial, end)
         alive = [trial for trial in alive if trial not in failed]
         alive.sort(key=lambda trial: -rows[trial].mean)
         if end < steps:
@@ -227,7 +228,7 @@ def _is_tested(run_dir: Path, recipe: Any) -> bool:
     return set(recipe.corpus.test) <= done
 
 
-def _row(trial: Trial, end: int, steps: int) -> Row:
+def _row(trial: Trial, end: int) -> Row:
     scores, tests = [], dict[str, list[float]]()
     for _, path in trial.runs:
         events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
@@ -255,7 +256,7 @@ def _table(
 ) -> list[Row]:
     found = []
     for trial in trials:
-        row = rows.get(trial) or _row(trial, steps, steps)
+        row = rows.get(trial) or _row(trial, steps)
         state = "failed" if trial in failed else "ended early"
         if trial in alive:
             state = "done" if row.steps >= steps and len(row.scores) == len(trial.runs) else "not finished"
@@ -271,12 +272,7 @@ def as_text(swept: Swept) -> str:
     for row in swept.rows:
         cells = [_figure(row.tests.get(name, ())) for name in tests]
         lines.append([row.trial.name, str(len(row.scores)), f"{row.steps:,}", _figure(row.scores), *cells, row.state])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = [
-        "  ".join(f"{cell:<{width}}" if not place else f"{cell:>{width}}" for place, (cell, width) in enumerate(pairs))
-        for pairs in (list(zip(line, widths, strict=True)) for line in lines)
-    ]
-    return "\n".join(line.rstrip() for line in text) + "\n"
+    return columns(lines) + "\n"
 
 
 def _figure(values: Sequence[float]) -> str:

@@ -11,12 +11,13 @@ from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import collate_src
 from dragoman.data.hidden_tokens import HIDDEN_ID, MASK
-from dragoman.data.text_lines import LinesCorpusConfig, spelling_of
+from dragoman.data.text_lines import LinesCorpusConfig
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.models.masked_language_model import MaskedLanguageModel, MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run
+from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import PAD_ID, SPECIALS
 from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 

@@ -30,6 +30,7 @@ from dragoman.runs.new_run import init_run_dir
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
 from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_steps, with_steps_of_run
+from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.tokenizers.pair import ReuseConfig
 from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
@@ -102,6 +103,17 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
         }
         named = special.get(name, f"--{name.replace('_', '-')}")
         raise Error.UNSUPPORTED(f"{named}: {what} is not scored by translating")
+
+
+def scored_texts(recipe: Any, files: Mapping[str, tuple[Path, Path | None]], what: str) -> dict[str, PlainSource]:
+    """The texts that `evaluate` scores a model of text on: files by name, or else the recipe's own test texts.
+
+    Raises DragomanError for a reference: `what` is scored on text alone.
+    """
+    for _, ref in files.values():
+        if ref is not None:
+            raise Error.UNSUPPORTED(f"{what} is scored on --src alone, without --ref", file=ref)
+    return {name: TextSource(path=str(src)) for name, (src, _) in files.items()} or dict(recipe.corpus.test)
 
 
 class Job(ABC):

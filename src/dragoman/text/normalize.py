@@ -6,6 +6,7 @@ forms that look different (ligatures, full-width letters, superscripts): more un
 
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 
 def none(text: str) -> str:
@@ -21,3 +22,9 @@ def nfkc(text: str) -> str:
 
 
 NORMALIZERS: dict[str, Callable[[str], str]] = {"none": none, "nfc": nfc, "nfkc": nfkc}
+
+
+def spelling_of(corpus: Any) -> Callable[[str], str]:
+    """A function that prepares a text for the tokenizer, by the settings `normalize` and `lowercase` of a corpus."""
+    normalize = NORMALIZERS[corpus.normalize]
+    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize

@@ -1,9 +1,13 @@
 """Parts that tasks have in common: steps numbered by a plan, and validation that ranks share."""
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
+from torch import nn
+
 from dragoman.training.distributed import Ranks
+from dragoman.training.task import Validation
 
 
 @runtime_checkable
@@ -36,6 +40,14 @@ class Planned(ABC):
 
     @abstractmethod
     def micro_batch(self, step: int, number: int) -> list[Any]: ...
+
+    def validate(self, model: nn.Module) -> Validation:
+        raise NotImplementedError
+
+    def dry_run_validation(self, model: nn.Module) -> float:
+        started = time.monotonic()
+        self.validate(model)
+        return time.monotonic() - started
 
     def batches(self, step: int) -> list[Any]:
         """All batches of a step, for whoever wants to look at them."""

@@ -7,24 +7,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
-from dragoman.device import pick_device, pick_precision
 from dragoman.errors import DragomanError, Error
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
-from dragoman.tasks.translation.job import TranslationJob
+from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.sources.base import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
-from dragoman.training.loss import Losses
 from dragoman.training.planned import Planned
-from dragoman.training.step import TrainingStep, pick_losses
+from dragoman.training.step import pick_losses
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
@@ -57,16 +54,15 @@ def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
             synthetic = not _is_there(recipe)
         if recipe.task == "translation":
             changes["corpus"] = replace(recipe.corpus, doctor="skip", test={})
-        job = recipes.job(replace(recipe, **changes))
+        changed = replace(recipe, **changes)
+        if synthetic and recipe.task != "translation":
+            raise Error.WRONG_TASK(f"random batches are made for translation only, not for {recipe.task}")
+        job = RandomIdsJob(changed) if synthetic else recipes.job(changed)
         with RunLog(folder, tensorboard=False) as log:
             if not synthetic:
                 job.check()
                 job.prepare()
-                yield Subject(job.trainer(job.training_step(), log), "the recipe's own corpus")
-            elif isinstance(job, TranslationJob):
-                yield Subject(_on_random_ids(job, log), RANDOM)
-            else:
-                raise Error.WRONG_TASK(f"random batches are made for translation only, not for {recipe.task}")
+            yield Subject(job.trainer(job.training_step(), log), RANDOM if synthetic else "the recipe's own corpus")
 
 
 def _is_there(recipe: Any) -> bool:
@@ -76,59 +72,36 @@ def _is_there(recipe: Any) -> bool:
         return False
 
 
-def _on_random_ids(job: TranslationJob, log: RunLog) -> Trainer:
-    recipe, training = job.recipe, job.recipe.training
-    torch.manual_seed(recipe.seed)
-    device, model = pick_device(recipe.device), job.build_untrained()
-    pairs = RandomPairs(
-        model.src_vocab_size,  # type: ignore[arg-type]
-        model.tgt_vocab_size,  # type: ignore[arg-type]
-        max_tokens=min(recipe.corpus.max_tokens, training.batch_tokens - 1),
-        batch_tokens=training.batch_tokens,
-        micro_batches=training.micro_batches,
-        r_drop=training.r_drop,
-        losses=pick_losses(training.backend),
-        seed=recipe.seed,
-    )
-    precision = pick_precision(training.precision, device, recipe.model.d_model)
-    step = TrainingStep(
-        training,
-        model,
-        pairs,  # type: ignore[arg-type]
-        device=device,
-        precision=precision,
-        seed=recipe.seed,
-    )
-    return job.trainer(step, log)
+class RandomIdsJob(TranslationJob):
+    """The job of a recipe on batches of random ids: nothing is prepared."""
+
+    def start(self) -> tuple[nn.Module, Any]:
+        model = self.build_untrained()
+        return model, RandomPairs(model, self.recipe)
 
 
 class RandomPairs(Planned):
     """As much of a `training.task.Task` as steps need, over ids drawn at random."""
 
-    def __init__(
-        self,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
-        *,
-        max_tokens: int,
-        batch_tokens: int,
-        micro_batches: int,
-        r_drop: float,
-        losses: Losses,
-        seed: int,
-    ) -> None:
-        self.r_drop, self.losses = r_drop, losses
+    def __init__(self, model: Any, recipe: TranslationRecipe) -> None:
+        training = recipe.training
+        self.r_drop, self.losses = training.r_drop, pick_losses(training.backend)
         self.teachers = Teachers()  # runs that could teach know nothing of ids drawn at random
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(recipe.seed)
         src = np.exp(rng.normal(LOG_LENGTH, LOG_SPREAD, PAIRS))
         tgt = src * np.exp(rng.normal(0.0, LOG_RATIO_SPREAD, PAIRS))
-        lengths = [np.clip(np.rint(side), 1, max_tokens).astype(np.int32) for side in (src, tgt)]
+        longest = min(recipe.corpus.max_tokens, training.batch_tokens - 1)
+        self.lengths = [np.clip(np.rint(side), 1, longest).astype(np.int32) for side in (src, tgt)]
         self.sides = [
             rng.integers(len(SPECIALS), size, (PAIRS, int(side.max())))
-            for size, side in zip((src_vocab_size, tgt_vocab_size), lengths, strict=True)
+            for size, side in zip((model.src_vocab_size, model.tgt_vocab_size), self.lengths, strict=True)
         ]
-        self.lengths = lengths
-        self.plan = BatchPlan(*lengths, batch_tokens=batch_tokens, micro_batches=micro_batches, seed=seed)
+        self.plan = BatchPlan(
+            *self.lengths,
+            batch_tokens=training.batch_tokens,
+            micro_batches=training.micro_batches,
+            seed=recipe.seed,
+        )
 
     def micro_batch(self, step: int, number: int) -> list[Batch]:
         (src, tgt), (src_lengths, tgt_lengths) = self.sides, self.lengths

@@ -12,7 +12,7 @@ from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.data.batching import BatchPlan
 from dragoman.data.examples import LabelledCorpus, Split, read_split, read_splits
-from dragoman.data.inputs import Inputs, TextReader, speller
+from dragoman.data.inputs import Inputs, TextReader
 from dragoman.device import pick_device
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
@@ -28,6 +28,7 @@ from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
+from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.pair import (
@@ -219,7 +220,7 @@ class ClassificationJob(ClassifierJob):
         self.reader = TextReader(tokenizers.src, corpus)
 
     def _learn(self) -> TokenizerPair:
-        texts, spelling = self.splits[0].items, speller(self.recipe.corpus)
+        texts, spelling = self.splits[0].items, spelling_of(self.recipe.corpus)
         return train_tokenizers(self.recipe.tokenizer, lambda: map(spelling, texts), lambda: iter(()))
 
     def read(self, split: Split, *, training: bool) -> Inputs:

@@ -1,6 +1,5 @@
 """Classification of texts or images: batches with a label for each row, cross-entropy, accuracy."""
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,11 +80,6 @@ class ClassificationTask(Planned):
 
     def describe(self, batch: LabelledBatch) -> str:
         return listed("example", self.examples[batch.rows])
-
-    def dry_run_validation(self, model: nn.Module) -> float:
-        start = time.monotonic()
-        self.validate(model)
-        return time.monotonic() - start
 
     def validate(self, model: nn.Module) -> Validation:
         """Loss without smoothing, in nats an example, and accuracy in percent, which is the score."""

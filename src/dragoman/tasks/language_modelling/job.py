@@ -22,11 +22,11 @@ from dragoman.models.base import count_parameters
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.progress import say
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
+from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
-from dragoman.text.documents import PlainSource, TextSource, read_text
+from dragoman.text.documents import PlainSource, read_text
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
@@ -217,13 +217,7 @@ class LanguageModellingJob(Job):
         block_len = self.recipe.corpus.block_len
         if min_context is not None and not 1 <= min_context <= block_len:
             raise Error.OUT_OF_RANGE(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
-        sources: dict[str, PlainSource] = dict(self.recipe.corpus.test)
-        if files:
-            sources = {}
-            for name, (src, ref) in files.items():
-                if ref is not None:
-                    raise Error.UNSUPPORTED("a language model is scored on --src alone, without --ref", file=ref)
-                sources[name] = TextSource(path=str(src))
+        sources = scored_texts(self.recipe, files, "a language model")
         texts = {name: self._read(source) for name, source in sources.items()}
         generator = Generator.load(self.run_dir, which=which, device=device)
         return {

@@ -1,7 +1,6 @@
 """Language modelling: windows of one long text, cross-entropy of each next token, nats per token of unseen text."""
 
 import math
-import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -149,11 +148,6 @@ class LanguageModellingTask(Planned):
 
     def describe(self, batch: Windows) -> str:
         return listed("text from line", [int((self.train[:start] == EOS_ID).sum()) + 1 for start in batch.starts])
-
-    def dry_run_validation(self, model: nn.Module) -> float:
-        start = time.monotonic()
-        self.validate(model)
-        return time.monotonic() - start
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the whole validation text, and a few of its places continued."""

@@ -14,18 +14,16 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.hidden_tokens import HidingConfig
 from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
-from dragoman.errors import Error
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.base import count_parameters
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.progress import say
 from dragoman.runs.log import RunLog
-from dragoman.tasks.base import Job, RecipeSettings, refuse_search
+from dragoman.tasks.base import Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
 from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
-from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import (
@@ -159,12 +157,6 @@ class MaskedLanguageModellingJob(Job):
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
     ) -> Mapping[str, GapScores]:
         refuse_search(options, "a masked language model")
-        sources: dict[str, PlainSource] = dict(self.recipe.corpus.test)
-        if files:
-            sources = {}
-            for name, (src, ref) in files.items():
-                if ref is not None:
-                    raise Error.UNSUPPORTED("a masked language model is scored on --src alone, without --ref", file=ref)
-                sources[name] = TextSource(path=str(src))
+        sources = scored_texts(self.recipe, files, "a masked language model")
         filler = GapFiller.load(self.run_dir, which=which, device=device)
         return {name: self._score(filler, lines_of(one, self.recipe.corpus)) for name, one in sources.items()}

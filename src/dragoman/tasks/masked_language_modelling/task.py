@@ -1,7 +1,6 @@
 """Masked language modelling: texts with hidden tokens, the cross-entropy of these, the share that is guessed."""
 
 import math
-import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,11 +106,6 @@ class MaskedLanguageModellingTask(Planned):
 
     def describe(self, batch: GapBatch) -> str:
         return listed("line", batch.rows + 1)
-
-    def dry_run_validation(self, model: nn.Module) -> float:
-        start = time.monotonic()
-        self.validate(model)
-        return time.monotonic() - start
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
