@@ -1,4 +1,4 @@
-"""What is said and logged before a training begins: the nine steps with the run's own numbers, and the machine."""
+"""The announcement of a training: the nine steps with the run's own numbers, and the machine, said and logged."""
 
 import platform
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ COMPARED = 500
 
 @dataclass(frozen=True)
 class Course:
-    """How long and how fast a run is trained on."""
+    """The length and the rate of a training that goes on from another run."""
 
     epochs: int
     steps: tuple[int, int]
