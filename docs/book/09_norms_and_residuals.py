@@ -74,11 +74,10 @@ show(figure, "gradient-by-depth")
 # %%
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.laboratory import train
-from dragoman.learn.lesson import with_bug
 
 without = next(bug for bug in BUGS if bug.name == "no path around the sublayer")
 print(f"with it:    loss {train(seed=1).last_loss:.3f}")
-with with_bug(without):
+with without.planted():
     print(f"without it: loss {train(seed=1).last_loss:.3f}")
 
 # %% [markdown]

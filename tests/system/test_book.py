@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.learn import lesson
-from dragoman.learn.bugs import BUGS, Bug, bugged, planted
+from dragoman.learn.bug import Bug
+from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import chapters
 from dragoman.learn.exercise import Exercise, Wrong
 from dragoman.learn.exercises import CHAPTERS, exercises_of
@@ -57,9 +58,9 @@ def test_settings_are_graded_by_training(exercise: Exercise) -> None:
 def test_a_bug_shows_with_three_seeds(bug: Bug) -> None:
     start = time.monotonic()
     for seed in (1, 2, 3):
-        sound = bug.figure(seed)
-        with planted(bug.function, bugged(bug)):
-            wrong = bug.figure(seed)
+        sound = bug.figure.measure(seed)
+        with bug.planted():
+            wrong = bug.figure.measure(seed)
         assert bug.is_sound(sound)
         assert not bug.is_sound(wrong)
         assert math.isfinite(sound)

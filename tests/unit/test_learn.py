@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from dragoman.cli.main import app
 from dragoman.learn import lesson
 from dragoman.learn.book import CODE, markdown, page, source_of_symbol
-from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, planted
+from dragoman.learn.bug import Bug, source_of
+from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import chapters, notebook
 from dragoman.learn.exercises import exercises_of
 from dragoman.learn.selftests import SELF_TESTS
@@ -58,11 +59,10 @@ def test_a_page_has_its_formulas_and_nothing_from_outside() -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_is_caught_by_its_self_test(bug: Bug) -> None:
-    test, function, sound = SELF_TESTS[bug.selftest], bugged(bug), function_of(bug.function)[2]
+    test = SELF_TESTS[bug.selftest]
     test()
-    with planted(bug.function, function), pytest.raises(AssertionError):
+    with bug.planted(), pytest.raises(AssertionError):
         test()
-    assert function_of(bug.function)[2] is sound
     test()
 
 
@@ -118,18 +118,17 @@ def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_bug_is_mended_by_the_line_that_was_changed(
+def test_a_bug_is_mended_by_the_function_that_it_replaced(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bug = lesson.bug_of(number)
     path = lesson.write_bug(number)
-    assert bug.new in path.read_text(encoding="utf-8") or not bug.new
+    assert f"def {bug.sound.__name__}(" in path.read_text(encoding="utf-8")
     code, said = learn("bug", str(number), "--check")
-    assert code != 0 or bug.selftest.replace("_", " ") in said
-    from dragoman.learn.changed_source import source_of
-
-    path.write_text(f'"""mended"""\n\n{source_of(function_of(bug.function)[2])}', encoding="utf-8")
+    assert code != 0
+    assert bug.selftest.replace("_", " ") in said
+    path.write_text(f'"""mended"""\n\n{source_of(bug.sound)}', encoding="utf-8")
     code, said = learn("bug", str(number), "--check")
     assert said.startswith(f"mended: {bug.name}.")
     assert str(number) in json.loads(Path("dragoman-learn.json").read_text(encoding="utf-8"))["bugs"]

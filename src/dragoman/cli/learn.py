@@ -143,7 +143,7 @@ def _show_bug(number: int) -> None:
     typer.echo(f"What you see: {bug.symptom}")
     say("measuring, some ten seconds")
     sound, wrong = lesson.figures(bug)
-    typer.echo(f"Measured, {bug.measured}: {sound:.4g} in a sound model, {wrong:.4g} with the bug.")
+    typer.echo(f"Measured, {bug.figure.words}: {sound:.4g} in a sound model, {wrong:.4g} with the bug.")
     typer.echo(save(lesson.lesson_figure(bug, (sound, wrong)), f"bug{number:02}.png"))
     typer.echo(lesson.write_bug(number))
     choices = zip(lesson.LETTERS, lesson.names_to_choose_from(number), strict=True)

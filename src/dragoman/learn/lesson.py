@@ -3,8 +3,8 @@
 import math
 import random
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
 from dragoman.errors import Error
 from dragoman.learn import laboratory
-from dragoman.learn.bugs import BUGS, Bug, bugged, function_of, mended, planted
-from dragoman.learn.changed_source import replaced, source_of
+from dragoman.learn.bug import Bug
+from dragoman.learn.bugs import BUGS
 from dragoman.learn.selftests import SELF_TESTS
 from dragoman.runs.atomic_io import replace_text
 
@@ -45,28 +45,19 @@ def write_bug(number: int) -> Path:
     """The function with the bug, as a file to mend; written unless it is there."""
     bug, path = bug_of(number), bug_path(number)
     if not path.exists():
-        source = replaced(source_of(function_of(bug.function)[2]), bug.old, bug.new)
-        place = bug.function.replace(":", ", ")
-        head = f'"""{place}, with bug {number} in it. Mend it, then: dragoman learn bug {number} --check"""\n'
-        replace_text(path, f"{head}\n# Names of its module are known here.\n\n{source}")
+        head = f'"""{bug.place}, with bug {number} in it. Mend it, then: dragoman learn bug {number} --check"""\n'
+        replace_text(path, f"{head}\n# Names of its module are known here.\n\n{bug.source()}")
     return path
-
-
-@contextmanager
-def with_bug(bug: Bug) -> Iterator[None]:
-    """Dragoman with the bug in it."""
-    with planted(bug.function, bugged(bug)):
-        yield
 
 
 def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
     """The bug's figure, (without, with) it. A figure that cannot be computed with it is infinite."""
-    sound = bug.figure(seed)
-    with with_bug(bug):
-        return sound, bug.figure(seed)
+    sound = bug.figure.measure(seed)
+    with bug.planted():
+        return sound, bug.figure.measure(seed)
 
 
-def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> "Figure":
+def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figure:
     """The losses of the toy training, without the bug and with it, and the figure that was measured: `values`."""
     figure = new_figure(9, 3.6, "A sound model, and one with the bug")
     axes, right = figure.subplots(1, 2, width_ratios=(2, 1))
@@ -75,11 +66,11 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> "Figu
     for place, value in enumerate(values):
         if not math.isfinite(value):
             right.text(place, 0, "no number", ha="center", va="bottom")
-    right.axhline(bug.limit, color=MUTED, linestyle=":")
-    right.set_title("\n".join(textwrap.wrap(bug.measured, 38)), fontsize=8)
+    right.axhline(bug.figure.limit, color=MUTED, linestyle=":")
+    right.set_title("\n".join(textwrap.wrap(bug.figure.words, 38)), fontsize=8)
     axes.set_title("training of a toy task", fontsize=8)
     for label, color, dash in zip(labels, (TRAIN, VALID), ("-", "--"), strict=True):
-        with nullcontext() if label == "sound" else with_bug(bug):
+        with nullcontext() if label == "sound" else bug.planted():
             losses = laboratory.train(seed, **bug.toy).losses
         axes.plot(range(1, len(losses) + 1), losses, color=color, label=label, linestyle=dash)
     axes.set_xlabel("step")
@@ -95,13 +86,13 @@ def judge(number: int) -> None:
     if not path.exists():
         raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)
     text = path.read_text(encoding="utf-8")
-    name = bug.function.rpartition(":")[2].rpartition(".")[2]
+    name = bug.sound.__name__
     start = text.find(f"def {name}(")
     if start < 0:
         raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=path)
     start = min((at for at in (text.find("\n@"), start) if at >= 0), default=start)
     try:
-        function = mended(bug, text[start:].lstrip("\n"))
+        function = bug.mended(text[start:])
     except SyntaxError as error:
         raise Error.BAD_SYNTAX(f"this is no Python: {error}", file=path) from error
     run_selftest(bug, function)
@@ -110,7 +101,7 @@ def judge(number: int) -> None:
 def run_selftest(bug: Bug, function: Callable[..., Any]) -> None:
     """Run the self-test that catches a bug, with `function` in its place. Raises DragomanError where it fails."""
     test = SELF_TESTS[bug.selftest]
-    with planted(bug.function, function):
+    with bug.planted(function):
         try:
             test()
             return

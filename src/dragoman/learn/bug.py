@@ -1,0 +1,88 @@
+"""A bug of the laboratory: a broken function that takes the place of one of Dragoman's own, and a figure in which it
+shows."""
+
+import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Figure(NamedTuple):
+    """The number that a bug makes wrong."""
+
+    words: str
+    measure: Callable[[int], float]
+    """The number, for a seed."""
+    sound: str
+    """"above" or "below": on which side of `limit` it is without the bug."""
+    limit: float
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A function that is wrong, and the sound one that it takes the place of."""
+
+    name: str
+    sound: Callable[..., Any]
+    broken: Callable[..., Any]
+    symptom: str
+    """The thing that a learner sees, and not why."""
+    why: str
+    """The mistake and its effect, told when it is mended."""
+    selftest: str
+    figure: Figure
+    toy: dict[str, Any] = field(default_factory=dict)
+    """The training that is drawn (`laboratory.train`)."""
+
+    @property
+    def place(self) -> str:
+        """Where the sound function is: "dragoman.module, Class.method"."""
+        return f"{self.sound.__module__}, {self.sound.__qualname__}"
+
+    def is_sound(self, value: float) -> bool:
+        return value > self.figure.limit if self.figure.sound == "above" else value < self.figure.limit
+
+    @contextmanager
+    def planted(self, function: Callable[..., Any] | None = None) -> Iterator[None]:
+        """Have the broken function (or another one) in the place of the sound one, wherever a module knows it."""
+        owner: Any = sys.modules[self.sound.__module__]
+        *classes, name = self.sound.__qualname__.split(".")
+        for each in classes:
+            owner = getattr(owner, each)
+        places = [(owner, name)]
+        if not classes:
+            modules = [module for key, module in sys.modules.items() if key.startswith("dragoman.")]
+            places += [(m, key) for m in modules for key, value in list(vars(m).items()) if value is self.sound]
+        try:
+            for place, key in places:
+                setattr(place, key, function or self.broken)
+            yield
+        finally:
+            for place, key in places:
+                setattr(place, key, self.sound)
+
+    def source(self) -> str:
+        """The broken function, as a learner gets it to mend."""
+        source = source_of(self.broken)
+        return source[source.index("\ndef ") + 1 :]
+
+    def mended(self, source: str) -> Callable[..., Any]:
+        """The function as a learner has written it, with the names of the sound one's module and of the broken one's.
+
+        Raises SyntaxError for what is no Python.
+        """
+        name = f"<mended {self.sound.__qualname__} {abs(hash(source)):x}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
+        names = {**inspect.unwrap(self.broken).__globals__, **inspect.unwrap(self.sound).__globals__}
+        exec(compile(source, name, "exec"), names)
+        function: Callable[..., Any] = names[self.sound.__name__]
+        return function
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The source of a function, without the indentation of the class that it may stand in."""
+    return textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
