@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.lines import read_lines
 

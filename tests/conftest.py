@@ -92,7 +92,7 @@ def same_quality() -> Callable[["SearchTranslator", "SearchTranslator", list[str
     The model is one of `trained`. A processor without instructions for 8-bit products (VNNI) rounds more, as its sums
     of products have 16 bits, so logits are no measure: those of an untrained model may be anywhere.
     """
-    from dragoman.evaluation.translation import EvaluationConfig, score
+    from dragoman.quality.scores import EvaluationConfig, score
 
     def check(original: "SearchTranslator", other: "SearchTranslator", lines: list[str]) -> None:
         references = [" ".join(line.split()[::-1]) for line in lines]

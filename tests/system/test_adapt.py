@@ -42,8 +42,8 @@ def test_good_corrections_are_learnt_and_the_rest_stays(run: Path, tmp_path: Pat
     assert result.refusal == ""
     assert result.run == tmp_path / "new"
     assert [one.name for one in result.compared] == ["corrections held out", "corrections learnt", "validation"]
-    assert result.compared[0].is_better
-    assert not result.compared[2].is_worse
+    assert result.compared[0].verdict == "better"
+    assert result.compared[2].verdict != "worse"
     [said] = SearchTranslator.load(tmp_path / "new", device="cpu").translate(["the dog sees a man today"])
     assert said.endswith("hier")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corrections.tsv", "data", "new", "run"]

@@ -19,12 +19,12 @@ from dragoman.data.batch import collate
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
-from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export import argos, ctranslate2, export
 from dragoman.export.verify import HeldOut, compare
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
+from dragoman.quality.scores import EvaluationConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.normalize import NORMALIZERS

@@ -11,12 +11,12 @@ from dragoman import config
 from dragoman.data.store import prepare
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.evaluation.translation import EvaluationConfig
 from dragoman.export.verify import Comparison, HeldOut, compare, held_out
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
+from dragoman.quality.scores import EvaluationConfig
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import FilesSource

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
+from dragoman.evaluation.comparison import compare_outputs
+from dragoman.quality.test_set import TestSet
 
 WORDS = [
     "dog",
@@ -112,3 +114,25 @@ def test_a_run_beside_a_file(tmp_path):
     found = CliRunner().invoke(app, [*arguments, *more, "--resamples", "100", "--trials", "100"])
     assert found.exit_code in (0, 3), found.output
     assert "other.de beside finished, 2 sentences" in found.stdout
+
+
+def test_a_model_is_judged_by_the_same_rule_as_its_output(files):
+    """`adapt`, `distil` and `train --from` compare models as `compare` compares files: they never disagree."""
+    references = (files / "test.en").read_text(encoding="utf-8").splitlines()
+    for number in range(8):
+        rng = random.Random(number)
+        lines = [
+            " ".join(w if rng.random() > 0.1 * (number // 2) else "x" for w in line.split()) for line in references
+        ]
+        (files / f"{number}.en").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    verdicts = set()
+    for one, other in [(0, 7), (2, 4), (4, 5), (6, 7), (7, 4)]:
+        paths = [str(files / f"{number}.en") for number in (one, other)]
+        fixed = ["--src", str(files / "test.de"), "--ref", str(files / "test.en"), "-o", str(files / "page.html")]
+        told = json.loads(CliRunner().invoke(app, ["compare", *paths, *fixed, "--json"]).stdout)
+        outputs = [Path(path).read_text(encoding="utf-8").splitlines() for path in paths]
+        found = compare_outputs(TestSet(references, [references], ("de", "en")), *outputs)
+        assert found.verdict == told["verdict"]
+        assert found.tests[0].p == told["compared"][0]["tests"][0]["p_corrected"]
+        verdicts.add(found.verdict)
+    assert verdicts == {"better", "worse", "undecided"}

@@ -8,8 +8,9 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError
-from dragoman.evaluation.translation import EvaluationConfig, evaluate, score, spread
+from dragoman.evaluation.translation import evaluate, spread
 from dragoman.quality.metrics import bleu_tokenizer
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.corpus import Pair
 
 HYPOTHESES = ["The cat sat on the mat.", "A man is riding a Horse, slowly.", "", "Two dogs play in the snow"]

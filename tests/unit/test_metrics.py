@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.evaluation.judging import judge
 from dragoman.quality.external_metrics import any_metric, figures_of
 from dragoman.quality.metrics import metric
+from dragoman.quality.scores import scores_of
 from dragoman.quality.test_set import TestSet
 
 TEST = TestSet(["ein hund .", "zwei katzen ."], [["a dog .", "two cats ."]], ("de", "en"))
@@ -135,7 +135,7 @@ def test_a_file_of_ones_own(tmp_path):
 
 
 def test_parts_are_scored_by_themselves():
-    found = judge(TEST, HYPOTHESES, [metric("exact_match")], {"one": [0], "other": [1]})
+    found = scores_of(TEST, HYPOTHESES, [metric("exact_match")], {"one": [0], "other": [1]})
     assert [found.parts[name].values["exact_match"] for name in ("one", "other")] == [100.0, 0.0]
     assert found.values["exact_match"] == 50.0
     assert found.to_dict()["parts"]["other"] == {"exact_match": 0.0, "sentences": 1}

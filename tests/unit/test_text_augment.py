@@ -12,7 +12,7 @@ from dragoman import config
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
 from dragoman.errors import DragomanError
-from dragoman.evaluation.translation import EvaluationConfig
+from dragoman.quality.scores import EvaluationConfig
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.augment import TextAugmentConfig, with_typos, without_final_mark
 from dragoman.text.corpus import FilesSource

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.loading import build_model
 from dragoman.models.families import TransformerConfig
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.corpus import FilesSource, Pair
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers

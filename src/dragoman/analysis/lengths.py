@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dragoman.analysis.figure import GRID, MUTED, Figure, line_style, new_figure, styled
 from dragoman.errors import Error
-from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.words import WordsConfig, tokens_of
 

@@ -10,9 +10,9 @@ from dragoman.analysis.comparison import shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import Error
+from dragoman.evaluation.comparison import Comparing
+from dragoman.evaluation.comparison import compare as compared
 from dragoman.evaluation.systems import Comparison
-from dragoman.experiments.compare import Wanted
-from dragoman.experiments.compare import compare as compared
 
 EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
 """By the verdict; 2 is for what a person can mend, as everywhere."""
@@ -63,18 +63,17 @@ def compare(
         raise Error.UNKNOWN_FORMAT("a page is an .html file", file=output)
     if (training_src is None) != (training_tgt is None):
         raise Error.MISSING_OPTION("--training-src and --training-tgt", "give both or none")
-    wanted = Wanted(
-        metrics=tuple(metric or ()),
+    options = Comparing(
         names=tuple(name or ()),
-        training=(training_src, training_tgt) if training_src and training_tgt else None,
+        pairs=(training_src, training_tgt) if training_src and training_tgt else None,
         terms=terms,
         resamples=resamples,
         trials=trials,
         device=device,
         which=which,
-        **given(lowercase=lowercase, tokenize=tokenize),
+        **given(metrics=tuple(metric or ()) or None, lowercase=lowercase, tokenize=tokenize),
     )
-    comparison = compared(systems, src, ref, wanted)
+    comparison = compared(systems, src, ref, options)
     write_page(comparison, output)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))

@@ -59,10 +59,11 @@ def distil(
     if found.compared is None:
         say(f"stopped and saved at step {found.result.outcome.step:,}; the same command goes on from there")
         return
-    one = found.compared
+    bleu, chrf = found.compared.tests
     say(
-        f"{one.name} ({one.sentences:,} sentences): BLEU {one.bleu_before:.2f} teacher, {one.bleu_after:.2f} student; "
-        f"chrF {one.before:.2f}, {one.after:.2f}; {found.parameters[0]:,} and {found.parameters[1]:,} parameters"
+        f"{found.compared.name} ({found.compared.sentences:,} sentences): BLEU {bleu.first:.2f} teacher, "
+        f"{bleu.second:.2f} student; chrF {chrf.first:.2f}, {chrf.second:.2f}; {found.parameters[0]:,} and "
+        f"{found.parameters[1]:,} parameters"
     )
     say(f"run {target}, report {found.result.report}")
     say(f"export with: dragoman export {target} FOLDER --to ctranslate2 --quantize int8 --shortlist")

@@ -22,8 +22,8 @@ from dragoman.cli.options import (
     precision_given,
 )
 from dragoman.errors import Error
+from dragoman.evaluation.judging import Judging, judge_files
 from dragoman.experiments.calibrate import project as projected
-from dragoman.experiments.judge import Asked, judge_files
 from dragoman.tasks import recipes
 
 Metrics = Annotated[
@@ -107,13 +107,15 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
-    asked = Asked(tuple(metric or ()), tuple(by or ()), checks, tuple(training_text or ()))
+    judging = Judging(
+        metrics=tuple(metric or ()), by=tuple(by or ()), checks=checks, training_text=tuple(training_text or ())
+    )
     scoring = given(tokenize=tokenize, lowercase=lowercase)
     sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
     if hypotheses:
         if run is not None:
             raise Error.CONFLICT(f"{run} and --hypotheses", "give a run to translate with, or translations, not both")
-        results: Mapping[str, Any] = judge_files(asked, hypotheses, **sets, **scoring)
+        results: Mapping[str, Any] = judge_files(judging, hypotheses, **sets, **scoring)
     elif run is None:
         raise Error.MISSING_OPTION("give a run directory, or --hypotheses FILE with --src and --ref")
     elif src and not ref and (run / "confidence.json").exists():
@@ -124,9 +126,9 @@ def evaluate(
             which=which,
             device=device,
             **sets,
-            **given(judging=asked.of_a_run(), output=output, min_context=min_context, ensemble=ensemble),
+            **given(judging=judging if judging != Judging() else None, output=output, min_context=min_context),
             **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
-            **given(changes=overrides or None, datastores=datastore),
+            **given(changes=overrides or None, datastores=datastore, ensemble=ensemble),
         )
     print_scores(results, as_json)
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from dragoman import config
 from dragoman.errors import Error, writing
-from dragoman.evaluation.comparison import Compared, Pairs, compare
+from dragoman.evaluation.comparison import Compared, Pairs, compare_models
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import pairs_in
@@ -41,8 +41,8 @@ class Adaptation:
 def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", seed: int = 1) -> Adaptation:
     """Train a run on corrections, mixed with the text that it was trained on, and compare the two.
 
-    The new run is `output` if it is better on the corrections and no worse on the validation set, by paired bootstrap
-    (Koehn 2004) of sentences' chrF; else it lies in `output`.refused.
+    The new run is `output` if it is better on the corrections and no worse on the validation set, by the tests of
+    `dragoman compare`; else it lies in `output`.refused.
 
     Raises DragomanError for corrections that are too few or of other languages, and where `output` is there already.
     """
@@ -84,7 +84,7 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
         raise Error.INTERRUPTED("stopped: nothing is handed over")
     before, after = (SearchTranslator.load(which, device=device) for which in (old, building))
     sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
-    compared = [compare(name, before, after, found) for name, found in sets.items() if found]
+    compared = [compare_models(name, before, after, found) for name, found in sets.items() if found]
     for line in compared:
         say(str(line))
     refusal = _refusal(compared)
@@ -97,9 +97,9 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
 
 def _refusal(compared: Sequence[Compared]) -> str:
     first, validation = compared[0], compared[-1]
-    if not first.is_better:
+    if first.verdict != "better":
         return f"it is not surely better on the {first.name}"
-    if validation.is_worse:
+    if validation.verdict == "worse":
         return "it is worse on the validation set"
     return ""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from dragoman import config, export
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.evaluation.comparison import Compared, compare
+from dragoman.evaluation.comparison import Compared, compare_models
 from dragoman.experiments.diversify import MADE_FROM, identity, translate_into, whole_lines
 from dragoman.inference.loading import build_model, corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
@@ -120,7 +120,7 @@ def distil(
     sources = {**settings.corpus.test, "validation": settings.corpus.valid}
     name, pairs = next((name, pairs) for name, one in sources.items() if (pairs := sample(one, COMPARED)))
     teachers, students = (sum(tensor.numel() for tensor in one.model.parameters()) for one in (translator, student))
-    return Distilled(result, compare(name, translator, student, pairs), (teachers, students))
+    return Distilled(result, compare_models(name, translator, student, pairs), (teachers, students))
 
 
 def _taught(

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from dragoman import config
 from dragoman.data.store import IdCorpus
 from dragoman.errors import DragomanError, Error
-from dragoman.evaluation.translation import EvaluationConfig, score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.progress import size_text
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source
 from dragoman.text.lines import read_lines

@@ -20,6 +20,10 @@ TRIALS = 10_000
 LEVEL = 0.05
 """The probability of an error of the first kind below which a difference counts as one."""
 _VALUES_AT_ONCE = 2**22
+ROUNDING = 1e-9
+"""Figures of the same sentences, added up in another order, differ by less. A verdict counts differences that are as
+large as the one seen, but for rounding; sacreBLEU leaves ties out, and gives two equal outputs p = 1 / (n + 1).
+"""
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,17 @@ class Test:
     """The 95 % interval of the difference, by the bootstrap's percentiles."""
     high: float
     p_bootstrap: float
+    """As sacreBLEU counts: without ties. So is the next one."""
     p_randomised: float
     effect: float
     """The mean difference of a sentence by the standard deviation of that (Cohen's d of paired samples)."""
     wins: int
     """Sentences that the second translates better, by themselves."""
     losses: int
-    p_corrected: float = 1.0
-    """The larger p-value, after Holm's correction where several systems are compared."""
+    p: float
+    """The larger p-value of the two tests, with ties counted."""
+    p_corrected: float
+    """The same, after Holm's correction where several systems are compared."""
 
     @property
     def verdict(self) -> str:
@@ -52,11 +59,6 @@ class Test:
         if self.p_corrected >= LEVEL or not self.difference:
             return "undecided"
         return "better" if self.difference > 0 else "worse"
-
-    @property
-    def p(self) -> float:
-        """The larger p-value of the two tests."""
-        return max(self.p_bootstrap, self.p_randomised)
 
 
 def paired_test(
@@ -78,6 +80,8 @@ def paired_test(
     spread = np.abs(other - one)
     by_line = sentence_differences(metric, first, second)
     deviation = float(by_line.std(ddof=1)) if len(by_line) > 1 else 0.0
+    by_chance = spread - spread.mean(), randomised(metric, first, second, trials, seed)
+    p = max(p_value(differences, seen - ROUNDING) for differences in by_chance)
     return Test(
         metric=metric.name,
         first=scores[0],
@@ -85,11 +89,13 @@ def paired_test(
         difference=difference,
         low=float(low),
         high=float(high),
-        p_bootstrap=p_value(spread - spread.mean(), seen),
-        p_randomised=p_value(randomised(metric, first, second, trials, seed), seen),
+        p_bootstrap=p_value(by_chance[0], seen),
+        p_randomised=p_value(by_chance[1], seen),
         effect=float(by_line.mean()) / deviation if deviation else 0.0,
         wins=int((by_line > 0).sum()),
         losses=int((by_line < 0).sum()),
+        p=p,
+        p_corrected=p,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.evaluation.comparison import Compared, Pairs, compare
+from dragoman.evaluation.comparison import Compared, Pairs, compare_models
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.progress import Progress, say
@@ -209,9 +209,9 @@ def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> 
         SearchTranslator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir)
     )
     sets = {"your text": own, "general text": general.test}
-    compared = [compare(name, before, after, pairs) for name, pairs in sets.items() if pairs]
+    compared = [compare_models(name, before, after, pairs) for name, pairs in sets.items() if pairs]
     with RunLog(Path(recipe.run_dir)) as log:
         for one in compared:
             say(str(one))
-            log.event("compared", **vars(one))
+            log.event("compared", **one.to_dict())
     return compared

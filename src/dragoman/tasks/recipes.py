@@ -12,6 +12,7 @@ from typing import Any
 from dragoman import config
 from dragoman.device import threads_for
 from dragoman.errors import Error
+from dragoman.evaluation.judging import references_of, titles_of
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
@@ -126,30 +127,6 @@ def evaluate(
     if any(len(refs) > 1 for refs in each):
         options["more_references"] = {title: refs[1:] for title, refs in zip(titles, each, strict=True)}
     return carried.evaluate(dict(zip(titles, pairs, strict=True)), which, device, **options)
-
-
-def references_of(sources: list[Path], references: list[Path]) -> list[list[Path]]:
-    """The references of each source: as many of each, those of the first source first."""
-    if len(references) % len(sources) if sources else references:
-        raise Error.UNEQUAL_COUNTS(
-            f"{len(sources)} --src but {len(references)} --ref",
-            "give one reference for each source, or as many of each",
-        )
-    size = len(references) // max(1, len(sources))
-    return [references[size * place : size * (place + 1)] for place in range(len(sources))]
-
-
-def titles_of(sources: list[Path], names: list[str]) -> list[str]:
-    """The name of each set: as it was given, or else its file's name, or the whole path where two share a name."""
-    if names and len(names) != len(sources):
-        raise Error.UNEQUAL_COUNTS(f"{len(names)} --name for {len(sources)} --src", "give one for each, or none")
-    files = [path.name for path in sources]
-    titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
-    if repeated := [title for title in titles if titles.count(title) > 1]:
-        raise Error.CONFLICT(
-            f"{'--name' if names else '--src'} {repeated[0]} twice", "give each set a --name of its own"
-        )
-    return titles
 
 
 __all__ = [

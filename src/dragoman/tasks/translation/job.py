@@ -22,13 +22,14 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.evaluation.judging import Judged, Judging
-from dragoman.evaluation.translation import EvaluationConfig, Scores, evaluate, spread, translate
+from dragoman.evaluation.judging import Judging
+from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import count_parameters
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
+from dragoman.quality.scores import EvaluationConfig, Scores
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir, require_alike
@@ -349,7 +350,7 @@ class TranslationJob(Job):
 
     def evaluate(
         self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> dict[str, Judged]:
+    ) -> dict[str, Scores]:
         tests: dict[str, Source] = dict(self.recipe.corpus.test)
         more: dict[str, list[Path]] = options.pop("more_references", {})
         if files:
@@ -370,7 +371,7 @@ class TranslationJob(Job):
         )
         output = options.pop("output", None)
         judging: Judging = options.pop("judging", Judging())
-        judging = replace(judging, training=judging.training or self._training_sources)
+        judging = replace(judging, training=self._training_sources)
         languages = self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang
         metrics = judging.built(languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
         texts = {name: list(source.pairs()) for name, source in tests.items()}

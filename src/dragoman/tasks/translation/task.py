@@ -17,8 +17,9 @@ from dragoman.data.eval_batches import eval_batches
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus
 from dragoman.data.stream_blocks import StreamBlocks
-from dragoman.evaluation.translation import EvaluationConfig, evaluate, score, spread, translate
+from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.base import UNK_ID
