@@ -33,7 +33,7 @@ def said(kind, src, hyp, ref, **more):
         ("names", "heute sah Maria den hund", "she saw the dog", "today Maria saw the dog", "names lost: Maria"),
         ("word order", "x", "runs the dog the fast in park", "the dog runs in the fast park", "other order of words"),
         ("repetition", "x", "a man in a hat in a hat in a hat", "a man in a hat", "repeats 'in a hat'"),
-        ("repetition", "x", "the red red house", "the red house", "repeats 'red'"),
+        ("repetition", "x", "the red red house", "the red house", "repeats 'red red'"),
         ("untranslated", "der geldbeutel", "the geldbeutel", "the purse", "left as in the source: geldbeutel"),
     ],
 )  # fmt: skip

@@ -10,7 +10,8 @@ from sacrebleu.metrics import BLEU, CHRF
 from dragoman.errors import DragomanError
 from dragoman.inference import mbr
 from dragoman.inference.mbr import expected_utility
-from dragoman.quality.warnings import Warning, WarningKind, warnings_of
+from dragoman.quality.faults import warnings_of
+from dragoman.quality.warnings import Warning, WarningKind
 
 
 @pytest.mark.parametrize(

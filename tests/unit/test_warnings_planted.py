@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.corpora import embedded
-from dragoman.quality.warnings import Warning, WarningKind, source_warnings, warnings_of
+from dragoman.quality.faults import source_warnings, warnings_of
+from dragoman.quality.warnings import Warning, WarningKind
 
 Pair = tuple[str, str]
 MONTHS = ["January", "March", "June", "October", "December"]

@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.languages import identification as identifier
 from dragoman.languages.codes import TELLING, language_of, name_of
 from dragoman.progress import Progress
+from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource, Source
@@ -364,11 +365,10 @@ def wrong_with_pair(
     if not any(map(str.isalpha, src + tgt)):
         return [("no letters", 0)]
     findings = []
-    if src == tgt and len(src) > WORTH_COPYING:
+    if len(src) > WORTH_COPYING and is_copy(src, tgt):
         findings.append(("copy of the source", 1))
     for side, (text, usual) in enumerate(zip((src, tgt), expected, strict=True)):
-        script, count = script_of(text)
-        if usual and script and script != usual and count >= 4:
+        if other_script(text, usual):
             findings.append(("wrong script", side))
     if ratio and len(src) + len(tgt) >= 40 and abs(_log_ratio(src, tgt) - ratio[0]) > ratio[1]:
         findings.append(("odd length ratio", 0))
@@ -376,4 +376,4 @@ def wrong_with_pair(
 
 
 def _log_ratio(src: str, tgt: str) -> float:
-    return math.log((len(tgt) + 1) / (len(src) + 1))
+    return math.log(length_ratio(tgt, src, room=1))

@@ -28,7 +28,7 @@ LEARNT_FROM = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing(Judging):
-    """How to compare systems."""
+    """The settings of a comparison of systems."""
 
     metrics: tuple[str, ...] = DEFAULT_METRICS
     names: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from dragoman.text.lines import find, read_lines
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """Which metrics to judge outputs by, in which parts, and whether their faults are looked for first.
+    """The settings of judging: metrics, parts of the lines, and whether faults are looked for first.
 
     `training_text`: files of the source side of the training text; `training`: gives its lines anew at each call, or
     None where there is none.

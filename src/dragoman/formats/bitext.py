@@ -14,6 +14,7 @@ from dragoman.formats import po
 from dragoman.formats.base import Options
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import escaped
+from dragoman.languages.codes import language_of
 from dragoman.version import __version__
 
 CHUNK = 1 << 20
@@ -25,11 +26,6 @@ class Texts(NamedTuple):
 
     line: int
     texts: dict[str, str]
-
-
-def language(code: str) -> str:
-    """The language of a code, without region or script."""
-    return code.lower().replace("_", "-").partition("-")[0]
 
 
 def tmx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
@@ -75,7 +71,7 @@ def _xml_text(text: str) -> str:
 
 
 def _lang(attributes: dict[str, str]) -> str:
-    return language(attributes.get("xml:lang") or attributes.get("lang") or "")
+    return language_of(attributes.get("xml:lang") or attributes.get("lang") or "")
 
 
 class _Reader:
@@ -167,7 +163,7 @@ def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: reader.end(tag.rpartition(":")[2])
     parser.CharacterDataHandler = reader.chars
-    src, tgt = language(src), language(tgt)
+    src, tgt = language_of(src), language_of(tgt)
     try:
         while True:
             chunk = stream.read(CHUNK)

@@ -130,9 +130,8 @@ def format_of(path: Path, data: bytes) -> Format:
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
         named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
     if named is None and found is None:
-        known = " ".join(sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes}))
         raise Error.UNKNOWN_FORMAT(
-            "of no known kind", f"known: {known} (or give it as lines of text: -i {path})", file=path
+            "of no known kind", f"known: {' '.join(SUFFIXES)} (or give it as lines of text: -i {path})", file=path
         )
     if named is None or (found is not None and found is not named):
         assert found is not None
@@ -205,3 +204,6 @@ FORMATS: dict[str, Format] = {
     "pdf": Format("a PDF", (".pdf",), (pdf.units,)),
 }
 """The formats by name."""
+
+SUFFIXES = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
+"""The ends of the names of files that can be translated."""

@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 from dragoman.formats.base import Edit, Options, Unit, line_of
 from dragoman.formats.inline import Token, as_markup, unit_of
 from dragoman.formats.xml import Event, after, attribute, events, local
+from dragoman.languages.codes import language_of
 
 PAIRS = ("g", "pc", "mrk", "hi")
 WHOLE = ("x", "bx", "ex", "ph", "it", "sc", "ec", "cp", "bpt", "ept", "ut", "sm", "em")
@@ -177,8 +178,8 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
             if event.kind == "start":
                 start = place
             elif start is not None:
-                variants.setdefault(_language(attribute(inside[start], "lang")), inside[start : place + 1])
-    source = variants.get(_language(src))
+                variants.setdefault(language_of(attribute(inside[start], "lang")), inside[start : place + 1])
+    source = variants.get(language_of(src))
     segment = _element(source, "seg") if source else None
     if source is None or segment is None:
         return
@@ -187,7 +188,7 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
     if unit is None:
         return
     before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]
-    target = variants.get(_language(tgt))
+    target = variants.get(language_of(tgt))
     if target is not None:
         theirs = _element(target, "seg")
         if theirs is None:
@@ -207,11 +208,6 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
         return f"{opening}<seg>{before}{as_markup(items)}{after}</seg>{closing}"  # type: ignore[arg-type]
 
     yield Unit(unit.items, start_at, end_at, render, where, bilingual=True)
-
-
-def _language(code: str) -> str:
-    """The language of a code, without region or script."""
-    return re.split("[-_]", code.lower())[0]
 
 
 def with_target_language(text: str, options: Options) -> str:

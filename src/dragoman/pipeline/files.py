@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.formats.base import Item, Options, Unit
-from dragoman.formats.document import FORMATS, Document
+from dragoman.formats.document import SUFFIXES, Document
 from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import Translation
@@ -68,14 +68,13 @@ def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[J
     if output.exists() and not output.is_dir():
         raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
     jobs = []
-    known = {suffix for kind in FORMATS.values() for suffix in kind.suffixes}
     for path in paths:
         inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
         for found in inside:
             relative = found.relative_to(path) if path.is_dir() else Path(found.name)
             hidden = any(part.startswith((".", "~$")) for part in relative.parts)
             if path.is_dir() and (
-                hidden or found.suffix.lower() not in known or output.resolve() in found.resolve().parents
+                hidden or found.suffix.lower() not in SUFFIXES or output.resolve() in found.resolve().parents
             ):
                 continue
             target = output / relative

@@ -14,7 +14,8 @@ from dragoman.alignment.term_placement import place_terms
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.quality.warnings import Warning, WarningKind, source_warnings, warnings_of
+from dragoman.quality.faults import source_warnings, warnings_of
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import UNSPACED, Found
 from dragoman.text.lines import in_chunks
 from dragoman.text.message_format import is_message, parse

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.alignment.attention import align, pharaoh
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import Match
-from dragoman.quality.warnings import source_warnings, warnings_of
+from dragoman.quality.faults import source_warnings, warnings_of
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,21 @@
 """Faults that make one translation of a sentence worse than another, by class, told from the reference."""
 
-import itertools
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from dragoman.alignment.lexicon import Lexicon, words_of
+from dragoman.quality import faults
+from dragoman.quality.faults import FAULTS, Line, beyond_references, length_ratio, negation_added, negation_lost
 from dragoman.quality.metrics import FloatArray
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.warnings import Line, longest_loop, numbers, numbers_added
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
-from dragoman.text.negation import negations
+from dragoman.text.words import folded
 
 LENGTH = 1.35
 """A translation this many times as long as its reference, or as short, is too long or too short."""
@@ -26,6 +27,14 @@ UNSUPPORTED = 0.005
 """A word is made up where no source word makes it as probable as that."""
 CONTENT = 4
 """Letters of the shortest word that is looked at as content."""
+
+
+class Lexicon(Protocol):
+    """Which words of a translation its source accounts for (`alignment/lexicon.py`)."""
+
+    def unsupported(self, source: str, words: Sequence[str], least: float) -> list[str]:
+        """The words that no source word makes as probable as `least`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,8 @@ class Sentence:
     terms: Glossary | None = field(default=None, repr=False)
 
     @property
-    def ref(self) -> str:
-        return self.refs[0]
+    def line(self) -> Line:
+        return Line(self.src, self.hyp, self.languages)
 
 
 Fault = Callable[[Sentence], str]
@@ -50,28 +59,26 @@ Fault = Callable[[Sentence], str]
 
 def too_long_or_short(it: Sentence) -> str:
     """Longer or shorter than every reference."""
-    sizes = [(len(it.hyp) + 8) / (len(ref) + 8) for ref in it.refs]
-    nearest = min(sizes, key=lambda size: abs(math.log(size)))
+    nearest = min((length_ratio(it.hyp, ref) for ref in it.refs), key=lambda ratio: abs(math.log(ratio)))
     if nearest > LENGTH:
         return "too long"
     return "too short" if nearest < 1 / LENGTH else ""
 
 
 def negation(it: Sentence) -> str:
-    """Says no where source and reference do not, or the other way round."""
-    wanted = [bool(negations(ref, it.languages[1])) for ref in it.refs]
-    said = bool(negations(it.hyp, it.languages[1]))
-    if said in wanted:
-        return ""
-    return "negation added" if said else "negation lost"
+    """Says no where no reference does, or the other way round."""
+    refs = [Line(ref, it.hyp, (it.languages[1],) * 2) for ref in it.refs]
+    if all(negation_added(line) is not None for line in refs):
+        return "negation added"
+    return "negation lost" if all(negation_lost(line) is not None for line in refs) else ""
 
 
 def number(it: Sentence) -> str:
     """A number of the source is missing or another one is there, unlike in the reference."""
-    for check in (numbers, numbers_added):
-        found = check(Line(it.src, it.hyp, it.languages))
-        if found and all(check(Line(it.src, ref, it.languages)) is None for ref in it.refs):
-            return str(found)
+    for kind in (WarningKind.NUMBERS_LOST, WarningKind.NUMBERS_ADDED):
+        detail = beyond_references(FAULTS[kind], it.line, it.refs)
+        if detail is not None:
+            return str(Warning(kind, detail))
     return ""
 
 
@@ -97,9 +104,9 @@ def term(it: Sentence) -> str:
 
 def word_order(it: Sentence) -> str:
     """The words of a reference in another order."""
-    words = words_of(it.hyp)
+    words = folded(it.hyp)
     for ref in it.refs:
-        wanted = words_of(ref)
+        wanted = folded(ref)
         if len(words) >= 4 and len(wanted) >= 4:
             alone, paired = _overlap(words, wanted, 1), _overlap(words, wanted, 2)
             if alone >= SAME_WORDS and alone - paired >= OTHER_ORDER:
@@ -109,21 +116,16 @@ def word_order(it: Sentence) -> str:
 
 def repetition(it: Sentence) -> str:
     """The same words again and again, or one twice in a row, unlike in source and reference."""
-
-    def loops(text: str) -> str:
-        words = words_of(text)
-        twice = next((one for one, other in itertools.pairwise(words) if one == other and len(one) > 2), "")
-        return longest_loop(words) or twice
-
-    found = loops(it.hyp)
-    return f"repeats {found!r}" if found and not loops(it.src) and not any(map(loops, it.refs)) else ""
+    for fault in (faults.repetition, faults.doubled):
+        detail = beyond_references(fault, it.line, it.refs)
+        if detail is not None:
+            return f"repeats {detail}"
+    return ""
 
 
 def untranslated(it: Sentence) -> str:
     """Words of the source that are in no reference."""
-    known = {word for ref in it.refs for word in words_of(ref)}
-    copied = [word for word in words_of(it.hyp) if len(word) >= CONTENT and word in words_of(it.src)]
-    left = list(dict.fromkeys(word for word in copied if word not in known))
+    left = [word for word in _content(it) if word in folded(it.src)]
     return f"left as in the source: {' '.join(left)}" if left else ""
 
 
@@ -131,10 +133,17 @@ def hallucinated(it: Sentence) -> str:
     """Words that the source does not account for: in no reference, and improbable by the alignment of training text."""
     if it.lexicon is None:
         return ""
-    known = {word for ref in it.refs for word in words_of(ref)} | set(words_of(it.src))
-    words = [word for word in dict.fromkeys(words_of(it.hyp)) if len(word) >= CONTENT and word not in known]
+    words = [word for word in _content(it) if word not in folded(it.src)]
     found = it.lexicon.unsupported(it.src, words, UNSUPPORTED)
     return f"not in the source: {' '.join(found)}" if found else ""
+
+
+def _content(it: Sentence) -> list[str]:
+    """The long words of a translation that are in no reference, each once."""
+    known = {word for ref in it.refs for word in folded(ref)}
+    return [
+        word for word in dict.fromkeys(folded(it.hyp)) if len(word) >= CONTENT and word not in known and word.isalpha()
+    ]
 
 
 CLASSES: dict[str, Fault] = {

@@ -15,11 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.languages.codes import name_of
-from dragoman.languages.identification import other_language
+from dragoman.quality.faults import (
+    Fault,
+    Line,
+    beyond_references,
+    empty,
+    is_copy,
+    negation_lost,
+    numbers_lost,
+    repetition,
+    target_language,
+    written_densely,
+)
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.warnings import Line, longest_loop, numbers, written_densely
 from dragoman.text.negation import negations
 from dragoman.text.words import folded
 
@@ -32,6 +41,8 @@ WIDTH = 4096
 BLOCK = 2000
 """Lines among which displaced ones are looked for: each with each."""
 
+SHORTEST_COPY = 8
+"""Letters of a source whose copy is no name by chance."""
 SHORTEST_SHIFT = 6
 SHIFT_GAIN = 0.12
 """By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
@@ -89,23 +100,25 @@ class _Output:
     def __len__(self) -> int:
         return len(self.hypotheses)
 
-    def lines(self, fault: Callable[[str, str], bool]) -> tuple[int, ...]:
+    def lines(self, fault: Fault, rows: Iterable[int] | None = None) -> tuple[int, ...]:
         """The lines, counted from 1, whose translation has a fault that its reference has not."""
         return tuple(
-            number
-            for number, (src, hyp, ref) in enumerate(
-                zip(self.sources, self.hypotheses, self.references, strict=True), 1
-            )
-            if fault(src, hyp) and not fault(src, ref)
+            row + 1
+            for row in (rows if rows is not None else range(len(self)))
+            if beyond_references(fault, self.line(row), self.references[row : row + 1]) is not None
         )
+
+    def line(self, row: int, translations: Sequence[str] | None = None) -> Line:
+        """A source with its translation, or with that of other ones."""
+        return Line(self.sources[row], (translations or self.hypotheses)[row], self.test.languages)
 
 
 Check = Callable[[_Output], Iterator[Finding]]
 
 
-def empty(output: _Output) -> Iterator[Finding]:
+def no_translation(output: _Output) -> Iterator[Finding]:
     """Lines without a word, where source and reference have some."""
-    lines = output.lines(lambda src, line: bool(src) and not line)
+    lines = output.lines(empty, [row for row, src in enumerate(output.sources) if src])
     if lines:
         yield Finding("empty", f"{len(lines):,} lines have no translation", lines)
 
@@ -181,13 +194,9 @@ def truncated(output: _Output) -> Iterator[Finding]:
 
 
 def untranslated(output: _Output) -> Iterator[Finding]:
-    """Lines that are their source, but for case and punctuation, where the reference is something else."""
-
-    def copied(src: str, line: str) -> bool:
-        words, said = folded(src), folded(line)
-        return (len(words) >= 3 and words == said) or (len(src) >= 8 and src == line)
-
-    lines = output.lines(copied)
+    """Lines that are their source, where the reference is something else."""
+    rows = [row for row, src in enumerate(output.sources) if len(src) >= SHORTEST_COPY]
+    lines = output.lines(lambda line: "" if is_copy(line.src, line.tgt) else None, rows)
     if len(lines) >= max(2, 0.01 * len(output)):
         yield Finding("untranslated", f"{len(lines):,} lines are their source", lines)
 
@@ -197,22 +206,17 @@ def wrong_language(output: _Output) -> Iterator[Finding]:
     src, tgt = output.test.languages
     if not src or not tgt:
         return
-    lines = output.lines(lambda _, line: other_language(line, tgt, src) is not None)
+    lines = output.lines(target_language)
     if len(lines) >= max(2, 0.03 * len(output)):
-        told = Counter(other_language(output.hypotheses[line - 1], tgt, src) for line in lines)
-        other = told.most_common(1)[0][0]
-        yield Finding(
-            "wrong language", f"{len(lines):,} lines are in {name_of(other or '')}, not {name_of(tgt)}", lines
-        )
+        told = Counter(target_language(output.line(line - 1)) for line in lines)
+        yield Finding("wrong language", f"{len(lines):,} lines are in {told.most_common(1)[0][0]}", lines)
 
 
 def numbers_changed(output: _Output) -> Iterator[Finding]:
     """Numbers of the source that the reference has and the translation has not."""
-    languages = output.test.languages
     bearing = [row for row, src in enumerate(output.sources) if re.search(r"\d", src)]
-    lost = lambda src, line: numbers(Line(src, line, languages)) is not None  # noqa: E731
-    kept = [row for row in bearing if not lost(output.sources[row], output.references[row])]
-    lines = tuple(row + 1 for row in kept if lost(output.sources[row], output.hypotheses[row]))
+    kept = [row for row in bearing if numbers_lost(output.line(row, output.references)) is None]
+    lines = output.lines(numbers_lost, kept)
     if _is_telling(len(lines), len(kept)):
         message = f"{len(lines):,} of {len(kept):,} lines with numbers have lost or changed one"
         yield Finding("numbers changed", message, lines)
@@ -226,7 +230,7 @@ def negation_dropped(output: _Output) -> Iterator[Finding]:
         for row, (src, ref) in enumerate(zip(output.sources, output.references, strict=True))
         if negations(src, src_lang) and negations(ref, tgt_lang)
     ]
-    lines = tuple(row + 1 for row in rows if output.hypotheses[row] and not negations(output.hypotheses[row], tgt_lang))
+    lines = output.lines(negation_lost, [row for row in rows if output.hypotheses[row]])
     if _is_telling(len(lines), len(rows)):
         message = f"{len(lines):,} of {len(rows):,} lines that say no have lost it"
         yield Finding("negation dropped", message, lines)
@@ -234,14 +238,7 @@ def negation_dropped(output: _Output) -> Iterator[Finding]:
 
 def repeated(output: _Output) -> Iterator[Finding]:
     """Words again and again, or the same half twice."""
-
-    def loops(_: str, line: str) -> bool:
-        words = folded(line)
-        half = len(words) // 2
-        twice = half >= 3 and words[:half] == words[half : 2 * half]
-        return longest_loop(words) is not None or twice or re.search(r"(.{3,})\1\1", line) is not None
-
-    lines = output.lines(loops)
+    lines = output.lines(repetition)
     if len(lines) >= max(2, 0.035 * len(output)):
         yield Finding("repeated", f"{len(lines):,} lines say the same words again and again", lines)
 
@@ -255,7 +252,7 @@ CHECKS: dict[str, Check] = {
     "references": references_given,
     "shifted": shifted,
     "swapped": swapped,
-    "empty": empty,
+    "empty": no_translation,
     "untranslated": untranslated,
     "wrong language": wrong_language,
     "truncated": truncated,
@@ -302,15 +299,10 @@ def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:
 
 
 def _best_stretch(gains: Array) -> tuple[int, int]:
-    """The first and last place of the stretch with the largest sum (Kadane)."""
-    best, here, start, found = 0.0, 0.0, 0, (0, -1)
-    for place, gain in enumerate(gains.tolist()):
-        if here <= 0:
-            here, start = 0.0, place
-        here += gain
-        if here > best:
-            best, found = here, (start, place)
-    return found
+    """The first and last place of the stretch with the largest sum; (0, -1): no sum is above 0."""
+    sums = np.concatenate([[0.0], np.cumsum(gains)])
+    last = int((sums - np.minimum.accumulate(sums)).argmax())
+    return int(sums[: last + 1].argmin()), last - 1
 
 
 def _vectors(lines: Sequence[str]) -> Array:

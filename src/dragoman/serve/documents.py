@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.document import FORMATS, format_of
+from dragoman.formats.document import SUFFIXES, format_of
 from dragoman.formats.pdf import output_path
 from dragoman.progress import say
 from dragoman.serve.http import ApiError
@@ -183,7 +183,3 @@ class Jobs:
 def _count(job: Job, characters: int, count: Callable[[int], None]) -> None:
     job.characters = characters
     count(characters)
-
-
-SUFFIXES = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
-"""The ends of names of files that can be translated."""

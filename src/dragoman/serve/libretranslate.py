@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from dragoman.formats.document import SUFFIXES
 from dragoman.languages.codes import name_of
-from dragoman.serve.documents import SUFFIXES
 from dragoman.serve.http import ApiError, answering, as_error, file_in, parameters, text_of
 from dragoman.serve.requests import check_size, correction, detect, language, new_job, translated
 from dragoman.serve.service import AUTO, Choices

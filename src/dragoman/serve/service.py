@@ -30,7 +30,8 @@ from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.memory import Match, RememberingTranslator, TranslationMemory
 from dragoman.pipeline.pipeline import TranslateOptions, splits_lines
 from dragoman.progress import say
-from dragoman.quality.warnings import Warning, source_warnings, warnings_of
+from dragoman.quality.faults import source_warnings, warnings_of
+from dragoman.quality.warnings import Warning
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.serve.scheduler import BatchScheduler, RequestHandle

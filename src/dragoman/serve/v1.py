@@ -12,9 +12,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dragoman.formats.bitext import tmx_of
+from dragoman.formats.document import SUFFIXES
 from dragoman.languages.codes import name_of
 from dragoman.serve.clients import Client
-from dragoman.serve.documents import SUFFIXES, Job
+from dragoman.serve.documents import Job
 from dragoman.serve.http import ApiError, answering, as_error, file_in, parameters, refused, run, text_of
 from dragoman.serve.requests import Answer, check_size, correction, detect, language, new_job, result_of, translated
 from dragoman.serve.scheduler import RequestHandle

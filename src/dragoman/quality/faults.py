@@ -1,0 +1,362 @@
+"""Faults of a translation, each defined once: what is visible in it and in its source.
+
+A fault is a function of a `Line` that returns its detail, which may be empty, or None where there is no such fault. The
+tables at the foot of this file are the guards' (docs/log.md has the rates of false alarms): there is no reference, so
+that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_checks.py`), `dragoman compare`
+(`differences.py`) and the doctor use the same functions; the first two ask whether a reference has the fault as well.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.identification import other_language
+from dragoman.quality.text_faults import script_of, script_of_language
+from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.negation import negations
+from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
+from dragoman.text.placeholders import without_spans
+from dragoman.text.segment import sentences
+from dragoman.text.words import folded, split_words
+
+MAX_RATIO = 4.0
+"""A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
+FEWEST_OF_SCRIPT = 4
+"""Letters from which on a text's script counts."""
+SHORTER = 0.75
+"""A translation that has lost a sentence is shorter than this share of its source."""
+
+_QUOTES, _BRACKETS = '"“”„«»「」『』‹›', "()（）"
+_DOUBLED = re.compile(r"\b([^\W\d_]{2,}) \1\b", re.IGNORECASE)
+_MAY_DOUBLE = frozenset(
+    {"that", "had", "is", "very", "so", "no", "bye", "ha"}
+    | {"sie", "die", "der", "das", "den", "dem", "nous", "vous", "si", "on", "du", "que", "se", "lo", "la", "le"}
+)
+"""Words that stand twice in sound sentences ("die, die" without its comma)."""
+_LETTERS_AGAIN = re.compile(r"(?!(.)\1\1)([^\W\d_]\S{2,39}?)\2\2")  # "Aaaaaaaaah" is no fault
+
+
+class Line(NamedTuple):
+    """A source and its translation, with the codes of their languages where these are known."""
+
+    src: str
+    tgt: str
+    languages: tuple[str, str] = ("", "")
+
+
+Fault = Callable[[Line], str | None]
+
+
+def warnings_of(src: str, translation: str, languages: tuple[str, str] | None = None) -> list[Warning]:
+    """The faults of a translation; empty if there is none.
+
+    >>> [str(fault) for fault in warnings_of("Seite 12 und 13", "page 12")]
+    ['numbers lost: 13']
+    >>> warnings_of("Ein Hund läuft.", "A dog runs.")
+    []
+    """
+    return _warnings(FAULTS, src, translation, languages)
+
+
+def source_warnings(src: str, languages: tuple[str, str] | None = None) -> list[Warning]:
+    """The reasons why a source is not what a model has learnt to translate.
+
+    >>> [str(reason) for reason in source_warnings("The man is walking down the street.", ("de", "en"))]
+    ['source is English, not German']
+    """
+    return _warnings(SOURCE_FAULTS, src, "", languages)
+
+
+def _warnings(
+    faults: dict[WarningKind, Fault], src: str, translation: str, languages: tuple[str, str] | None
+) -> list[Warning]:
+    if not src.strip():
+        return []
+    line = Line(src.strip(), translation.strip(), languages or ("", ""))
+    return [Warning(kind, detail) for kind, fault in faults.items() if (detail := fault(line)) is not None]
+
+
+def beyond_references(fault: Fault, line: Line, references: Iterable[str]) -> str | None:
+    """The detail of a fault that a translation has and none of its references."""
+    detail = fault(line)
+    if detail is None or any(fault(line._replace(tgt=reference)) is not None for reference in references):
+        return None
+    return detail
+
+
+def empty(line: Line) -> str | None:
+    """Nothing was written."""
+    return None if line.tgt else ""
+
+
+def repetition(line: Line) -> str | None:
+    """The same words again and again, which the source does not say."""
+    again = said_again(line.tgt)
+    return repr(again) if again is not None and said_again(line.src) is None else None
+
+
+def said_again(text: str) -> str | None:
+    """Words that a text says again and again: one to four words three times in a row (a single one: four times), a
+    longer run of letters three times, or its first half, of three words or more, once more.
+
+    >>> said_again("A man in a hat in a hat in a hat"), said_again("有一个人在那里有一个人在那里有一个人在那里")
+    ('in a hat', '有一个人在那里')
+    """
+    words = folded(text)
+    for size in range(1, 5):
+        times = 4 if size == 1 else 3
+        for start in range(len(words) - times * size + 1):
+            unit = words[start : start + size]
+            if all(words[start + i * size : start + (i + 1) * size] == unit for i in range(1, times)):
+                return " ".join(unit)
+    letters = _LETTERS_AGAIN.search(text)
+    if letters:
+        return letters[2]
+    half = len(words) // 2
+    return " ".join(words[:half]) if half >= 3 and words[:half] == words[half : 2 * half] else None
+
+
+def echoed(line: Line) -> str | None:
+    """The source itself, of four words or more: a name, a number or an address may well stay as it is."""
+    fewest = 8 if written_densely(line.src) else 4
+    return "" if is_copy(line.src, line.tgt) and len(folded(without_spans(line.src)[0])) >= fewest else None
+
+
+def is_copy(src: str, tgt: str) -> bool:
+    """True if a text has the words of its source, whatever their case and the marks between them.
+
+    >>> is_copy("Ein Hund läuft.", "ein Hund läuft"), is_copy("Nein!", "No!")
+    (True, False)
+    """
+    return abs(len(src) - len(tgt)) <= 3 and folded(src) == folded(tgt) != []
+
+
+def too_long(line: Line) -> str | None:
+    """Far longer than the source. Short sentences and scripts that need fewer letters are given room."""
+    return _sizes(line) if _length_ratio(line) > MAX_RATIO else None
+
+
+def too_short(line: Line) -> str | None:
+    """Far shorter than the source."""
+    return _sizes(line) if _length_ratio(line) < 1 / MAX_RATIO else None
+
+
+def _sizes(line: Line) -> str:
+    return f"{len(line.tgt)} characters for {len(line.src)}"
+
+
+def _length_ratio(line: Line) -> float:
+    is_comparable = line.tgt and written_densely(line.src) == written_densely(line.tgt)
+    return length_ratio(line.tgt, line.src) if is_comparable else 1.0
+
+
+def length_ratio(text: str, other: str, room: int = 10) -> float:
+    """The length of a text by that of another, `room` characters more of each: short ones differ by chance."""
+    return (len(text) + room) / (len(other) + room)
+
+
+def numbers_lost(line: Line) -> str | None:
+    """A number, a date or a version is missing: by its value, however it is written."""
+    left = values_in(line.tgt, line.languages[1])
+    lost = []
+    for number in numbers_in(without_spans(line.src)[0]):
+        if len(number.text) == 1 and not has_words(line.languages[1]):
+            continue  # it may well be written as a word that is not known here
+        if number.kind == "time" and number.text.split(":")[0] and _holds_time(number.text, left):
+            continue
+        for part in parts_of(number):
+            said = next((value for value in left if value in part), None)
+            if said is None and not _as_digits_inside(part, line.tgt):
+                lost.append(number.text)
+                break
+            if said in left:
+                left.remove(said)
+    return " ".join(dict.fromkeys(lost)) if lost else None
+
+
+def _holds_time(text: str, values: list[str]) -> bool:
+    hours, minutes = (str(int(field)) for field in text.split(":")[:2])
+    return (minutes in values or minutes == "0") and (hours in values or str(int(hours) % 12 or 12) in values)
+
+
+def _as_digits_inside(part: frozenset[str], text: str) -> bool:
+    """True if a number stands beside a letter ("3D", "A4")."""
+    letter = r"[^\W\d_]"
+    return any(
+        re.search(rf"{letter}{re.escape(value)}(?!\d)|(?<!\d){re.escape(value)}{letter}", text) for value in part
+    )
+
+
+def numbers_added(line: Line) -> str | None:
+    """A number of the translation is not in the source. Of a source with numbers in words nothing is said."""
+    src = without_spans(line.src)[0]
+    if not has_words(line.languages[0]) or words_in(src, line.languages[0]) or _DIGITS_AS_WORDS.search(src.lower()):
+        return None
+    if numbers_lost(line):
+        return None  # a changed number is said once
+    known = values_in(src)
+    has_time = any(number.kind == "time" for number in numbers_in(src))
+    added = [
+        number.text
+        for number in numbers_in(line.tgt)
+        if not (has_time and number.kind == "time")
+        and not any(value in known or _as_digits_inside(frozenset({value}), src) for value in number.values)
+        and not any(len(part & set(known)) for part in parts_of(number))
+    ]
+    return " ".join(added) if added else None
+
+
+_DIGITS_AS_WORDS = re.compile("zwanzig|dreißig|hundert|tausend|million|dutzend|dozen|score|百|千|万|亿")
+
+
+def units_lost(line: Line) -> str | None:
+    """A unit or a currency that stands by a number of the source is missing."""
+    said = line.tgt.lower()
+    lost = []
+    for match in _AMOUNT.finditer(line.src):
+        unit = match["after"] or match["before"]
+        if not any(form in said for form in UNITS[unit]):
+            lost.append(unit)
+    return " ".join(dict.fromkeys(lost)) if lost else None
+
+
+def questions_lost(line: Line) -> str | None:
+    """Of several sentences a question is missing."""
+    questions = [len(re.findall(r"[?？]+", text)) for text in (line.src, line.tgt)]
+    is_lost = line.tgt and questions[1] < questions[0] and len(sentences(line.src, line.languages[0])) > 1
+    return f"{questions[0]} in the source, {questions[1]} here" if is_lost else None
+
+
+def sentences_lost(line: Line) -> str | None:
+    """Of several sentences one is missing. A question that is lost is said once."""
+    counts = [len(sentences(text, code)) for text, code in zip(line[:2], line.languages, strict=True)]
+    if not line.tgt or counts[1] >= counts[0] or questions_lost(line) is not None:
+        return None
+    if written_densely(line.src) != written_densely(line.tgt):
+        missing = 2 * counts[1] <= counts[0] and counts[0] > 2
+    else:
+        missing = len(line.tgt) < SHORTER * len(line.src)
+    return f"{counts[0]} in the source, {counts[1]} here" if missing else None
+
+
+def doubled(line: Line) -> str | None:
+    """A word stands twice, one after the other, where the source has no such thing."""
+    if _DOUBLED.search(line.src) or said_again(line.tgt) is not None:
+        return None
+    found = next((m for m in _DOUBLED.finditer(line.tgt) if m[1].lower() not in _MAY_DOUBLE), None)
+    return repr(found[0]) if found else None
+
+
+def marks_lost(line: Line) -> str | None:
+    """Quotation marks or brackets of the source are missing."""
+    lost, src = [], without_spans(line.src)[0]
+    if sum(src.count(mark) for mark in _QUOTES) >= 2 and not any(mark in line.tgt for mark in _QUOTES + "'‘’"):
+        lost.append("quotation marks")
+    if re.search(r"[(（]\w+\W+\w", src) and not any(mark in line.tgt for mark in _BRACKETS + "[]"):
+        lost.append("brackets")
+    return " and ".join(lost) if lost and line.tgt else None
+
+
+def negation_lost(line: Line) -> str | None:
+    """The source says no, and the translation does not."""
+    return "" if _says_no(line) == (True, False) else None
+
+
+def negation_added(line: Line) -> str | None:
+    """The translation says no, and the source does not."""
+    return "" if _says_no(line) == (False, True) else None
+
+
+def _says_no(line: Line) -> tuple[bool, bool]:
+    return bool(negations(line.src, line.languages[0])), bool(negations(line.tgt, line.languages[1]))
+
+
+def target_language(line: Line) -> str | None:
+    """The translation is in another language, often the source's own."""
+    return _other_language(line.tgt, line.languages[1], line.languages[0])
+
+
+def source_language(line: Line) -> str | None:
+    """The source is in another language than the model translates from."""
+    return _other_language(line.src, *line.languages) if source_script(line) is None else None
+
+
+def _other_language(text: str, code: str, likely: str) -> str | None:
+    other = other_language(without_spans(text)[0], code, likely)
+    return f"{name_of(other)}, not {name_of(code)}" if other else None
+
+
+def source_script(line: Line) -> str | None:
+    """The source is in another script than its language is written in."""
+    usual = script_of_language(language_of(line.languages[0]))
+    script = other_script(without_spans(line.src)[0], usual)
+    return f"{script} script, not in {usual}" if script else None
+
+
+def other_script(text: str, usual: str | None) -> str | None:
+    """The script of a text, where that is not the usual one; None where there are too few letters to tell."""
+    script, letters = script_of(text)
+    return script if usual and script and script != usual and letters >= FEWEST_OF_SCRIPT else None
+
+
+def source_capitals(line: Line) -> str | None:
+    """The source is written in capitals, which most models know little of."""
+    words = [word for word in split_words(without_spans(line.src)[0]) if word.isalpha()]
+    cased = [word for word in words if word.lower() != word.upper()]
+    long = [word for word in cased if len(word) > 2]
+    return "" if len(long) >= 2 and all(word.isupper() for word in cased) else None
+
+
+def written_densely(text: str) -> bool:
+    """True if most of the letters are Chinese or Japanese characters, of which a sentence needs a third."""
+    return 2 * sum("\u3040" <= letter <= "\u9fff" for letter in text) > len(text.replace(" ", ""))
+
+
+UNITS: dict[str, tuple[str, ...]] = {
+    "€": ("€", "eur", "欧元"),
+    "$": ("$", "dol", "usd", "dól", "美元"),
+    "£": ("£", "pound", "pfund", "gbp", "livre", "libra", "英镑"),
+    "¥": ("¥", "yen", "yuan", "jpy", "cny", "元"),
+    "%": ("%", "percent", "per cent", "prozent", "pour cent", "por c", "procent", "per cento", "百分", "％"),
+    "°C": ("°c", "celsius", "degree", "grad", "degré", "grado", "度", "℃"),
+    "km": ("km", "kilomet", "kilómet", "quilôm", "chilomet", "公里", "千米"),
+    "cm": ("cm", "centimet", "zentimet", "厘米"),
+    "mm": ("mm", "millimet", "毫米"),
+    "kg": ("kg", "kilo", "quilo", "chilo", "公斤", "千克"),
+    "KB": ("kb", "kilobyte", "kib", "ko"),
+    "MB": ("mb", "megabyte", "mib", "mo"),
+    "GB": ("gb", "gigabyte", "gib", "go"),
+    "TB": ("tb", "terabyte", "tib", "to"),
+    "kW": ("kw", "kilowatt"),
+    "MHz": ("mhz", "megahertz"),
+    "GHz": ("ghz", "gigahertz"),
+    "ml": ("ml", "millilit", "毫升"),
+}
+"""Units that stand by numbers, and the beginnings of what they may be in a translation."""
+
+_AMOUNT = re.compile(
+    rf"(?P<before>[€$£¥])\s?(?=\d)|(?<=\d)[\s\u00a0]?(?P<after>{'|'.join(map(re.escape, UNITS))})(?![^\W\d_])"
+)
+
+FAULTS: dict[WarningKind, Fault] = {
+    WarningKind.EMPTY: empty,
+    WarningKind.REPETITION: repetition,
+    WarningKind.SOURCE_ECHOED: echoed,
+    WarningKind.TOO_LONG: too_long,
+    WarningKind.TOO_SHORT: too_short,
+    WarningKind.NUMBERS_LOST: numbers_lost,
+    WarningKind.NUMBERS_ADDED: numbers_added,
+    WarningKind.UNITS_LOST: units_lost,
+    WarningKind.QUESTIONS_LOST: questions_lost,
+    WarningKind.SENTENCES_LOST: sentences_lost,
+    WarningKind.WORD_DOUBLED: doubled,
+    WarningKind.MARKS_LOST: marks_lost,
+    WarningKind.TARGET_LANGUAGE: target_language,
+}
+
+SOURCE_FAULTS: dict[WarningKind, Fault] = {
+    WarningKind.SOURCE_SCRIPT: source_script,
+    WarningKind.SOURCE_LANGUAGE: source_language,
+    WarningKind.SOURCE_CAPITALS: source_capitals,
+}
