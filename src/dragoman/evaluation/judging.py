@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.quality.external_metrics import any_metric
 from dragoman.quality.metrics import Metric
