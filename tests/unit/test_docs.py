@@ -1,6 +1,7 @@
 """The documents and the help say what is so."""
 
 import inspect
+import itertools
 import os
 import re
 import subprocess
@@ -16,11 +17,27 @@ from dragoman.cli.main import GROUPS, app, load
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_architecture_has_the_layers_that_are_checked() -> None:
+def layers() -> list[str]:
+    """The layers of packages that import-linter checks, the highest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    contract = project["tool"]["importlinter"]["contracts"][0]
+    assert contract["name"] == "imports run one way"
+    return [layer.replace("dragoman.", "") for layer in contract["layers"]]
+
+
+def test_the_picture_of_the_architecture_has_the_layers_that_are_checked() -> None:
+    rows = [layer.replace(" | ", " & ") for layer in layers()]
+    drawn = [f"    {row} --> {below}" for row, below in itertools.pairwise(rows)]
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    assert " > ".join(layers).replace("dragoman.", "") in text
+    assert text.split("```mermaid\n")[1].split("```")[0].splitlines() == ["flowchart TB", *drawn]
+
+
+def test_the_packages_are_few_and_each_stands_in_one_of_at_most_twenty_layers() -> None:
+    named = [name for layer in layers() for name in layer.split(" | ")]
+    packages = {path.parent.name for path in (ROOT / "src/dragoman").glob("*/__init__.py")}
+    assert packages <= set(named)
+    assert len(packages) <= 25
+    assert len(layers()) <= 20
 
 
 def test_the_help_has_every_command_in_a_group() -> None:

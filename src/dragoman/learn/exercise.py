@@ -6,12 +6,14 @@ mistakes: the one that gives the same wrong values says what is wrong. Otherwise
 
 import ast
 import copy
+import functools
 import inspect
 import math
 import random
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from dragoman.errors import DragomanError, Error
 from dragoman.learn.bug import source_of
+from dragoman.runs.atomic_io import read_yaml
 
 ROUNDS = 20
 """Random inputs that an answer meets."""
@@ -31,10 +34,6 @@ class Wrong(DragomanError):
         super().__init__(Error.WRONG_ANSWER, why)
 
 
-Mistake = tuple[str, str, str]
-"""(what stands in the solution, what stands there instead, what to say to who wrote that)."""
-
-
 @dataclass(frozen=True)
 class Exercise:
     """One function to write. `draw` makes its inputs, `solution` is one that is right."""
@@ -42,7 +41,6 @@ class Exercise:
     chapter: int
     solution: Callable[..., Any]
     draw: Callable[[random.Random], tuple[Any, ...]]
-    mistakes: Sequence[Mistake]
     grade: Callable[[Callable[..., Any]], None] | None = None
     """Another way to judge an answer than by its values; raises Wrong."""
     given: Sequence[Callable[..., Any]] = ()
@@ -63,7 +61,11 @@ class Exercise:
 
     def wrong_answers(self) -> list[tuple[Callable[..., Any], str]]:
         """The known mistakes, as functions, and what is said of each."""
-        return [(changed(self.solution, old, new), message) for old, new, message in self.mistakes]
+        return [
+            (changed(self.solution, old, new), message)
+            for old, others in mistakes()[self.name].items()
+            for new, message in others.items()
+        ]
 
     def check(self, answer: Callable[..., Any], seed: int | None = None) -> None:
         """Grade an answer on inputs that nobody has seen. Raises Wrong with what to look at."""
@@ -85,6 +87,12 @@ class Exercise:
             except Exception:
                 continue
         return ""
+
+
+@functools.cache
+def mistakes() -> dict[str, dict[str, dict[str, str]]]:
+    """By exercise, what stands in the solution; what stands there instead; and what to say to whoever wrote that."""
+    return read_yaml(Path(__file__).parent / "exercises/mistakes.yaml")
 
 
 def changed(solution: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:

@@ -83,16 +83,6 @@ def alike_positions(seed: int) -> float:
     return float(alike.max())
 
 
-def first_gradient(seed: int) -> float:
-    """The first layer's gradient as a share of the last one's, in six layers that know nothing yet."""
-    model = laboratory.build(seed, num_encoder_layers=6, num_decoder_layers=6)
-    batch = collate(laboratory.pairs("reverse", "train", 20, seed))
-    losses.token_loss(model(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask).backward()
-    norms = {name: float(p.grad.norm()) for name, p in model.named_parameters() if p.grad is not None}
-    last = norms["decoder_layers.5.feed_forward.expand.weight"]
-    return norms["decoder_layers.0.feed_forward.expand.weight"] / last if last else 0.0
-
-
 @torch.no_grad()
 def size_of_memory(seed: int) -> float:
     """The spread of the encoder's vectors in an untrained model of eight layers."""

@@ -38,62 +38,15 @@ def draw_rows(rng: random.Random) -> tuple[Any, ...]:
     return rows, pad_id
 
 
-ORDER = "sorted(frequent, key=lambda word: (-counts[word], word))"
-PADDED = "row + [pad_id] * (longest - len(row))"
-MASK = "place < len(row)"
 EXERCISES = [
     Exercise(
         2,
         build_vocabulary,
         draw_sentences,
-        [
-            ("count >= min_count", "count > min_count", "a word that stands exactly min_count times belongs to it"),
-            ("count >= min_count", "count >= 1", "rare words are not left out: min_count is not used"),
-            ("count >= min_count", "count <= min_count", "the frequent words are left out and the rare ones kept"),
-            (ORDER, "frequent", "words stand in the order of the text, not by their frequency"),
-            (ORDER, "sorted(frequent)", "words stand in the order of the alphabet, not by their frequency"),
-            (ORDER, "sorted(frequent, key=lambda word: (counts[word], word))", "the rarest word comes first"),
-            (
-                ORDER,
-                "sorted(frequent, key=lambda word: -counts[word])",
-                "equally frequent words are in no order of theirs",
-            ),
-            ("*specials, ", "", "the specials are missing: padding would have a word's id"),
-            (
-                "[*specials, *" + ORDER + "]",
-                "[*" + ORDER + ", *specials]",
-                "the specials come first, so that <pad> is 0",
-            ),
-            (
-                "in sentence.split()",
-                "in sentence.lower().split()",
-                "words are changed to small letters; nobody asked for it",
-            ),
-        ],
     ),
     Exercise(
         2,
         pad,
         draw_rows,
-        [
-            (
-                PADDED,
-                "[pad_id] * (longest - len(row)) + row",
-                "padding stands before the tokens, and should stand after",
-            ),
-            (PADDED, "row + [0] * (longest - len(row))", "padding is 0, and should be pad_id"),
-            (PADDED, "row", "the rows are not padded"),
-            (PADDED, "(row + [pad_id] * longest)[: longest - 1]", "the longest row has lost its last token"),
-            (
-                "max(len(row) for row in rows)",
-                "1 + max(len(row) for row in rows)",
-                "one column more than the longest row",
-            ),
-            ("max(len(row) for row in rows)", "len(rows[0])", "the first row's length is taken for the longest"),
-            (MASK, "place >= len(row)", "the mask is inverted: True stands at padding"),
-            (MASK, "place <= len(row)", "the mask counts one padding position as real"),
-            (MASK, "(row + [pad_id] * longest)[place] != pad_id", "the mask hides a real token whose id is pad_id"),
-            (MASK, "True", "the mask is True everywhere"),
-        ],
     ),
 ]

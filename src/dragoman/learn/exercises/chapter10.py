@@ -99,30 +99,6 @@ EXERCISES = [
         10,
         transformer,
         draw,
-        [
-            (" * math.sqrt(d_model) + ", " + ", "embeddings are not multiplied by sqrt(d_model)"),
-            (" + sinusoidal_table(ids.size(1), d_model)", "", "there are no positions: the encoder sees a set"),
-            (".tril()", "", "the future is visible in the decoder"),
-            ("(src != 0)[:, None, None, :]", "(src == src)[:, None, None, :]", "padding of the source is visible"),
-            (
-                'layer = f"encoder_layers.{number}"',
-                'layer = "encoder_layers.0"',
-                "the first encoder layer is used twice: shared layers",
-            ),
-            (
-                'layer = f"decoder_layers.{number}"',
-                'layer = "decoder_layers.0"',
-                "the first decoder layer is used twice: shared layers",
-            ),
-            ('memory = norm(memory, "encoder_norm")', "memory = memory", "the encoder's final norm is missing"),
-            ('norm(x, "decoder_norm") @', "x @", "the decoder's final norm is missing"),
-            (".relu()", "", "the feed-forward network has no ReLU"),
-            (
-                "y, memory, real, num_heads)",
-                "y, y, causal, num_heads)",
-                "cross-attention looks at the decoder itself, not at the memory",
-            ),
-        ],
         given=[attend],
     ),
 ]

@@ -74,58 +74,10 @@ EXERCISES = [
         12,
         greedy,
         draw_greedy,
-        [
-            ("if best == eos:\n            break", "if False:\n            break", "the search does not stop at </s>"),
-            ("len(tokens) <= max_len", "len(tokens) < max_len", "one token fewer than max_len is written"),
-            ("len(tokens) <= max_len", "len(tokens) <= max_len + 1", "one token more than max_len is written"),
-            ("return tokens[1:]", "return tokens", "<s> is in the answer"),
-            (
-                "tokens.append(best)\n    return",
-                "tokens.append(best)\n    tokens.append(eos)\n    return",
-                "</s> is in the answer",
-            ),
-            ("max(range", "min(range", "the least probable token is taken"),
-            (
-                "next_log_probs(tokens)",
-                "next_log_probs([bos])",
-                "each step sees <s> alone: what is written is not read",
-            ),
-            ("next_log_probs(tokens)", "next_log_probs([bos, *tokens[-1:]])", "each step sees the last token only"),
-            (
-                "log_probs = next_log_probs(tokens)",
-                "log_probs = next_log_probs(tokens)\n        log_probs[eos] = -math.inf",
-                "</s> is never chosen",
-            ),
-            ("return tokens[1:]", "return tokens[:0:-1]", "the answer is in reversed order"),
-        ],
     ),
     Exercise(
         12,
         beam_search,
         draw_beam,
-        [
-            ("total / length", "total", "the score is not divided by the length: short translations win"),
-            ("total / length", "total / max(1, length - 1)", "</s> counts as a token of the length"),
-            ("[:beam]", "[:1]", "only one prefix lives on: that is greedy search"),
-            ("[:beam]", "[: beam + 1]", "one more than `beam` continuations are looked at"),
-            ("total + log_prob)", "log_prob)", "log probabilities of earlier tokens are not added up"),
-            ("tokens[1:-1], total", "tokens[1:], total", "</s> is in the answers"),
-            ("if tokens[-1] != eos]", "]", "finished translations live on and are continued after </s>"),
-            (
-                "return sorted(finished, key=lambda item: -item[1])",
-                "return finished",
-                "the answers are not sorted by their score",
-            ),
-            (
-                "sorted(continued, key=lambda item: -item[1])",
-                "sorted(continued, key=lambda item: item[1])",
-                "the least probable continuations are kept",
-            ),
-            (
-                "total + log_prob)",
-                "total + math.exp(log_prob))",
-                "probabilities are added: log probabilities are to be",
-            ),
-        ],
     ),
 ]
