@@ -12,7 +12,8 @@ from pathlib import Path
 from ray import serve
 from starlette.types import ASGIApp
 
-from dragoman.serve.app import Settings, create_app
+from dragoman.serve.app import create_app
+from dragoman.serve.settings import Settings
 
 
 def build() -> ASGIApp:

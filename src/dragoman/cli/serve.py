@@ -58,16 +58,15 @@ def serve(
         dragoman serve runs/de-en runs/en-fr --host 0.0.0.0 --key-required
     """
     try:
-        from dragoman.serve.app import Settings
-        from dragoman.serve.http import Limits
         from dragoman.serve.process import run_server
+        from dragoman.serve.settings import Limits, Settings
     except ImportError as error:
         raise not_installed(f"serving needs {error.name}", "serve") from error
 
     paths = runs or [_demo_run()]
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
-        Limits(text_characters=characters, deadline_s=deadline, requests_per_minute=requests_per_minute),
+        Limits(text_characters=characters, deadline_seconds=deadline, requests_per_minute=requests_per_minute),
         key_required, metrics_key, not no_corrections, not no_documents, work_folder,
     )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)

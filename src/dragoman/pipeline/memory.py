@@ -75,14 +75,16 @@ class TranslationMemory:
 
     def add(self, src: str, tgt: str) -> None:
         """Put an entry in, in the place of one with the same source. Other threads may look up meanwhile."""
-        src = _spaced(src)
+        src, tgt = _spaced(src), _spaced(tgt)
+        if not (src and tgt):
+            return
         with self._changing:
             if src not in self._exact:
                 self._note_numbers(src)
                 self._recent = (*self._recent, src)
                 if len(self._recent) > _RECENT:
                     self._indexed = None
-            self._exact[src] = _spaced(tgt)
+            self._exact[src] = tgt
 
     def remove(self, src: str) -> None:
         """Take the entry of a source out, if there is one. Other threads may look up meanwhile."""

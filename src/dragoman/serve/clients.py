@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from dragoman.serve.http import ApiError, Limits
+from dragoman.serve.errors import ApiError
+from dragoman.serve.settings import Limits
 from dragoman.serve.store import Key, Store
 
 REMEMBERED = 10_000
@@ -53,10 +54,8 @@ class Gate:
         """Count characters. Raises ApiError (456, as DeepL says it) where the month's are used up."""
         if client.key is None:
             return
-        limit = client.key.per_month
-        if limit is not None and self.store.characters(client.name) + characters > limit:
+        if not self.store.count(client.name, characters, client.key.per_month):
             raise ApiError(456, "Quota exceeded: the characters of this key for this month are used up")
-        self.store.count(client.name, characters)
 
     def _take_one(self, name: str, limit: int) -> None:
         """A bucket that holds `limit` requests and fills up in a minute."""

@@ -1,5 +1,6 @@
 """Documents as jobs: taken in at once, translated behind the requests, kept for an hour."""
 
+import hmac
 import secrets
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.formats.document import SUFFIXES, format_of
 from dragoman.formats.pdf import output_path
 from dragoman.progress import say
-from dragoman.serve.http import ApiError
+from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, RequestHandle
 from dragoman.serve.service import AUTO, Service
@@ -123,9 +124,11 @@ class Jobs:
         self._threads.submit(self._work, job, kind.name, glossary, count)
         return job
 
-    def job(self, id: str) -> Job | None:
+    def find(self, id: str, key: object) -> Job | None:
+        """The document of an id; None if there is none, or if the key is not its key."""
         self.tidy()
-        return self.jobs.get(id)
+        job = self.jobs.get(id)
+        return job if job and hmac.compare_digest(job.key.encode(), str(key).encode()) else None
 
     def remove(self, job: Job) -> None:
         """Give a document up and delete it."""

@@ -14,7 +14,9 @@ import uvicorn
 
 from dragoman.errors import Error
 from dragoman.progress import say
-from dragoman.serve.app import Server, Settings, create_app
+from dragoman.serve.app import create_app
+from dragoman.serve.settings import Settings
+from dragoman.serve.state import Server
 
 ARENAS = 4
 """Heaps that threads share: each with one of its own keeps what it freed, and memory grows with every thread."""

@@ -1,30 +1,26 @@
-"""A request for translations, as all APIs understand it: checked, counted, its languages told, and done."""
+"""A request for translations, as all APIs understand it: checked, counted, its languages identified, and done."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
 from dragoman.languages.identification import likely_languages
-from dragoman.serve.clients import Client
+from dragoman.serve.api import Call
 from dragoman.serve.documents import Job, TooMany
-from dragoman.serve.http import ApiError, run, text_of
+from dragoman.serve.errors import ApiError
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices, Translated, same_language
+from dragoman.serve.state import Server
 from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
-
-if TYPE_CHECKING:
-    from dragoman.serve.app import Server
-
 
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """LibreTranslate's codes for languages that have others elsewhere; both are understood."""
 
 
-def language(server: "Server", code: str) -> str | None:
+def language(server: Server, code: str) -> str | None:
     """The served language that a client's code stands for."""
     known = {one for pair in server.service.runs for one in pair}
     lower = code.lower()
@@ -49,12 +45,12 @@ class Answer(NamedTuple):
     detected: Detected | None
 
 
-def detect(server: "Server", text: str) -> list[Detected]:
+def detect(server: Server, text: str) -> list[Detected]:
     """The languages that a text may be in, of those that are served, best first; at least one."""
     return [Detected(*found) for found in likely_languages(text, tuple(server.service.languages()))]
 
 
-def check_size(server: "Server", texts: Sequence[str]) -> None:
+def check_size(server: Server, texts: Sequence[str]) -> None:
     """Raises ApiError for more texts, or longer ones, than are translated at once."""
     limits = server.limits
     if len(texts) > limits.batch:
@@ -67,14 +63,15 @@ def check_size(server: "Server", texts: Sequence[str]) -> None:
         raise ApiError(400, f"Invalid request: request ({total}) exceeds text limit ({limits.characters_per_batch})")
 
 
-async def translated(
-    server: "Server", request: Request, client: Client, texts: Sequence[str], src: str, tgt: str, choices: Choices
-) -> list[Answer]:
-    """The answers to texts, in their order; with `src` `auto` the language of each of them is told by itself.
+def planned(
+    call: Call, texts: Sequence[str], src: str, tgt: str, choices: Choices
+) -> tuple[Callable[[RequestHandle], list[Answer]], int]:
+    """The work that translates texts, and its tokens: what `Call.run` takes. With `src` `auto` the language of each
+    text is identified by itself.
 
-    Raises ApiError, Overloaded, DeadlineExceeded, and DragomanError for languages that are not served.
+    Raises ApiError, and DragomanError for languages that are not served.
     """
-    service = server.service
+    server, service = call.server, call.server.service
     detected = [detect(server, text)[0] if src == AUTO else None for text in texts]
     languages = [src if found is None else found.language for found in detected]
     groups: dict[str, list[int]] = {}
@@ -82,51 +79,48 @@ async def translated(
         if code != tgt and texts[place].strip():
             groups.setdefault(code, []).append(place)
     tokens = sum(service.tokens(code, tgt, [texts[place] for place in places]) for code, places in groups.items())
-    server.gate.count_quota(client, sum(map(len, texts)))
+    server.gate.count_quota(call.client, sum(map(len, texts)))
 
-    def work(handle: RequestHandle) -> dict[int, Translated]:
-        found: dict[int, Translated] = {}
+    def work(handle: RequestHandle) -> list[Answer]:
+        items = [Translated(text) for text in texts]
         for code, places in groups.items():
-            items = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
-            found.update(zip(places, items, strict=True))
-        return found
+            made = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
+            for place, item in zip(places, made, strict=True):
+                items[place] = item
+        return [Answer(*answer) for answer in zip(items, languages, detected, strict=True)]
 
-    items = await run(server, request, work, tokens) if groups else {}
-    return [
-        Answer(items.get(place) or Translated(text), code, found)
-        for place, (text, code, found) in enumerate(zip(texts, languages, detected, strict=True))
-    ]
+    return work, tokens
 
 
 def new_job(
-    server: "Server",
-    client: Client,
-    document: tuple[str, bytes],
-    languages: tuple[str, str],
-    glossary: Glossary | None = None,
-    complaint: str = "",
+    call: Call, languages: tuple[str, str], glossary: Glossary | None = None, name: str = "", complaint: str = ""
 ) -> Job:
-    """Queue a document, (name, bytes). Raises ApiError: 429 where too many wait, 400 for one that cannot be read, which
-    begins with `complaint`."""
+    """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
+    where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
+    server, (file_name, data) = call.server, call.file()
     try:
-        return server.jobs.add(*document, *languages, glossary, lambda count: server.gate.count_quota(client, count))
+        return server.jobs.add(
+            name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count)
+        )
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:
-        raise ApiError(400, f"{complaint}{error}") from error
+        raise ApiError(400, f"{complaint}{error}", cause=error) from error
 
 
-def correction(server: "Server", given: Mapping[str, Any], src_name: str, tgt_name: str) -> Correction:
+def correction(server: Server, source: str, target: str, text: str, translation: str) -> Correction:
     """A correction in a request. Raises ApiError for languages that are not served, or texts that are too long."""
-    texts = text_of(given[src_name], src_name), text_of(given[tgt_name], tgt_name)
-    check_size(server, texts)
-    codes = [language(server, text_of(given[name], name)) for name in ("source", "target")]
-    for name, code in zip(("source", "target"), codes, strict=True):
-        if code is None:
-            raise ApiError(400, f"{given[name]} is not supported")
-    assert codes[0] is not None
-    assert codes[1] is not None
-    return Correction(codes[0], codes[1], texts[0].strip(), texts[1].strip())
+    check_size(server, [text, translation])
+    src, tgt = language(server, source), language(server, target)
+    if src is None or tgt is None:
+        raise ApiError(400, f"{source if src is None else target} is not supported")
+    return Correction(src, tgt, text.strip(), translation.strip())
+
+
+def require(allowed: bool, refusal: str) -> None:
+    """Raises ApiError (403) for a part of the server that is switched off."""
+    if not allowed:
+        raise ApiError(403, refusal)
 
 
 def result_of(job: Job, waiting: str) -> Response:

@@ -6,6 +6,7 @@ import secrets
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,13 +127,18 @@ class Store:
             row = db.execute("SELECT characters FROM usage WHERE name = ? AND month = ?", (name, _month())).fetchone()
         return 0 if row is None else int(row[0])
 
-    def count(self, name: str, characters: int) -> None:
+    def count(self, name: str, characters: int, limit: int | None = None) -> bool:
+        """Count characters of this month; False, and nothing is counted, if they would be more than `limit`."""
         with self._cursor() as db:
+            row = db.execute("SELECT characters FROM usage WHERE name = ? AND month = ?", (name, _month())).fetchone()
+            if limit is not None and characters + (row[0] if row else 0) > limit:
+                return False
             db.execute(
                 "INSERT INTO usage VALUES (?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET characters = characters + excluded.characters",
                 (name, _month(), characters),
             )
+            return True
 
     def correct(self, correction: Correction, author: str = "") -> None:
         """Keep a correction, in the place of an earlier one of the same text."""
@@ -167,7 +173,9 @@ class Store:
         self, name: str, dictionaries: dict[tuple[str, str], str], author: str, old: StoredGlossary | None = None
     ) -> StoredGlossary:
         """Keep a glossary, in the place of an older one where there is one."""
-        made = StoredGlossary(old.id if old else _uuid(), name, dictionaries, old.created if old else time.time())
+        made = StoredGlossary(
+            old.id if old else str(uuid.uuid4()), name, dictionaries, old.created if old else time.time()
+        )
         listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()])
         with self._cursor() as db:
             row = (made.id, name, listed, made.created, author)
@@ -195,8 +203,3 @@ def _hash(key: str) -> str:
 
 def _month() -> str:
     return time.strftime("%Y-%m", time.gmtime())
-
-
-def _uuid() -> str:
-    text = secrets.token_hex(16)
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

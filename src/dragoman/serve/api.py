@@ -1,0 +1,203 @@
+"""An API of the server: its operations, the way from a request to its answer, and the shape of its errors."""
+
+import asyncio
+import functools
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dragoman.errors import DragomanError, Error
+from dragoman.progress import say
+from dragoman.serve.clients import Client
+from dragoman.serve.errors import CLIENT_GONE, ApiError
+from dragoman.serve.http import file_of, parameters_of, read_body
+from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
+from dragoman.serve.state import Server
+
+Result = TypeVar("Result")
+
+SERVER_FAULTS = frozenset({
+    Error.CANNOT_READ, Error.CANNOT_WRITE, Error.NO_SPACE, Error.DAMAGED, Error.OUT_OF_MEMORY, Error.NO_DEVICE,
+    Error.DIVERGED, Error.EXTERNAL_FAILED, Error.PROCESS_FAILED,
+})  # fmt: skip
+"""Errors that no other request would mend: the client gets 500, the server's log has more."""
+
+ANYBODY = Client("anybody", None)
+"""The client of an operation that asks for no key."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request at its handler: who sent it, and what."""
+
+    server: Server
+    request: Request
+    client: Client
+    parameters: Mapping[str, Any]
+
+    def file(self) -> tuple[str, bytes]:
+        """The name and the bytes of the file in the request. Raises ApiError if there is none."""
+        return file_of(self.parameters, self.server.limits)
+
+    async def run(self, work: Callable[[RequestHandle], Result], tokens: int) -> Result:
+        """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
+
+        `tokens`: how much work it is. Raises Overloaded at once where too much waits.
+        """
+        server = self.server
+        handle = RequestHandle(server.service.scheduler, time.monotonic() + server.limits.deadline_seconds)
+        with server.service.scheduler.admitted(tokens):
+            working = asyncio.get_running_loop().run_in_executor(server.waiting, work, handle)
+            watching = asyncio.ensure_future(self._gone())
+            both: set[asyncio.Future[Any]] = {working, watching}
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                if not working.done():
+                    handle.cancel()
+                return await working
+            except asyncio.CancelledError:
+                handle.cancel()
+                raise
+            finally:
+                watching.cancel()
+
+    async def _gone(self) -> None:
+        """Wait until the client has closed the connection."""
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """A route and its description.
+
+    The handler gets a `Call`, and the parameters as its argument `given`, of the model that it names. It runs in a
+    thread and returns the answer (data or a Response), or an awaitable of the answer.
+    """
+
+    handler: Callable[..., Any]
+    methods: tuple[str, ...]
+    path: str
+    summary: str
+    answer: Any
+    """The type of the answer, or an example of it."""
+    files: bool
+    public: bool
+    status: int
+
+    @property
+    def model(self) -> type[BaseModel] | None:
+        """The parameters of the operation."""
+        return self.handler.__annotations__.get("given")
+
+
+class Api:
+    """The operations of an API, and the shape of its errors."""
+
+    def __init__(
+        self,
+        name: str,
+        error_body: Callable[[ApiError], dict[str, Any]],
+        complaint: Callable[[ErrorDetails], str],
+        absent: tuple[object, ...] = (None,),
+    ) -> None:
+        """`complaint`: the text about a parameter that cannot be meant; `absent`: values that stand for no value."""
+        self.name, self.error_body, self.complaint, self.absent = name, error_body, complaint, absent
+        self.operations: list[Operation] = []
+
+    def operation(
+        self,
+        methods: str,
+        path: str,
+        summary: str,
+        answer: Any = None,
+        *,
+        files: bool = False,
+        public: bool = False,
+        status: int = 200,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Make a function the handler of a route. `files`: one is sent; `public`: nobody is asked for a key."""
+
+        def register(handler: Callable[..., Any]) -> Callable[..., Any]:
+            one = Operation(handler, tuple(methods.split()), path, summary, answer, files, public, status)
+            self.operations.append(one)
+            return handler
+
+        return register
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(one.path, functools.partial(self._answer, one), methods=list(one.methods)) for one in self.operations
+        ]
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        server: Server = request.app.state.server
+        try:
+            body = await read_body(request, server.limits, files=operation.files)
+            answer = await server.in_thread(self._handled, server, operation, request, body)
+            return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
+        except Exception as exception:
+            return self.refusal(api_error(exception, server))
+
+    def _handled(self, server: Server, operation: Operation, request: Request, body: bytes) -> Any:
+        """The answer, or an awaitable of it."""
+        parameters = parameters_of(request, body)
+        client = ANYBODY if operation.public else server.gate.authenticate(request, parameters.get("api_key"))
+        call = Call(server, request, client, parameters)
+        model = operation.model
+        answer = operation.handler(call) if model is None else operation.handler(call, given=self._read(model, call))
+        return answer if inspect.isawaitable(answer) else respond(answer, operation.status)
+
+    def _read(self, model: type[BaseModel], call: Call) -> BaseModel:
+        present = {name: value for name, value in call.parameters.items() if value not in self.absent}
+        try:
+            return model.model_validate(present)
+        except ValidationError as error:
+            raise ApiError(400, self.complaint(error.errors(include_url=False)[0])) from error
+
+    def refusal(self, error: ApiError) -> Response:
+        """The answer to a request that is not done."""
+        return JSONResponse(self.error_body(error), error.status, headers=error.headers)
+
+
+def respond(answer: Any, status: int = 200) -> Response:
+    """An answer as JSON, if it is no Response already; fields of models that are None are left out."""
+    if isinstance(answer, Response):
+        return answer
+    if answer is None:
+        return Response(status_code=204)
+    data = to_json(answer, exclude_none=True, inf_nan_mode="null")
+    return Response(data, status, media_type="application/json")
+
+
+def api_error(error: BaseException, server: Server) -> ApiError:
+    """The answer to a client about an error."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, Overloaded):
+        server.metrics.rejected("overloaded")
+        seconds = str(max(1, round(error.retry_after)))
+        return ApiError(429, f"Slowdown: too much work waits, try again in {seconds} s", {"Retry-After": seconds})
+    if isinstance(error, DeadlineExceeded):
+        server.metrics.rejected("deadline")
+        return ApiError(504, f"Not done within {server.limits.deadline_seconds:g} s: send less text at once")
+    if isinstance(error, Cancelled):
+        if server.stopping:
+            return ApiError(503, "The server is stopping", {"Retry-After": "5"})
+        return ApiError(CLIENT_GONE, "The client has gone")
+    if isinstance(error, DragomanError) and error.code not in SERVER_FAULTS:
+        return ApiError(400, str(error), cause=error)
+    if isinstance(error, HTTPException):
+        return ApiError(error.status_code, str(error.detail), error.headers)
+    say("".join(traceback.format_exception(error)).rstrip())
+    return ApiError(500, "Internal error: the server's log has more")

@@ -1,0 +1,1 @@
+"""The APIs of the server, a module for each."""

@@ -1,0 +1,403 @@
+"""A subset of DeepL's API: texts, documents, glossaries, usage (developers.deepl.com, version 2).
+
+Formality, context, style rules and custom instructions are taken and change nothing: our models know none of them.
+"""
+
+import csv
+import io
+import re
+import time
+from collections.abc import Awaitable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import ErrorDetails
+from starlette.responses import PlainTextResponse, Response
+
+from dragoman.languages.codes import name_of
+from dragoman.serve.api import Api, Call
+from dragoman.serve.documents import Job
+from dragoman.serve.errors import ApiError
+from dragoman.serve.requests import check_size, language, new_job, planned, require, result_of
+from dragoman.serve.scheduler import RequestHandle
+from dragoman.serve.service import AUTO, Choices
+from dragoman.serve.store import StoredGlossary
+from dragoman.text.glossary import Glossary
+
+VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS",)}
+"""Target codes of languages that have several."""
+VARIANT_NAMES = {
+    "EN-GB": "English (British)", "EN-US": "English (American)", "PT-BR": "Portuguese (Brazilian)",
+    "PT-PT": "Portuguese (European)", "ZH-HANS": "Chinese (simplified)",
+}  # fmt: skip
+FORMAL = ("de", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru")
+"""Languages for which a formality is taken, as DeepL does; our models have no such choice: it changes nothing."""
+Dictionaries = dict[tuple[str, str], str]
+NO_LIMIT = 10**12
+"""Characters a month that a client without a limit is told."""
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _lower(value: Any) -> str:
+    return str(value).lower()
+
+
+Target = Annotated[str, Field(min_length=1, examples=["EN-GB"])]
+Named = Annotated[str, Field(min_length=1, examples=["pub"])]
+
+
+class Options(BaseModel):
+    """Parameters of texts and of documents."""
+
+    target_lang: Target
+    source_lang: str = Field("", examples=["DE"])
+    glossary_id: str = ""
+
+
+class TranslateRequest(Options):
+    text: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1, examples=[["Ich möchte ein Bier."]])]
+    tag_handling: Literal["", "xml", "html"] = ""
+    split_sentences: Annotated[Literal["0", "1", "nonewlines", "true", "false"], BeforeValidator(_lower)] = "1"
+    formality: Annotated[
+        Literal["", "default", "more", "less", "prefer_more", "prefer_less"], BeforeValidator(_lower)
+    ] = ""
+    show_billed_characters: bool = True
+    model_type: str = ""
+
+
+class LanguagesQuery(BaseModel):
+    type: Literal["", "source", "target"] = ""
+
+
+class DocumentRequest(Options):
+    filename: str = ""
+
+
+class KeyOfDocument(BaseModel):
+    document_key: str = ""
+
+
+class Pair(BaseModel):
+    source_lang: str = Field("", examples=["de"])
+    target_lang: str = Field("", examples=["en"])
+
+
+class Dictionary(BaseModel):
+    source_lang: Annotated[str, Field(min_length=1, examples=["de"])]
+    target_lang: Annotated[str, Field(min_length=1, examples=["en"])]
+    entries: Annotated[str, Field(min_length=1, examples=["Bier\tale"])]
+    entries_format: Literal["tsv", "csv"]
+
+
+class NewGlossary(Dictionary):
+    name: Named
+
+
+class NewGlossaries(BaseModel):
+    name: Named
+    dictionaries: list[Dictionary] = Field(min_length=1)
+
+
+class ChangedGlossary(BaseModel):
+    name: str = Field("", examples=["inn"])
+    dictionaries: Annotated[list[Dictionary], BeforeValidator(_as_list)] = []
+
+
+def error_body(error: ApiError) -> dict[str, Any]:
+    return {"message": error.message}
+
+
+def _complaint(error: ErrorDetails) -> str:
+    names = [str(part) for part in error["loc"] if isinstance(part, str)]
+    if error["type"] in ("missing", "string_too_short", "too_short"):
+        return f"Bad request: Value for '{names[-1]}' missing."
+    return f"Value for '{names[-1]}' not supported."
+
+
+api = Api("DeepL", error_body, _complaint)
+
+
+def _languages(call: Call, given: Options) -> tuple[str, str]:
+    """The languages of a request, as they are served; `auto` where no source is given."""
+    tgt = language(call.server, given.target_lang)
+    src = language(call.server, given.source_lang) if given.source_lang else AUTO
+    if src is None:
+        raise ApiError(400, "Value for 'source_lang' not supported.")
+    if tgt is None or (src not in (AUTO, tgt) and tgt not in call.server.service.languages().get(src, ())):
+        raise ApiError(400, "Value for 'target_lang' not supported.")
+    return src, tgt
+
+
+@api.operation("POST", "/v2/translate", "Translate up to 128 texts",
+               {"translations": [{"detected_source_language": "DE", "text": "I would like a beer."}]})  # fmt: skip
+def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
+    check_size(call.server, given.text)
+    src, tgt = _languages(call, given)
+    if given.formality in ("more", "less") and tgt not in FORMAL:
+        raise ApiError(400, "Target language does not support the formality parameter.")
+    split = False if given.split_sentences in ("0", "false") else None
+    choices = Choices(kind=given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split)
+    work, tokens = planned(call, given.text, src, tgt, choices)
+
+    def answer(handle: RequestHandle) -> dict[str, Any]:
+        records = []
+        for text, one in zip(given.text, work(handle), strict=True):
+            record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": one.item.text}
+            if given.show_billed_characters:
+                record["billed_characters"] = len(text)
+            if given.model_type:
+                record["model_type_used"] = "quality_optimized"
+            records.append(record)
+        return {"translations": records}
+
+    return call.run(answer, tokens)
+
+
+def _code(code: str) -> str:
+    return code.split("-")[0].upper()
+
+
+@api.operation("GET POST", "/v2/languages", "Languages by type: source or target",
+               [{"language": "DE", "name": "German"}])  # fmt: skip
+def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
+    known = call.server.service.languages()
+    if given.type != "target":
+        return [{"language": _code(code), "name": name_of(code)} for code in known if known[code]]
+    records = []
+    for code in sorted({tgt for reach in known.values() for tgt in reach}):
+        for variant in VARIANTS.get(code, (code.upper(),)):
+            name = VARIANT_NAMES.get(variant, name_of(code))
+            records.append({"language": variant, "name": name, "supports_formality": code in FORMAL})
+    return records
+
+
+@api.operation(
+    "GET POST", "/v2/usage", "Characters used this month", {"character_count": 42, "character_limit": 500000}
+)
+def usage(call: Call) -> dict[str, int]:
+    key = call.client.key
+    limit = key.per_month if key else None
+    count = call.server.store.characters(call.client.name) if key else 0
+    return {"character_count": count, "character_limit": NO_LIMIT if limit is None else limit}
+
+
+@api.operation("POST", "/v2/document", "Hand in a document", {"document_id": "9F2C...", "document_key": "51AB..."},
+               files=True)  # fmt: skip
+def add_document(call: Call, given: DocumentRequest) -> dict[str, str]:
+    require(call.server.settings.documents, "Documents are not taken by this server")
+    src, tgt = _languages(call, given)
+    job = new_job(call, (src, tgt), _glossary(call, given, src, tgt), given.filename, "Invalid file: ")
+    return {"document_id": job.id, "document_key": job.key}
+
+
+def _job(call: Call, given: KeyOfDocument) -> Job:
+    job = call.server.jobs.find(call.request.path_params["id"], given.document_key)
+    if job is None:
+        raise ApiError(404, "Document not found")
+    return job
+
+
+@api.operation("GET POST", "/v2/document/{id}", "How far a document is",
+               {"document_id": "9F2C...", "status": "translating", "seconds_remaining": 4})  # fmt: skip
+def document(call: Call, given: KeyOfDocument) -> dict[str, Any]:
+    job = _job(call, given)
+    record: dict[str, Any] = {"document_id": job.id, "status": job.state}
+    if job.state in ("queued", "translating"):
+        record["seconds_remaining"] = job.seconds_left
+    if job.state == "done":
+        record["billed_characters"] = job.characters
+    if job.error:
+        record["error_message"] = job.error
+    return record
+
+
+@api.operation("GET POST", "/v2/document/{id}/result", "The translated document", "(a file)")
+def document_result(call: Call, given: KeyOfDocument) -> Response:
+    return result_of(_job(call, given), "Document is not ready")
+
+
+def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None:
+    """The glossary that a request names."""
+    if not given.glossary_id:
+        return None
+    if src == AUTO:
+        raise ApiError(400, "Use of a glossary requires the source_lang parameter to be specified.")
+    entries = _stored(call, given.glossary_id).dictionaries.get((src, tgt))
+    if entries is None:
+        raise ApiError(400, "The glossary is of other languages.")
+    return Glossary(dict(line.split("\t") for line in entries.splitlines()))
+
+
+def _stored(call: Call, id: str | None = None) -> StoredGlossary:
+    """The glossary of an id, or the glossary that the address of the request names."""
+    id = id or call.request.path_params["id"]
+    if not re.fullmatch(r"[0-9a-fA-F-]{36}", id):
+        raise ApiError(400, "Invalid or missing glossary id")
+    found = next((one for one in call.server.store.glossaries(call.client.name) if one.id == id), None)
+    if found is None:
+        raise ApiError(404, "Glossary not found")
+    return found
+
+
+def _entries(text: str, kind: str) -> str:
+    """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
+    rows = csv.reader(io.StringIO(text)) if kind == "csv" else (line.split("\t") for line in re.split(r"\r?\n", text))
+    found: dict[str, str] = {}
+    for number, row in enumerate(rows, start=1):
+        if not any(column.strip() for column in row):
+            continue
+        columns = [column.strip() for column in row[:2]]
+        if len(columns) < 2 or not all(columns) or any("\t" in column or "\n" in column for column in columns):
+            raise ApiError(400, f"Invalid glossary entries provided: line {number}: two columns are needed")
+        if columns[0] in found:
+            raise ApiError(400, f"Invalid glossary entries provided: line {number}: {columns[0]!r} stands there twice")
+        found[columns[0]] = columns[1]
+    if not found:
+        raise ApiError(400, "Invalid glossary entries provided: there are none")
+    return "\n".join(f"{term}\t{target}" for term, target in found.items())
+
+
+def _dictionary(call: Call, given: Dictionary) -> tuple[tuple[str, str], str]:
+    """The languages and entries of a dictionary in a request."""
+    return _pair(call, given), _entries(given.entries, given.entries_format)
+
+
+def _pair(call: Call, given: Pair | Dictionary) -> tuple[str, str]:
+    src, tgt = language(call.server, given.source_lang), language(call.server, given.target_lang)
+    if src is None or tgt is None or (src, tgt) not in call.server.service.runs:
+        raise ApiError(400, "Unsupported glossary source and target language pair")
+    return src, tgt
+
+
+def _put(call: Call, name: str, dictionaries: Dictionaries, old: StoredGlossary | None = None) -> StoredGlossary:
+    return call.server.store.put_glossary(name, dictionaries, call.client.name, old)
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1e6):06d}Z"
+
+
+def _one_dictionary(stored: StoredGlossary) -> dict[str, Any]:
+    """A glossary as version 2 knows it: of one pair of languages."""
+    [(languages, entries)] = list(stored.dictionaries.items())[:1]
+    return {
+        "glossary_id": stored.id,
+        "ready": True,
+        "name": stored.name,
+        "source_lang": languages[0],
+        "target_lang": languages[1],
+        "creation_time": _time(stored.created),
+        "entry_count": len(entries.splitlines()),
+    }
+
+
+def _dictionary_record(languages: tuple[str, str], entries: str) -> dict[str, Any]:
+    return {"source_lang": languages[0], "target_lang": languages[1], "entry_count": len(entries.splitlines())}
+
+
+def _all_dictionaries(stored: StoredGlossary) -> dict[str, Any]:
+    """A glossary as version 3 knows it."""
+    return {
+        "glossary_id": stored.id,
+        "name": stored.name,
+        "dictionaries": [_dictionary_record(*item) for item in stored.dictionaries.items()],
+        "creation_time": _time(stored.created),
+    }
+
+
+_RECORD = {"glossary_id": "0c9a...", "name": "pub", "entry_count": 1}
+_RECORD_3 = {"glossary_id": "0c9a...", "name": "pub", "dictionaries": [{"source_lang": "de", "entry_count": 1}]}
+
+
+@api.operation("POST", "/v2/glossaries", "Keep a glossary", _RECORD, status=201)
+def add_glossary(call: Call, given: NewGlossary) -> dict[str, Any]:
+    return _one_dictionary(_put(call, given.name, dict([_dictionary(call, given)])))
+
+
+@api.operation("POST", "/v3/glossaries", "Keep a glossary of several languages", _RECORD_3, status=201)
+def add_glossaries(call: Call, given: NewGlossaries) -> dict[str, Any]:
+    return _all_dictionaries(_put(call, given.name, dict(_dictionary(call, one) for one in given.dictionaries)))
+
+
+def _is_3(call: Call) -> bool:
+    return call.request.url.path.startswith("/v3/")
+
+
+@api.operation("GET", "/v2/glossaries", "Your glossaries", {"glossaries": [_RECORD]})
+@api.operation("GET", "/v3/glossaries", "Your glossaries", {"glossaries": [_RECORD_3]})
+def glossaries(call: Call) -> dict[str, Any]:
+    known = call.server.store.glossaries(call.client.name)
+    if _is_3(call):
+        return {"glossaries": [_all_dictionaries(one) for one in known if one.dictionaries]}
+    return {"glossaries": [_one_dictionary(one) for one in known if len(one.dictionaries) == 1]}
+
+
+@api.operation("GET", "/v2/glossaries/{id}", "A glossary", _RECORD)
+@api.operation("GET", "/v3/glossaries/{id}", "A glossary", _RECORD_3)
+def glossary(call: Call) -> dict[str, Any]:
+    return (_all_dictionaries if _is_3(call) else _one_dictionary)(_stored(call))
+
+
+@api.operation("PATCH", "/v3/glossaries/{id}", "Another name, or more entries", _RECORD_3)
+def change_glossary(call: Call, given: ChangedGlossary) -> dict[str, Any]:
+    """A new name, or entries that come to those that are there or take their place."""
+    stored = _stored(call)
+    dictionaries = dict(stored.dictionaries)
+    for one in given.dictionaries:
+        languages, entries = _dictionary(call, one)
+        lines = [*dictionaries.get(languages, "").splitlines(), *entries.splitlines()]
+        merged = {line.partition("\t")[0]: line for line in lines}  # later ones count
+        dictionaries[languages] = "\n".join(merged.values())
+    return _all_dictionaries(_put(call, given.name or stored.name, dictionaries, stored))
+
+
+@api.operation("PUT", "/v3/glossaries/{id}/dictionaries", "Entries in the place of those of two languages",
+               {"source_lang": "de", "target_lang": "en", "entry_count": 1})  # fmt: skip
+def put_dictionary(call: Call, given: Dictionary) -> dict[str, Any]:
+    stored = _stored(call)
+    languages, entries = _dictionary(call, given)
+    _put(call, stored.name, {**stored.dictionaries, languages: entries}, stored)
+    return _dictionary_record(languages, entries)
+
+
+@api.operation("DELETE", "/v3/glossaries/{id}/dictionaries", "Delete the entries of two languages",
+               status=204)  # fmt: skip
+def remove_dictionary(call: Call, given: Pair) -> None:
+    stored = _stored(call)
+    languages = _pair(call, given)
+    if languages not in stored.dictionaries:
+        raise ApiError(404, "Dictionary not found")
+    _put(call, stored.name, {key: lines for key, lines in stored.dictionaries.items() if key != languages}, stored)
+
+
+@api.operation("GET", "/v2/glossaries/{id}/entries", "The entries of a glossary, tab-separated", "Bier\tale")
+def glossary_entries(call: Call) -> Response:
+    entries = next(iter(_stored(call).dictionaries.values()), "")
+    return PlainTextResponse(entries, media_type="text/tab-separated-values")
+
+
+@api.operation("GET", "/v3/glossaries/{id}/entries", "The entries of two languages",
+               {"dictionaries": [{"entries": "Bier\tale", "entries_format": "tsv"}]})  # fmt: skip
+def dictionary_entries(call: Call, given: Pair) -> dict[str, Any]:
+    stored = _stored(call)
+    src, tgt = languages = _pair(call, given)
+    if languages not in stored.dictionaries:
+        raise ApiError(404, "Dictionary not found")
+    record = {"source_lang": src, "target_lang": tgt, "entries": stored.dictionaries[languages]}
+    return {"dictionaries": [{**record, "entries_format": "tsv"}]}
+
+
+@api.operation("DELETE", "/v2/glossaries/{id}", "Delete a glossary", status=204)
+@api.operation("DELETE", "/v3/glossaries/{id}", "Delete a glossary", status=204)
+def remove_glossary(call: Call) -> None:
+    call.server.store.remove_glossary(_stored(call).id, call.client.name)
+
+
+@api.operation("GET", "/v2/glossary-language-pairs", "Languages of glossaries",
+               {"supported_languages": [{"source_lang": "de", "target_lang": "en"}]})  # fmt: skip
+def glossary_pairs(call: Call) -> dict[str, Any]:
+    pairs = [{"source_lang": src.lower(), "target_lang": tgt.lower()} for src, tgt in call.server.service.runs]
+    return {"supported_languages": pairs}

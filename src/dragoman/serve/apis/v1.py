@@ -1,0 +1,364 @@
+"""Dragoman's own API: translations with everything that is known of them, parts of long texts as they come, words to
+choose from, corrections, documents."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from pydantic_core import ErrorDetails, to_json
+from starlette.responses import Response, StreamingResponse
+
+from dragoman.formats.bitext import tmx_of
+from dragoman.formats.document import SUFFIXES
+from dragoman.languages.codes import name_of
+from dragoman.serve.api import Api, Call, api_error, respond
+from dragoman.serve.apis import v1_models as models
+from dragoman.serve.documents import Job
+from dragoman.serve.errors import ApiError
+from dragoman.serve.requests import (
+    Answer,
+    Detected,
+    check_size,
+    correction,
+    detect,
+    language,
+    new_job,
+    planned,
+    require,
+    result_of,
+)  # fmt: skip
+from dragoman.serve.scheduler import RequestHandle
+from dragoman.serve.service import AUTO, Choices, Sentence, Translated
+from dragoman.text.glossary import Glossary
+
+CHUNK = 400
+"""Characters from which on lines of a streamed text make a part of their own."""
+
+Links = list[tuple[int, int, int, int]]
+
+
+def _complaint(error: ErrorDetails) -> str:
+    name = error["loc"][0]
+    if error["type"] in ("missing", "string_too_short", "string_pattern_mismatch"):
+        return f"{name}: missing"
+    return f"{name}: {error['msg']}"
+
+
+api = Api("Dragoman", ApiError.as_dict, _complaint)
+
+
+def languages_of(call: Call, given: models.Pair, *, auto: bool) -> tuple[str, str]:
+    """The languages of a request, as they are served. Raises ApiError for others."""
+    served = call.server.service.languages()
+    codes = []
+    for name, code in (("source", given.source or AUTO), ("target", given.target)):
+        is_auto = name == "source" and code.lower() == AUTO
+        if is_auto and not auto:
+            raise ApiError(400, "source: missing: give a language code")
+        known = AUTO if is_auto else language(call.server, code)
+        if known is None:
+            raise ApiError(400, f"{name}: {code!r} is not served; there are {', '.join(sorted(served))}")
+        codes.append(known)
+    src, tgt = codes
+    if src not in (AUTO, tgt) and tgt not in served.get(src, ()):
+        raise ApiError(400, f"{src} to {tgt}: no model for it")
+    return src, tgt
+
+
+def _choices(call: Call, given: models.StreamRequest) -> Choices:
+    """The wishes of a request. Raises ApiError for more alternatives than there may be."""
+    _check_count("alternatives", given.alternatives, call.server.limits.alternatives)
+    return Choices(
+        kind=given.format,
+        alternatives=given.alternatives,
+        glossary=_glossary(given.glossary),
+        prefix=given.prefix,
+        memory=given.memory,
+        split=given.split,
+        beam_size=given.beam_size,
+    )
+
+
+def _check_count(name: str, count: int, most: int) -> None:
+    if count > most:
+        raise ApiError(400, f"{name}: {count}: at most {most}")
+
+
+def _glossary(terms: models.Terms) -> Glossary | None:
+    return Glossary(terms) if terms else None
+
+
+@api.operation("GET", "/v1/languages", "Languages, each with those it can be translated to",
+               [{"code": "de", "name": "German", "targets": ["en"]}], public=True)  # fmt: skip
+def languages(call: Call) -> list[dict[str, Any]]:
+    known = call.server.service.languages()
+    return [{"code": code, "name": name_of(code), "targets": targets} for code, targets in known.items()]
+
+
+@api.operation("GET", "/v1/limits", "What a client may ask for", {"text_characters": 5000, "batch": 128}, public=True)
+def limits(call: Call) -> dict[str, Any]:
+    settings = call.server.settings
+    return {
+        **asdict(settings.limits),
+        "key_required": settings.key_required,
+        "corrections": settings.suggestions,
+        "documents": settings.documents,
+        "formats": SUFFIXES,
+    }
+
+
+@api.operation("POST", "/v1/translate", "Translate a text, or a list of them", models.Translation | models.Translations)
+def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]:
+    texts = given.text if isinstance(given.text, list) else [given.text]
+    check_size(call.server, texts)
+    src, tgt = languages_of(call, given, auto=True)
+    work, tokens = planned(call, texts, src, tgt, _choices(call, given))
+
+    def answer(handle: RequestHandle) -> Response:
+        records = [_record(call, handle, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
+        return respond(models.Translations(translations=records) if isinstance(given.text, list) else records[0])
+
+    return call.run(answer, tokens)
+
+
+def _record(
+    call: Call, handle: RequestHandle, text: str, tgt: str, answer: Answer, details: models.Details
+) -> models.Translation:
+    """A translation with the details that were asked for. Of a text in its own target language there are none."""
+    service, item = call.server.service, answer.item
+    explained = handle, answer.src, tgt, text, item
+    is_made = answer.src != tgt
+    record = models.Translation(
+        text=item.text,
+        source=answer.src,
+        target=tgt,
+        detected=_detected(answer),
+        score=item.score,
+        log_prob=item.log_prob,
+        alternatives=list(item.alternatives),
+        notes=[one.record() for one in item.notes],
+        sentences=_sentences(item),
+    )
+    if details.alignments:
+        record.alignments = service.alignment(*explained) if is_made else []
+    if details.confidence:
+        record.confidence = service.confidence(*explained) if is_made else []
+    if details.warnings:
+        found = service.warnings(answer.src, tgt, text, item.text) if is_made else []
+        record.warnings = [one.record() for one in found]
+        record.memory = [
+            models.LikeText(source=match.src, target=match.tgt, similarity=round(match.similarity, 4))
+            for match in service.similar(answer.src, tgt, text)
+        ]
+    return record
+
+
+def _identified(found: Detected) -> models.Detected:
+    return models.Detected(language=found.language, confidence=round(found.confidence, 4))
+
+
+def _detected(answer: Answer) -> models.Detected | None:
+    return None if answer.detected is None else _identified(answer.detected)
+
+
+def _sentences(item: Translated) -> Links:
+    """Characters from and to in the source, and in the translation."""
+    return [(*one.src, *one.tgt) for one in item.sentences]
+
+
+def parts_of(text: str) -> list[str]:
+    """Parts of a text to be translated one after another, cut at the ends of lines.
+
+    >>> [len(part) for part in parts_of("a" * 300 + chr(10) + "b" * 300 + chr(10) + "c")]
+    [602, 1]
+    """
+    parts: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if parts and len(parts[-1]) < CHUNK:
+            parts[-1] += line
+        else:
+            parts.append(line)
+    return parts
+
+
+@api.operation("GET POST", "/v1/translate/stream", "Translate part by part: server-sent events part, details, done",
+               "event: part\ndata: {...}\n\n")  # fmt: skip
+def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
+    """The first part is translated before the stream begins: what is refused is refused with a status of its own."""
+    check_size(call.server, [given.text])
+    src, tgt = languages_of(call, given, auto=True)
+    choices = _choices(call, given)
+    if choices.kind != "text":
+        raise ApiError(400, "format: text alone comes in parts")
+    found = detect(call.server, given.text)[0] if src == AUTO else None
+    src = src if found is None else found.language
+    parts = parts_of(given.text)
+    planned_part = lambda part: planned(call, [part], src, tgt, choices)  # noqa: E731
+    work, tokens = planned_part(parts[0] if parts else "")
+
+    def answer(handle: RequestHandle) -> Response:
+        first = work(handle)[0]._replace(detected=found)
+        return StreamingResponse(
+            _events(call, parts, first, tgt, planned_part),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+    return call.run(answer, tokens)
+
+
+async def _events(
+    call: Call,
+    parts: Sequence[str],
+    first: Answer,
+    tgt: str,
+    planned_part: Callable[[str], tuple[Callable[[RequestHandle], list[Answer]], int]],
+) -> AsyncIterator[bytes]:
+    """The events of a stream; `first` is the answer to the first part."""
+    whole, src_at = first._replace(item=Translated("")), 0
+    try:
+        for number, part in enumerate(parts):
+            item = first.item
+            if number:
+                [answer] = await call.run(*await call.server.in_thread(planned_part, part))
+                item = answer.item
+            moved = _moved(item, src_at, len(whole.item.text))
+            record = models.Part(
+                text=item.text,
+                sentences=_sentences(moved),
+                alternatives=list(item.alternatives),
+                notes=[one.record() for one in item.notes],
+                source=first.src,
+                detected=_detected(first),
+            )
+            yield _event("part", record)
+            joined = Translated(whole.item.text + item.text, sentences=(*whole.item.sentences, *moved.sentences))
+            whole = whole._replace(item=joined)
+            src_at += len(part)
+        text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
+        if first.src != tgt and text.strip():
+            details = await call.run(lambda handle: _record(call, handle, text, tgt, whole, every), 0)
+            yield _event("details", details)
+        yield _event("done", {})
+    except asyncio.CancelledError:
+        raise
+    except Exception as exception:
+        error = api_error(exception, call.server)
+        yield _event("error", {"status": error.status, **error.as_dict()})
+
+
+def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
+    """A translation whose sentences stand further back in both texts."""
+    sentences = tuple(
+        Sentence((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
+        for one in item.sentences
+    )
+    return replace(item, sentences=sentences)
+
+
+def _event(name: str, data: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), to_json(data, exclude_none=True, inf_nan_mode="null"))
+
+
+@api.operation("POST", "/v1/words", "Translations of a sentence that begin with prefix and go on differently",
+               {"translations": [{"text": "I want a beer.", "score": -0.4}]})  # fmt: skip
+def words(call: Call, given: models.WordsRequest) -> Awaitable[dict[str, Any]]:
+    service = call.server.service
+    for text in (given.text, given.prefix):
+        check_size(call.server, [text])
+    src, tgt = languages_of(call, given, auto=False)
+    _check_count("count", given.count, call.server.limits.alternatives)
+
+    def work(handle: RequestHandle) -> dict[str, Any]:
+        items = service.words_instead(handle, src, tgt, given.text, given.prefix, given.count)
+        return {"translations": [{"text": item.text, "score": item.score} for item in items]}
+
+    return call.run(work, 4 * service.tokens(src, tgt, [given.text]))
+
+
+@api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[models.Detected])
+def detect_languages(call: Call, given: models.DetectRequest) -> list[Any]:
+    texts = given.text if isinstance(given.text, list) else [given.text]
+    check_size(call.server, texts)
+    found = [[_identified(one) for one in detect(call.server, text)] for text in texts]
+    return found if isinstance(given.text, list) else found[0]
+
+
+def _require_corrections(call: Call) -> None:
+    require(call.server.settings.suggestions, "Corrections are not taken by this server")
+
+
+@api.operation("POST", "/v1/corrections", "Keep a better translation; it is used from now on", {"kept": True})
+def add_correction(call: Call, given: models.Correction) -> dict[str, bool]:
+    _require_corrections(call)
+    made = correction(call.server, given.source, given.target, given.text, given.translation)
+    call.server.correct(made, call.client.name)
+    return {"kept": True}
+
+
+@api.operation("GET", "/v1/corrections", "The corrections, as JSON or TMX",
+               [{"source": "de", "target": "en", "text": "Bier", "translation": "beer"}])  # fmt: skip
+def corrections(call: Call, given: models.CorrectionsQuery) -> list[dict[str, str]] | Response:
+    _require_corrections(call)
+    src, tgt = (language(call.server, code) or "" for code in (given.source, given.target))
+    found = call.server.store.corrections(src, tgt)
+    if given.format != "tmx":
+        return [dict(zip(("source", "target", "text", "translation"), one, strict=True)) for one in found]
+    if not (src and tgt):
+        raise ApiError(400, "a TMX is of two languages: give source and target")
+    data, name = tmx_of([(item.src, item.tgt) for item in found], src, tgt), f"corrections.{src}-{tgt}.tmx"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type="application/x-tmx+xml", headers=headers)
+
+
+@api.operation("DELETE", "/v1/corrections", "Forget a correction", {"forgotten": True})
+def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool]:
+    _require_corrections(call)
+    src, tgt = languages_of(call, given, auto=False)
+    if not call.server.forget(src, tgt, given.text.strip()):
+        raise ApiError(404, "There is no correction of this text")
+    return {"forgotten": True}
+
+
+@api.operation("POST", "/v1/documents", "Hand in a document", {"id": "9F2C...", "key": "51AB...", "state": "queued"},
+               files=True, status=202)  # fmt: skip
+def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
+    require(call.server.settings.documents, "Documents are not taken by this server")
+    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary))
+    return {"id": job.id, "key": job.key, **_job_record(job)}
+
+
+def _job(call: Call, given: models.KeyOfDocument) -> Job:
+    job = call.server.jobs.find(call.request.path_params["id"], given.key)
+    if job is None:
+        raise ApiError(404, "There is no such document")
+    return job
+
+
+def _job_record(job: Job) -> dict[str, Any]:
+    record: dict[str, Any] = {"state": job.state, "name": job.result_name, "done": job.done, "total": job.total}
+    if job.state in ("queued", "translating"):
+        record["seconds_left"] = job.seconds_left
+    if job.state == "done":
+        record |= {"characters": job.characters, "texts": job.texts, "doubts": job.doubts}
+    if job.error:
+        record["error"] = job.error
+    return record
+
+
+@api.operation("GET", "/v1/documents/{id}", "How far a document is",
+               {"state": "translating", "done": 12, "total": 80, "seconds_left": 4})  # fmt: skip
+def document(call: Call, given: models.KeyOfDocument) -> dict[str, Any]:
+    return _job_record(_job(call, given))
+
+
+@api.operation("GET", "/v1/documents/{id}/result", "The translated document", "(a file)")
+def document_result(call: Call, given: models.KeyOfDocument) -> Response:
+    return result_of(_job(call, given), "The document is not translated yet")
+
+
+@api.operation("DELETE", "/v1/documents/{id}", "Give a document up, and delete it", {"removed": True})
+def remove_document(call: Call, given: models.KeyOfDocument) -> dict[str, bool]:
+    call.server.jobs.remove(_job(call, given))
+    return {"removed": True}

@@ -1,0 +1,139 @@
+"""Requests and answers of our own API (`v1.py`); its description is made from them too."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
+
+from dragoman.serve.service import AUTO
+
+MAX_TERMS = 1000
+"""Terms of a glossary that comes with a request."""
+
+
+def _terms_of(value: Any) -> Any:
+    """Terms that come as text of two columns."""
+    if not isinstance(value, str):
+        return value
+    rows = [line.split("\t") for line in value.splitlines() if line.strip()]
+    if any(len(row) > 2 for row in rows):
+        raise ValueError("a line is a term, a tab, its translation")
+    return {row[0].strip(): row[-1].strip() for row in rows}
+
+
+def _split_of(value: Any) -> Any:
+    return {"auto": None, "always": True, "never": False}.get(value, value) if isinstance(value, str) else value
+
+
+SENTENCE = "Ich möchte ein Bier."
+Filled = Annotated[str, Field(pattern=r"\S")]
+Terms = Annotated[
+    dict[Filled, Filled], BeforeValidator(_terms_of), Field(max_length=MAX_TERMS, examples=[{"Bier": "ale"}])
+]
+Texts = Annotated[str | list[str], Field(validation_alias=AliasChoices("text", "texts"), examples=[SENTENCE])]
+Text = Annotated[str, Field(examples=[SENTENCE])]
+Code = Annotated[str, Field(examples=["de"])]
+TargetCode = Annotated[str, Field(min_length=1, examples=["en"])]
+Links = Annotated[list[tuple[int, int, int, int]], Field(examples=[[[0, 21, 0, 20]]])]
+"""Characters from and to in the source, and in the translation."""
+
+
+class Pair(BaseModel):
+    source: Code = AUTO
+    target: TargetCode
+
+
+class Details(BaseModel):
+    """Details of a translation that are told if they are asked for."""
+
+    alignments: bool = False
+    warnings: bool = False
+    confidence: bool = False
+
+
+class StreamRequest(Pair):
+    text: Text = ""
+    format: Literal["text", "html", "xml"] = "text"
+    alternatives: int = Field(0, ge=0)
+    glossary: Terms = Field({})
+    prefix: str = ""
+    memory: bool = True
+    split: Annotated[bool | None, BeforeValidator(_split_of)] = None
+    beam_size: int | None = Field(None, ge=1, le=16)
+
+
+class TranslateRequest(StreamRequest, Details):
+    text: Texts  # type: ignore[assignment]
+
+
+class WordsRequest(Pair):
+    text: Text = ""
+    prefix: str = Field("", examples=["I"])
+    count: int = Field(6, ge=1)
+
+
+class DetectRequest(BaseModel):
+    text: Texts
+
+
+class Correction(BaseModel):
+    source: Code
+    target: TargetCode
+    text: Annotated[Filled, Field(examples=["Bier"])]
+    translation: Annotated[Filled, Field(examples=["beer"])]
+
+
+class ForgetRequest(Pair):
+    text: Text = ""
+
+
+class CorrectionsQuery(BaseModel):
+    source: str = ""
+    target: str = ""
+    format: str = ""
+
+
+class DocumentRequest(Pair):
+    glossary: Terms = Field({})
+
+
+class KeyOfDocument(BaseModel):
+    key: str = ""
+
+
+class Detected(BaseModel):
+    language: Code
+    confidence: float
+
+
+class LikeText(BaseModel):
+    """A correction of a text that is like the one that was translated."""
+
+    source: str
+    target: str
+    similarity: float
+
+
+class Part(BaseModel):
+    """The translation of a part of a text."""
+
+    text: str = Field(examples=["I would like a beer."])
+    source: Code
+    detected: Detected | None = None
+    alternatives: list[str]
+    notes: list[dict[str, Any]]
+    sentences: Links
+
+
+class Translation(Part):
+    target: TargetCode
+    score: float
+    log_prob: float
+    alignments: Links | None = None
+    confidence: list[tuple[int, int, float]] | None = None
+    """Characters from and to of each word, and its confidence."""
+    warnings: list[dict[str, Any]] | None = None
+    memory: list[LikeText] | None = None
+
+
+class Translations(BaseModel):
+    translations: list[Translation]

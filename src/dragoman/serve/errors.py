@@ -1,0 +1,32 @@
+"""The error that a client of the server gets as its answer."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from dragoman.errors import DragomanError
+
+CLIENT_GONE = 499
+"""The status of an answer to a client that did not wait; it sees nothing of it."""
+
+
+class ApiError(Exception):
+    """A request that is not done, with the status and a text for whoever sent it."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        cause: DragomanError | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers, self.cause = status, message, dict(headers or {}), cause
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error for a program: its text and its code, and file, line and hint where it has them."""
+        if self.cause is not None:
+            known = {name: value for name, value in self.cause.as_dict().items() if value is not None}
+            return {**known, "error": self.message}
+        names = {status.value: status.phrase for status in HTTPStatus}
+        return {"error": self.message, "code": names.get(self.status, "refused").lower().replace(" ", "-")}

@@ -1,0 +1,142 @@
+"""The state of a server: everything that its handlers share, from its start to its stop."""
+
+import asyncio
+import contextlib
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from dragoman.errors import DragomanError, Error
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline.memory import TranslationMemory
+from dragoman.progress import say
+from dragoman.serve.clients import Gate
+from dragoman.serve.documents import Jobs
+from dragoman.serve.metrics import Metrics
+from dragoman.serve.scheduler import BatchScheduler
+from dragoman.serve.service import Languages, ServedRun, Service
+from dragoman.serve.settings import Settings
+from dragoman.serve.store import Correction, Store
+
+Result = TypeVar("Result")
+
+MAX_HANDLERS = 4
+"""Handlers at work at once: they parse, identify languages, tokenise, read and write the store and files."""
+MAX_WAITING = 64
+"""Requests at once that wait for the scheduler, or explain their translations."""
+
+
+class Server:
+    """Everything that handlers share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.limits = settings, settings.limits
+        self.metrics = Metrics()
+        self.service = Service(BatchScheduler(settings.threads))
+        self.store = Store(settings.store)
+        self.gate = Gate(self.store, self.limits, settings.key_required)
+        self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
+        self.handlers = ThreadPoolExecutor(MAX_HANDLERS, thread_name_prefix="handler")
+        self.waiting = ThreadPoolExecutor(MAX_WAITING, thread_name_prefix="request")
+        self.ready = False
+        self.stopping = False
+        self.problem: DragomanError | None = None
+        """Why there is nothing to serve."""
+        self.on_problem: Callable[[], None] = lambda: say(f"dragoman: {self.problem}")
+        self.service.scheduler.on_batch = self.metrics.batch_rows.observe
+        self.service.scheduler.on_done = self._count
+        self.service.on_warnings = self.metrics.guard_warnings.inc
+        self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
+        self._reloading = threading.Lock()
+        self._correcting = threading.Lock()
+
+    def start(self) -> None:
+        """Start the scheduler, and load the runs behind it."""
+        self.service.scheduler.__enter__()
+        entries: dict[Languages, list[tuple[str, str]]] = {}
+        for item in self.store.corrections():
+            entries.setdefault((item.src_lang, item.tgt_lang), []).append((item.src, item.tgt))
+        self.service.memories = {languages: TranslationMemory(pairs) for languages, pairs in entries.items()}
+        self.loading.start()
+
+    def unready(self) -> str | None:
+        """The reason why nothing can be translated now; None if there is none."""
+        if self.stopping:
+            return "stopping"
+        return None if self.ready else str(self.problem or "loading")
+
+    def stop(self) -> None:
+        """End everything; requests that are under way are given up."""
+        self.stopping = True
+        self.jobs.close()
+        self.service.scheduler.__exit__()
+        for threads in (self.handlers, self.waiting):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self.store.close()
+
+    async def in_thread(self, work: Callable[..., Result], *given: object) -> Result:
+        """The result of work for the CPU or the disk, which would hold up every client on the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self.handlers, work, *given)
+
+    def tidy(self) -> None:
+        """Delete old documents, and give the memory back that the C library keeps for later."""
+        self.jobs.tidy()
+        with contextlib.suppress(OSError, AttributeError):  # of glibc alone
+            ctypes.CDLL(None).malloc_trim(0)
+
+    def _load(self) -> None:
+        try:
+            for path in self.settings.runs:
+                self._put(path)
+        except Exception as error:
+            self.problem = error if isinstance(error, DragomanError) else Error.PROCESS_FAILED(repr(error))
+            self.on_problem()
+            return
+        self.ready = True
+
+    def _put(self, path: Path) -> None:
+        started, settings = time.monotonic(), self.settings
+        threads = self.service.scheduler.num_threads
+        run = ServedRun.load(path, settings.device, settings.engine, settings.precision, threads)
+        before = self.service.runs.get(run.languages)
+        if before is not None and before.path != path:
+            say(f"{path}: takes the place of {before.path}: both translate {' to '.join(run.languages)}")
+        self.service.put(run)
+        self.metrics.model.labels(" ".join(run.languages), str(path), run.digest[:12]).set(1)
+        if before is not None:
+            with contextlib.suppress(KeyError):
+                self.metrics.model.remove(" ".join(before.languages), str(before.path), before.digest[:12])
+        say(f"serving {' to '.join(run.languages)} from {path} (loaded in {time.monotonic() - started:.1f} s)")
+
+    def reload(self) -> None:
+        """Load every run anew; if one fails, the old version stays in service."""
+        with self._reloading:
+            for path in self.settings.runs:
+                try:
+                    self._put(path)
+                except Exception as error:
+                    say(f"{path}: not loaded anew, what was served before is served on: {error}")
+
+    def correct(self, correction: Correction, author: str) -> None:
+        """Keep a correction, and use it from now on."""
+        with self._correcting:
+            self.store.correct(correction, author)
+            languages = (correction.src_lang, correction.tgt_lang)
+            self.service.memories.setdefault(languages, TranslationMemory([])).add(correction.src, correction.tgt)
+
+    def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
+        """Forget the correction of a text; False where there is none."""
+        with self._correcting:
+            found = self.store.forget(src_lang, tgt_lang, src)
+            if found and (memory := self.service.memories.get((src_lang, tgt_lang))) is not None:
+                memory.remove(src)
+            return found
+
+    def _count(self, translator: SearchTranslator, src_tokens: int, tgt_tokens: int) -> None:
+        pair = " ".join(translator.languages or ("?", "?"))
+        self.metrics.tokens.labels(pair, "source").inc(src_tokens)
+        self.metrics.tokens.labels(pair, "target").inc(tgt_tokens)
