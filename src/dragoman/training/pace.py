@@ -75,9 +75,8 @@ class Pace:
     """False: another process keeps pace.json."""
 
     def __post_init__(self) -> None:
-        path = self.run_dir / PACE
-        if path.exists():
-            self._read(atomic_io.read_json(path, dict), path)
+        if (self.run_dir / PACE).exists():
+            self._read(self.run_dir / PACE)
         self.seconds_per_validation = self.budget.seconds_per_validation if self.budget else 0.0
         self.seconds_per_save = 0.0
         self.recent: deque[tuple[int, float]] = deque(maxlen=RECENT)
@@ -141,12 +140,8 @@ class Pace:
         """True if the training is validated after this step: by its number, at the end, or by the clock."""
         if step % self.config.validate_every == 0 or step == self.end or step in self.validations:
             return True
-        shortest = self.config.validate_seconds
-        if shortest is None or step < self._decided():
-            return False
         now = self.clock()
-        wait = max(shortest, MORE_RARELY * (now - self.began), self.seconds_per_validation / VALIDATION_SHARE)
-        if now - self.validated_at < wait:
+        if step < self._decided() or now - self.validated_at < self._interval(now):
             return False
         self.validations.append(step)
         self._write()
@@ -184,14 +179,17 @@ class Pace:
     def _validations_to_come(self, now: float) -> float:
         """Seconds of the validations by the clock between now and the last one."""
         assert self.budget is not None
-        shortest, seconds, at = self.config.validate_seconds, 0.0, self.validated_at
-        if shortest is None:
-            return 0.0
-        while True:
-            at += max(shortest, MORE_RARELY * (at - self.began), self.seconds_per_validation / VALIDATION_SHARE)
-            if at + seconds > self.budget.deadline - self._after():
-                return seconds
+        seconds, at, end = 0.0, self.validated_at, self.budget.deadline - self._after()
+        while (at := at + self._interval(at)) + seconds <= end:
             seconds += self.seconds_per_validation + self.seconds_per_save
+        return seconds
+
+    def _interval(self, now: float) -> float:
+        """Seconds between two validations by the clock."""
+        if self.config.validate_seconds is None:
+            return math.inf
+        share = self.seconds_per_validation / VALIDATION_SHARE
+        return max(self.config.validate_seconds, MORE_RARELY * (now - self.began), share)
 
     def _decided(self) -> int:
         """The last step that something was decided after."""
@@ -208,7 +206,8 @@ class Pace:
         record = {"marks": self.plain_marks(), "validations": self.validations}
         atomic_io.replace_text(self.run_dir / PACE, atomic_io.to_json(record))
 
-    def _read(self, record: dict[str, Any], path: Path) -> None:
+    def _read(self, path: Path) -> None:
+        record = atomic_io.read_json(path, dict)
         try:
             self.marks = [Mark(**mark) for mark in record["marks"]]
             self.validations = [int(step) for step in record["validations"]]

@@ -4,48 +4,33 @@ All but `plateau` are pure functions of the step, so a resumed run needs nothing
 """
 
 import math
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from dragoman.config import Field, by_type, settings
 
 
-class Schedule(Protocol):
-    """The rate for a step, which may be a fraction (`pace.py`).
-
-    `observe` is told of each validation whether it was better than all before (`runs/best.py`).
-    """
-
-    def rate(self, step: float) -> float: ...
-
-    def observe(self, better: bool) -> None: ...
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-
-
-class FixedSchedule:
-    """A schedule that is a function of the step alone: `settings.rate_at(step, max_steps, d_model)`."""
+class Schedule:
+    """A schedule by settings that are a function of the step: `settings.rate_at(step, max_steps, d_model)`."""
 
     def __init__(self, settings: Any, max_steps: int, d_model: int) -> None:
         self.settings, self.max_steps, self.d_model = settings, max_steps, d_model
 
     def rate(self, step: float) -> float:
+        """The rate for a step, which may be a fraction (`pace.py`)."""
         return float(self.settings.rate_at(step, self.max_steps, self.d_model))
 
     def observe(self, better: bool) -> None:
-        pass
+        """Take note of a validation: whether it was better than all before (`runs/best.py`)."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        pass
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class _Fixed:
     def build(self, max_steps: int, d_model: int) -> Schedule:
-        return FixedSchedule(self, max_steps, d_model)
+        return Schedule(self, max_steps, d_model)
 
 
 def warm_up(step: float, warmup_steps: int) -> float:
@@ -128,14 +113,11 @@ class PlateauConfig:
     patience: int = Field(default=3, ge=1)  #: Validations in a row without a new best that are a plateau. [validations]
 
     def build(self, max_steps: int, d_model: int) -> Schedule:
-        return PlateauSchedule(self)
+        return PlateauSchedule(self, max_steps, d_model)
 
 
-class PlateauSchedule:
-    def __init__(self, settings: PlateauConfig) -> None:
-        self.settings = settings
-        self.bad = 0
-        self.reductions = 0
+class PlateauSchedule(Schedule):
+    bad = reductions = 0
 
     def rate(self, step: float) -> float:
         warm = warm_up(step, self.settings.warmup_steps)
