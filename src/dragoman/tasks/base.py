@@ -4,7 +4,7 @@ import shlex
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -153,8 +153,19 @@ class Job(ABC):
         """(a line on each of the nine steps, by its number; the task's own fields of the log's `plan` event)."""
 
     @abstractmethod
+    def tested(self) -> Iterator[tuple[str, Any, dict[str, Any], str]]:
+        """Steps 8 and 9 for each test set, with the best checkpoint: (its name, its scores, further fields of the log,
+        the scores as people read them)."""
+
     def test(self, log: RunLog, outcome: Outcome) -> dict[str, Any]:
-        """Steps 8 and 9: score the recipe's test sets with the best checkpoint and log them."""
+        """Score the recipe's test sets and log them."""
+        results = {}
+        for name, scores, fields, text in self.tested() if self.recipe.corpus.test else ():
+            step, elapsed_s = outcome.best_step, outcome.elapsed_s
+            log.event("test", name=name, step=step, **scores.to_dict(), **fields, elapsed_s=elapsed_s)
+            say(f"test {name}: {text}")
+            results[name] = scores
+        return results
 
     @abstractmethod
     def score_text(self, score: float) -> str:

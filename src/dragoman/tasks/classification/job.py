@@ -2,6 +2,7 @@
 
 import json
 from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,9 +19,7 @@ from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.models.base import count_parameters
 from dragoman.models.families import TextClassifierConfig
-from dragoman.progress import say
 from dragoman.quality.classification import ClassScores
-from dragoman.runs.log import RunLog
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
 from dragoman.tasks.pretrained import Rows, other_directory
@@ -40,7 +39,7 @@ from dragoman.text.tokenizers.pair import (
     pieces_of,
     train_tokenizers,
 )
-from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
 
@@ -155,27 +154,14 @@ class ClassifierJob(Job):
             "steps_per_epoch": steps_per_epoch,
         }
 
-    def test(self, log: RunLog, outcome: Outcome) -> dict[str, ClassScores]:
-        results: dict[str, ClassScores] = {}
-        _, _, tests = self.splits
-        predictor = Predictor.load(self.run_dir, device=self.recipe.device) if tests else None
-        for name, split in tests.items():
-            assert predictor is not None
+    def tested(self) -> Iterator[tuple[str, ClassScores, dict[str, Any], str]]:
+        predictor = Predictor.load(self.run_dir, device=self.recipe.device)
+        for name, split in self.splits[2].items():
             found = evaluate(predictor, split)
-            results[name] = found.scores
-            log.event(
-                "test",
-                name=name,
-                step=outcome.best_step,
-                **found.scores.to_dict(),
-                sentences=found.scores.examples,
-                decode_s=found.seconds,
-                samples=shown(split, found.predicted, TEST_SAMPLES),
-                elapsed_s=outcome.elapsed_s,
-            )
-            figures = f"accuracy {found.scores.accuracy:.2f}  macro F1 {found.scores.macro_f1:.2f}"
-            say(f"test {name}: {figures}  in {found.seconds:.1f} s")
-        return results
+            scores, samples = found.scores, shown(split, found.predicted, TEST_SAMPLES)
+            fields = {"sentences": scores.examples, "decode_s": found.seconds, "samples": samples}
+            figures = f"accuracy {scores.accuracy:.2f}  macro F1 {scores.macro_f1:.2f}"
+            yield name, scores, fields, f"{figures}  in {found.seconds:.1f} s"
 
     def score_text(self, score: float) -> str:
         return f"accuracy {score:.2f} %"

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,8 +20,6 @@ from dragoman.errors import Error
 from dragoman.inference.generator import Generator
 from dragoman.models.base import count_parameters
 from dragoman.models.language_model import LanguageModelConfig
-from dragoman.progress import say
-from dragoman.runs.log import RunLog
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.pretrained import Rows, other_directory
@@ -40,7 +38,7 @@ from dragoman.text.tokenizers.pair import (
     train_tokenizers,
 )
 from dragoman.training.config import TrainingConfig
-from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
 
@@ -172,27 +170,14 @@ class LanguageModellingJob(Job):
             "steps_per_epoch": task.plan.steps_per_epoch,
         }
 
-    def test(self, log: RunLog, outcome: Outcome) -> dict[str, TextScores]:
-        if not self.tests:
-            return {}
+    def tested(self) -> Iterator[tuple[str, TextScores, dict[str, Any], str]]:
         generator = Generator.load(self.run_dir, device=self.recipe.device)
-        results = {}
         for name, text in self.tests.items():
             ids = encode(generator.tokenizer, text)
-            scores = results[name] = self._score(generator, ids, len(text))
-            log.event(
-                "test",
-                name=name,
-                step=outcome.best_step,
-                **scores.to_dict(),
-                samples=samples(generator, ids, TEST_SAMPLES),
-                elapsed_s=outcome.elapsed_s,
-            )
-            say(
-                f"test {name}: {scores.loss:.4f} nats per token, perplexity {scores.perplexity:.2f}, "
-                f"{scores.bits_per_character:.4f} bits per character"
-            )
-        return results
+            scores = self._score(generator, ids, len(text))
+            figures = f"{scores.loss:.4f} nats per token, perplexity {scores.perplexity:.2f}, "
+            figures += f"{scores.bits_per_character:.4f} bits per character"
+            yield name, scores, {"samples": samples(generator, ids, TEST_SAMPLES)}, figures
 
     def _score(
         self, generator: Generator, ids: IntArray, characters: int, min_context: int | None = None

@@ -1,7 +1,7 @@
 """Recipes for masked language modelling: from lines of text to an encoder that other runs begin with."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,8 +17,6 @@ from dragoman.device import pick_device
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.base import count_parameters
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
-from dragoman.progress import say
-from dragoman.runs.log import RunLog
 from dragoman.tasks.base import Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
@@ -35,7 +33,7 @@ from dragoman.text.tokenizers.pair import (
     pieces_of,
     train_tokenizers,
 )
-from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
 
@@ -136,15 +134,11 @@ class MaskedLanguageModellingJob(Job):
         }
         return lines, {"lines": len(self.lines["train"]), "vocab_size": vocab_size, "steps_per_epoch": steps_per_epoch}
 
-    def test(self, log: RunLog, outcome: Outcome) -> dict[str, GapScores]:
-        filler = GapFiller.load(self.run_dir, device=self.recipe.device) if self.tests else None
-        results = {}
+    def tested(self) -> Iterator[tuple[str, GapScores, dict[str, Any], str]]:
+        filler = GapFiller.load(self.run_dir, device=self.recipe.device)
         for name, lines in self.tests.items():
-            assert filler is not None
-            found = results[name] = self._score(filler, lines)
-            log.event("test", name=name, step=outcome.best_step, **found.to_dict(), elapsed_s=outcome.elapsed_s)
-            say(f"test {name}: {found.loss:.4f} nats per hidden token, {found.accuracy:.2f} % guessed")
-        return results
+            found = self._score(filler, lines)
+            yield name, found, {}, f"{found.loss:.4f} nats per hidden token, {found.accuracy:.2f} % guessed"
 
     def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
         texts = encoded(lines, filler.tokenizer, self.recipe.corpus).inputs

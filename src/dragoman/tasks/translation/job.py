@@ -33,7 +33,6 @@ from dragoman.quality.scores import EvaluationConfig, Scores
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir, require_alike
-from dragoman.runs.log import RunLog
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, dropped_text
 from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
@@ -56,7 +55,7 @@ from dragoman.text.tokenizers.pair import (
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.distillation import DistillationConfig, Teachers
-from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.loop import Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
@@ -309,27 +308,15 @@ class TranslationJob(Job):
             "steps_per_epoch": steps_per_epoch,
         }
 
-    def test(self, log: RunLog, outcome: Outcome) -> dict[str, Scores]:
-        if not self.tests:
-            return {}
+    def tested(self) -> Iterator[tuple[str, Scores, dict[str, Any], str]]:
         translator = SearchTranslator.load(self.run_dir, device=self.recipe.device)
-        results = {}
         for name, pairs in self.tests.items():
             found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
-            scores = results[name] = found.scores
-            log.event(
-                "test",
-                name=name,
-                step=outcome.best_step,
-                **scores.to_dict(),
-                decode_s=found.decode_s,
-                samples=spread(pairs, found.hypotheses, TEST_SAMPLES),
-                elapsed_s=outcome.elapsed_s,
-            )
+            scores, samples = found.scores, spread(pairs, found.hypotheses, TEST_SAMPLES)
             figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
-            say(f"test {name}: {figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s")
-            say(f"  {scores.signatures['bleu']}")
-        return results
+            text = f"{figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s"
+            fields = {"decode_s": found.decode_s, "samples": samples}
+            yield name, scores, fields, f"{text}\n  {scores.signatures['bleu']}"
 
     def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:
         sentences, recipe = sum(map(len, self.tests.values())), self.recipe
