@@ -6,8 +6,7 @@ put beside the text that it was made from, and a new model is trained on all of 
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -132,22 +131,27 @@ def _put_together(
 ) -> None:
     """Write the corpus and what is new in the translations of each run, in the order of the runs."""
     seen: set[int] = set()
-    with ExitStack() as stack:
-        files = [
-            stack.enter_context(path.open("w", encoding="utf-8", newline="\n")) for path in (result.src, result.tgt)
-        ]
+    with (
+        result.src.open("w", encoding="utf-8", newline="\n") as src_file,
+        result.tgt.open("w", encoding="utf-8", newline="\n") as tgt_file,
+    ):
+
+        def add(src: str, tgt: str) -> None:
+            seen.add(hash64(f"{src}\n{tgt}"))
+            src_file.write(src + "\n")
+            tgt_file.write(tgt + "\n")
+
         for pair in source.pairs():
-            seen.add(_hash(pair.src, pair.tgt))
-            _write(files, pair.src, pair.tgt)
+            add(pair.src, pair.tgt)
         for (side, run), part in zip(runs, parts, strict=True):
-            added = 0
+            before = len(seen)
             with part.open(encoding="utf-8", newline="\n") as translations:
-                for src, tgt in _pairs_of(source, side, translations):
-                    if src.strip() and tgt.strip() and (key := _hash(src, tgt)) not in seen:
-                        seen.add(key)
-                        added += 1
-                        _write(files, src, tgt)
-            result.added[str(run)] = result.added.get(str(run), 0) + added  # a run may go both ways
+                for pair, line in zip(source.pairs(), translations, strict=True):
+                    translation = line.removesuffix("\n")
+                    src, tgt = (pair.src, translation) if side == "src" else (translation, pair.tgt)
+                    if src.strip() and tgt.strip() and hash64(f"{src}\n{tgt}") not in seen:
+                        add(src, tgt)
+            result.added[str(run)] = result.added.get(str(run), 0) + len(seen) - before  # a run may go both ways
 
 
 def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSource) -> None:
@@ -169,19 +173,3 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSour
                 "--forward runs read the source side, --backward runs the target side",
                 file=run,
             )
-
-
-def _pairs_of(source: FilesSource, side: Side, translations: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of a corpus, each with the translation of its `side` in the place of the other."""
-    for pair, line in zip(source.pairs(), translations, strict=True):
-        translation = line.removesuffix("\n")
-        yield (pair.src, translation) if side == "src" else (translation, pair.tgt)
-
-
-def _write(files: Sequence[Any], *texts: str) -> None:
-    for file, text in zip(files, texts, strict=True):
-        file.write(text + "\n")
-
-
-def _hash(src: str, tgt: str) -> int:
-    return hash64(f"{src}\n{tgt}")

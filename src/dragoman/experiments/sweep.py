@@ -22,7 +22,7 @@ from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.log import METRICS, Event, read_events, without_repeats
+from dragoman.runs.log import METRICS, read_events, without_repeats
 from dragoman.tasks import recipes
 
 FILE = "sweep.json"
@@ -233,7 +233,7 @@ def _row(trial: Trial, end: int) -> Row:
     for _, path in trial.runs:
         events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
         valid = [event for event in events if event["event"] == "valid" and event["step"] <= end]
-        ranked = [value for event in valid if (value := _score(event)) is not None]
+        ranked = [event["score"] for event in valid if event.get("score") is not None]
         if ranked:
             scores.append(float(max(ranked)))
         for event in events:
@@ -241,14 +241,6 @@ def _row(trial: Trial, end: int) -> Row:
             if event["event"] == "test" and value is not None:
                 tests.setdefault(str(event["name"]), []).append(float(value))
     return Row(trial, end, tuple(scores), {name: tuple(values) for name, values in tests.items()})
-
-
-def _score(event: Event) -> float | None:
-    """The score of a validation, or its loss with a minus."""
-    score, loss = event.get("score"), event.get("loss")
-    if isinstance(score, int | float):
-        return float(score)
-    return -float(loss) if isinstance(loss, int | float) else None
 
 
 def _table(

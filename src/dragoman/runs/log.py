@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
@@ -26,7 +25,7 @@ Event = dict[str, Any]
 METRICS = "metrics.jsonl"
 
 
-class RunLog:
+class RunLog(contextlib.AbstractContextManager["RunLog", None]):
     """Appends events to `run_dir/metrics.jsonl` and their scalars to `run_dir/tensorboard`.
 
     Every event is flushed, so a killed run loses at most the line that it was writing. A log that is opened again
@@ -107,12 +106,7 @@ class RunLog:
             with contextlib.suppress(OSError):  # said when it began
                 self._board.close()
 
-    def __enter__(self) -> "RunLog":
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

@@ -18,6 +18,7 @@ from dragoman.analysis.report import REPORT, write_report
 from dragoman.backends.compile import pick_compilation
 from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
+from dragoman.data.batching import BatchPlan
 from dragoman.device import DeviceName, pick_device, pick_precision
 from dragoman.errors import Error, writing
 from dragoman.export.model_card import write_card
@@ -183,6 +184,12 @@ class Job(ABC):
 
         `options` are the task's own (how to search, how to score). Raises DragomanError for those it does not have.
         """
+
+    def batch_plan(self, src_lengths: Any, tgt_lengths: Any, **options: Any) -> BatchPlan:
+        """The batches of rows of these lengths, as the recipe asks for them."""
+        training = self.recipe.training
+        sizes = {"batch_tokens": training.batch_tokens, "micro_batches": training.micro_batches}
+        return BatchPlan(src_lengths, tgt_lengths, **sizes, seed=self.recipe.seed, **options)
 
     def check(self, *, with_others: bool = False) -> int:
         """Build everything that the recipe describes but its data; the number of parameters.

@@ -17,11 +17,12 @@ from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks.base import Job, RecipeSettings, Result, Scores
-from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRecipe
-from dragoman.tasks.classification.job import ClassificationJob, ClassificationRecipe
+from dragoman.tasks.classification.image_job import ImageClassificationJob
+from dragoman.tasks.classification.job import ClassificationJob
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
-from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
+from dragoman.tasks.translation.job import TranslationJob
+from dragoman.tasks.translation.job import TranslationRecipe as TranslationRecipe
 from dragoman.text.sources.digests import remembered
 from dragoman.training.distributed import Ranks, joined
 
@@ -127,21 +128,3 @@ def evaluate(
     if any(len(refs) > 1 for refs in each):
         options["more_references"] = {title: refs[1:] for title, refs in zip(titles, each, strict=True)}
     return carried.evaluate(dict(zip(titles, pairs, strict=True)), which, device, **options)
-
-
-__all__ = [
-    "JOBS",
-    "ClassificationRecipe",
-    "ImageClassificationRecipe",
-    "Job",
-    "RecipeSettings",
-    "Result",
-    "TranslationRecipe",
-    "check",
-    "evaluate",
-    "job",
-    "load",
-    "of_run",
-    "prepare",
-    "run",
-]

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from dragoman.data.batch import Batch, collate
-from dragoman.data.batching import BatchPlan
 from dragoman.errors import DragomanError, Error
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
@@ -77,7 +76,9 @@ class RandomIdsJob(TranslationJob):
 
     def start(self) -> tuple[nn.Module, Any]:
         model = self.build_untrained()
-        return model, RandomPairs(model, self.recipe)
+        pairs = RandomPairs(model, self.recipe)
+        pairs.plan = self.batch_plan(*pairs.lengths)
+        return model, pairs
 
 
 class RandomPairs(Planned):
@@ -96,12 +97,6 @@ class RandomPairs(Planned):
             rng.integers(len(SPECIALS), size, (PAIRS, int(side.max())))
             for size, side in zip((model.src_vocab_size, model.tgt_vocab_size), self.lengths, strict=True)
         ]
-        self.plan = BatchPlan(
-            *self.lengths,
-            batch_tokens=training.batch_tokens,
-            micro_batches=training.micro_batches,
-            seed=recipe.seed,
-        )
 
     def micro_batch(self, step: int, number: int) -> list[Batch]:
         (src, tgt), (src_lengths, tgt_lengths) = self.sides, self.lengths

@@ -11,7 +11,6 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
-from dragoman.data.batching import BatchPlan
 from dragoman.data.examples import LabelledCorpus, Split, read_split, read_splits
 from dragoman.data.inputs import Inputs, TextReader
 from dragoman.device import pick_device
@@ -109,17 +108,10 @@ class ClassifierJob(Job):
     def start(self) -> tuple[nn.Module, Task]:
         recipe, (train, valid, _) = self.recipe, self.splits
         inputs = self.read(train, training=True)
-        plan = BatchPlan(
-            inputs.lengths,
-            inputs.lengths,
-            batch_tokens=recipe.training.batch_tokens,
-            micro_batches=recipe.training.micro_batches,
-            seed=recipe.seed,
-        )
         return self.build_model(), ClassificationTask(
             inputs,
             train,
-            plan,
+            self.batch_plan(inputs.lengths, inputs.lengths),
             self.read(valid, training=False),
             valid,
             self.labels,

@@ -10,7 +10,6 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
-from dragoman.data.batching import BatchPlan
 from dragoman.data.hidden_tokens import HidingConfig
 from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
@@ -91,17 +90,10 @@ class MaskedLanguageModellingJob(Job):
         recipe, corpus, training = self.recipe, self.recipe.corpus, self.recipe.training
         tokenizer = self.tokenizers.src
         train, valid = (encoded(self.lines[name], tokenizer, corpus) for name in ("train", "valid"))
-        plan = BatchPlan(
-            train.inputs.lengths,
-            train.inputs.lengths,
-            batch_tokens=training.batch_tokens,
-            micro_batches=training.micro_batches,
-            seed=recipe.seed,
-        )
         model = recipe.model.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID)
         return model, MaskedLanguageModellingTask(
             train,
-            plan,
+            self.batch_plan(train.inputs.lengths, train.inputs.lengths),
             valid,
             filler=GapFiller(model, tokenizer, corpus, pick_device(recipe.device)),
             hiding=recipe.hiding,

@@ -241,16 +241,7 @@ class TranslationJob(Job):
         return folder
 
     def _batch_plan(self, corpus: IdCorpus, folder: Path | None) -> BatchPlan:
-        training = self.recipe.training
-        return BatchPlan(
-            corpus.src_lengths,
-            corpus.tgt_lengths,
-            batch_tokens=training.batch_tokens,
-            micro_batches=training.micro_batches,
-            seed=self.recipe.seed,
-            lines=corpus.lines,
-            folder=folder,
-        )
+        return self.batch_plan(corpus.src_lengths, corpus.tgt_lengths, lines=corpus.lines, folder=folder)
 
     def identity(self) -> dict[str, str]:
         taught_by = [
