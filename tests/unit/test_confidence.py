@@ -14,7 +14,7 @@ from dragoman.corpora import embedded
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline import confidence
-from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, isotonic, project
+from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, project
 from dragoman.quality.warnings import Warning, WarningKind
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -79,10 +79,20 @@ def test_a_projection_has_an_error_that_grows_with_the_distance(translator, cali
         project(calibration, [None])
 
 
-def test_monotone_functions_and_errors():
-    xs, ys = isotonic(np.arange(200.0), np.sin(np.arange(200) / 60))
-    assert ys == sorted(ys)
-    assert xs == sorted(xs)
+def test_a_regression_finds_what_made_its_text():
+    rng = np.random.default_rng(1)
+    features = rng.normal(2, 3, (20_000, 2))
+    chance = 1 / (1 + np.exp(-(features @ [0.5, -0.2] + 0.3)))
+    words = confidence._fitted(features, (rng.random(20_000) < chance).astype(float), logistic=True)
+    inner = (chance > np.quantile(chance, 0.02)) & (chance < np.quantile(chance, 0.98))
+    assert np.abs(words(features) - chance)[inner].max() < 0.03
+    assert words(features + 100).max() <= words(features).max()
+    line = confidence._fitted(features, features @ [2.0, 1.0] - 7, logistic=False)
+    seen = features[np.abs(features - 2).max(axis=1) < 3]
+    assert line(seen) == pytest.approx(seen @ [2.0, 1.0] - 7, abs=0.01)
+
+
+def test_calibration_errors():
     rng = np.random.default_rng(1)
     expected = rng.random(20_000)
     assert ece(expected, (rng.random(20_000) < expected).astype(float)) < 0.02
@@ -115,5 +125,9 @@ def test_on_the_command_line(tmp_path):
     told = CliRunner().invoke(app, ["evaluate", str(folder), "--src", str(tmp_path / "src"), "--device", "cpu"])
     assert "expected chrF" in told.stdout
     path = folder / confidence.FILE
+    content = path.read_text(encoding="utf-8")
+    path.write_text(content.replace('"format": 2', '"format": 1'), encoding="utf-8")
+    assert "format 1 is of another version" in str(CliRunner().invoke(app, [*text, "--min-confidence", "1"]).exception)
+    path.write_text(content, encoding="utf-8")
     path.write_text(path.read_text(encoding="utf-8").replace("step-", "stop-"), encoding="utf-8")
     assert "belongs to stop-" in str(CliRunner().invoke(app, [*text, "--min-confidence", "1"]).exception)

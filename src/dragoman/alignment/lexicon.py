@@ -97,7 +97,3 @@ class Lexicon:
 
 def _numbered(sentences: Iterable[Sequence[str]]) -> dict[str, int]:
     return {word: number for number, word in enumerate(dict.fromkeys(word for line in sentences for word in line))}
-
-
-def _ids(words: Sequence[str], numbers: dict[str, int]) -> IntArray:
-    return np.array([numbers[word] for word in words], dtype=np.int64)

@@ -57,7 +57,7 @@ def card(run_dir: str | Path, export: str = "") -> str:
         _data(settings, events, identity),
         _training(settings, events),
         _figures(events, tests),
-        _limits(settings, events),
+        _limits(settings),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -183,7 +183,7 @@ def _figure(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, int | float) else "-"
 
 
-def _limits(settings: Mapping[str, Any], events: list[Event]) -> str:
+def _limits(settings: Mapping[str, Any]) -> str:
     corpus = settings.get("corpus", {})
     lines = [
         "## Limits\n",

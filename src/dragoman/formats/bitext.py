@@ -40,7 +40,7 @@ def tbx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple
     )
 
 
-def xliff_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
+def xliff_pairs(stream: BinaryIO, name: str) -> Iterator[tuple[int, str, str]]:
     """(line, source, target) of what is translated in an XLIFF, 1.2 or 2.x."""
     yield from _pairs(_XliffReader(), stream, name, "source", "target")
 

@@ -16,7 +16,6 @@ from dragoman.languages.codes import language_of
 PAIRS = ("g", "pc", "mrk", "hi")
 WHOLE = ("x", "bx", "ex", "ph", "it", "sc", "ec", "cp", "bpt", "ept", "ut", "sm", "em")
 """Codes without text of their own; what stands inside of them is markup of the original."""
-DONE = ("translated", "final", "signed-off", "reviewed", "needs-review-translation")
 
 
 def xliff_units(text: str, options: Options) -> Iterator[Unit]:
@@ -52,7 +51,7 @@ def _segment(
     if source is None:
         return
     where = f"line {line_of(text, source[0].start)}"
-    unit = unit_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(text, source))
+    unit = unit_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(source))
     if unit is None:
         return
     has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
@@ -91,7 +90,7 @@ def _initial(text: str, segment: Event) -> tuple[Edit, ...]:
     return ()
 
 
-def _preserves(text: str, source: Sequence[Event]) -> bool:
+def _preserves(source: Sequence[Event]) -> bool:
     return attribute(source[0], "space") == "preserve"
 
 

@@ -2,9 +2,9 @@
 
 A model's own probabilities are too high on text that it knows little of, and differ between models. What is wanted: of
 all words that have a confidence of 0.8, eight of ten stand in a human's translation. So probabilities are calibrated on
-text with references: a logistic regression on what the model says of a word and of its line, then the monotone step
-function that fits best (isotonic regression, Zadrozny and Elkan 2002). The confidence of a line is the share of its
-words that a human's translation is expected to have; a second regression expects its chrF, and so that of a text.
+text with references: Platt scaling (1999), a logistic regression on what the model says of a word and of its line. The
+confidence of a line is the share of its words that a human's translation is expected to have; a second regression
+expects its chrF, and so that of a text.
 """
 
 from collections import Counter
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from sacrebleu.metrics import CHRF
 
 from dragoman import config
@@ -30,6 +32,8 @@ from dragoman.text.words import split_words, words
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 FILE = "confidence.json"
+FORMAT = 2
+"""Version of the file: 1 had isotonic steps as well."""
 BINS = 10
 FEWEST_LINES = 50
 """Lines with references from which on a calibration means something."""
@@ -47,31 +51,34 @@ class Confidence:
 
 
 @settings
-class Curve:
-    """A logistic or linear regression, and a monotone function of what it gives: steps with straight lines between."""
+class Regression:
+    """A regression on features that are brought to mean 0 and deviation 1."""
 
     means: list[float]
     scales: list[float]
     weights: list[float]
-    """Of the constant and of each feature."""
-    xs: list[float]
-    ys: list[float]
+    """Weights of the constant and of each feature."""
+    bounds: list[float]
+    """Range of what it gave for all but the outermost hundredths of what it was learnt on: it says no more of anything else."""
+    logistic: bool
+    """True: it gives a chance. False: any number."""
 
     def __call__(self, features: Array) -> Array:
         """(rows, features) to (rows)."""
         scores = _with_constant((features - np.array(self.means)) / np.array(self.scales)) @ np.array(self.weights)
-        return np.interp(scores, self.xs, self.ys)
+        scores = np.clip(scores, self.bounds[0], self.bounds[1])
+        return 1 / (1 + np.exp(-scores)) if self.logistic else scores
 
 
 @settings
 class Calibration:
     """The content of `confidence.json` in a run directory."""
 
-    format: int = 1
+    format: int = FORMAT
     checkpoint: str  #: The step that it belongs to.
     lines: int  #: Lines with references that it was made on.
-    words: Curve
-    chrf: Curve
+    words: Regression  #: The chance that a human's translation has a word.
+    chrf: Regression
     bias: float  #: Added to the expected chrF of a text: that of a text is no mean over lines.
     line_error: float  #: Standard deviation of a line's chrF around what is expected.
     text_error: float  #: The same of the mean of many lines, between parts of the validation text that differ.
@@ -161,7 +168,12 @@ def load(run: Path, checkpoint: str) -> Calibration:
     path = run / FILE
     if not path.exists():
         raise Error.NOT_CALIBRATED("its confidence is not calibrated yet", f"dragoman calibrate {run}", file=run)
-    found = config.parse(Calibration, read_json(path, dict), str(path))
+    content = read_json(path, dict)
+    if content.get("format") != FORMAT:
+        raise Error.NOT_CALIBRATED(
+            f"format {content.get('format')} is of another version", f"dragoman calibrate {run}", file=path
+        )
+    found = config.parse(Calibration, content, str(path))
     if found.checkpoint != checkpoint:
         raise Error.NOT_CALIBRATED(
             f"belongs to {found.checkpoint}, and {checkpoint} is used", f"dragoman calibrate {run}", file=path
@@ -291,7 +303,7 @@ def _learnt(said: Sequence[_Line], right: Sequence[Array], scores: Array, checkp
     words = _fitted(np.concatenate([line.words for line in said]), np.concatenate(right), logistic=True)
     whole = _whole(words, said)
     chrf = _fitted(whole, scores, logistic=False)
-    expected = chrf(whole)
+    expected = np.clip(chrf(whole), 0, 100)
     sizes = np.array([max(1, sum(end - begin for begin, end in line.spans)) for line in said], dtype=np.float64)
     rest = scores - expected
     # Parts of the text that differ: by the length of lines and by how sure the model is of them.
@@ -318,7 +330,7 @@ TEXT_ERROR = 1.0
 """Points of chrF by which texts differ that a model is equally sure of, at the least."""
 
 
-def _whole(words: Curve, said: Sequence[_Line]) -> Array:
+def _whole(words: Regression, said: Sequence[_Line]) -> Array:
     """Features of lines: the model's, and the mean confidence of their words."""
     return np.array([[*line.whole, float(words(line.words).mean()) if len(line.words) else 0.0] for line in said])
 
@@ -326,54 +338,31 @@ def _whole(words: Curve, said: Sequence[_Line]) -> Array:
 def _confidence(calibration: Calibration, line: _Line) -> Confidence:
     values = calibration.words(line.words) if len(line.words) else np.zeros(0)
     spans = tuple((begin, end, float(value)) for (begin, end), value in zip(line.spans, values, strict=True))
-    chrf = float(calibration.chrf(_whole(calibration.words, [line]))[0])
+    chrf = float(np.clip(calibration.chrf(_whole(calibration.words, [line]))[0], 0, 100))
     return Confidence(float(values.mean()) if len(values) else 0.0, spans, chrf)
 
 
-def _fitted(features: Array, targets: Array, *, logistic: bool) -> Curve:
-    """The regression of targets on features, and the monotone function from what it gives to the targets."""
+def _fitted(features: Array, targets: Array, *, logistic: bool) -> Regression:
+    """The regression of targets on features, with a ridge of 1 on all weights but the constant."""
     means, scales = features.mean(axis=0), features.std(axis=0)
     scales = np.where(scales > 1e-9, scales, 1.0)
-    rows = _with_constant((features - means) / scales)
-    ridge = 1.0 * np.eye(rows.shape[1])
-    ridge[0, 0] = 1e-6
-    weights = np.zeros(rows.shape[1])
-    if logistic:
-        for _ in range(25):  # Newton's method
-            share = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
-            slope = rows.T @ (targets - share) - ridge @ weights
-            curve = (rows * (share * (1 - share))[:, None]).T @ rows + ridge
-            step = np.linalg.solve(curve, slope)
-            weights = weights + step
-            if float(np.abs(step).max()) < 1e-8:
-                break
-    else:
-        weights = np.linalg.solve(rows.T @ rows + ridge, rows.T @ targets)
-    xs, ys = isotonic(rows @ weights, targets)
-    return Curve(means=means.tolist(), scales=scales.tolist(), weights=weights.tolist(), xs=xs, ys=ys)
+    rows, goals = (torch.from_numpy(it) for it in (_with_constant((features - means) / scales), targets))
+    weights = torch.zeros(rows.size(1), dtype=rows.dtype, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
 
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        found = rows @ weights
+        misfit = F.binary_cross_entropy_with_logits if logistic else F.mse_loss
+        total = misfit(found, goals, reduction="sum") + 0.5 * weights[1:].square().sum()
+        total.backward()
+        return total
 
-def isotonic(scores: Array, targets: Array, fewest: int = 20) -> tuple[list[float], list[float]]:
-    """The points of the non-decreasing function of scores that is nearest to the targets (pool adjacent violators).
-
-    Each point stands for at least `fewest` of them, where there are so many.
-
-    >>> isotonic(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 0.0, 1.0]), 1)
-    ([1.0, 2.5, 4.0], [0.0, 0.5, 1.0])
-    """
-    order = np.argsort(scores, kind="stable")
-    blocks: list[list[float]] = []  # sum of scores, sum of targets, number
-    for place in order.tolist():
-        blocks.append([float(scores[place]), float(targets[place]), 1.0])
-        while len(blocks) > 1 and (
-            blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2] or blocks[-2][2] < fewest
-        ):
-            last = blocks.pop()
-            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
-    if len(blocks) > 1 and blocks[-1][2] < fewest:
-        last = blocks.pop()
-        blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
-    return [block[0] / block[2] for block in blocks], [block[1] / block[2] for block in blocks]
+    optimizer.step(loss)
+    best = weights.detach()
+    bounds = np.quantile((rows @ best).numpy(), [0.01, 0.99])
+    arrays = {"means": means, "scales": scales, "weights": best, "bounds": bounds}
+    return Regression(**{name: array.tolist() for name, array in arrays.items()}, logistic=logistic)
 
 
 def _with_constant(features: Array) -> Array:

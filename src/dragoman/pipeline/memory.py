@@ -147,9 +147,10 @@ def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]
     """The pairs of a TMX, an XLIFF, a PO file, or two tab-separated columns."""
     suffix = kind_of(path)
     if suffix in (".tmx", ".xlf", ".xliff"):
-        read = tmx_pairs if suffix == ".tmx" else xliff_pairs
         with open_bytes(path) as stream:
-            yield from ((src, tgt) for _, src, tgt in read(stream, str(path), *languages))
+            name = str(path)
+            read = tmx_pairs(stream, name, *languages) if suffix == ".tmx" else xliff_pairs(stream, name)
+            yield from ((src, tgt) for _, src, tgt in read)
     elif suffix == ".po":
         with open_bytes(path) as stream:
             yield from ((src, tgt) for _, src, tgt in po_pairs(stream.read(), str(path)))

@@ -42,11 +42,6 @@ def _pattern(code: str, words: str) -> re.Pattern[str]:
 _PATTERNS = {code: _pattern(code, words) for code, words in _WORDS.items()}
 
 
-def has_negations(code: str) -> bool:
-    """True if the words of a language are known here."""
-    return language_of(code) in _WORDS
-
-
 def negations(text: str, code: str) -> int:
     """The number of words that say no; 0 in a language whose words are not known here.
 

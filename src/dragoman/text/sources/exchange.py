@@ -43,7 +43,7 @@ class XliffSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            for line, src, tgt in xliff_pairs(stream, show(path), "", ""):
+            for line, src, tgt in xliff_pairs(stream, show(path)):
                 yield Pair(line, src, tgt)
 
 
