@@ -59,7 +59,7 @@ class Regression:
     weights: list[float]
     """Weights of the constant and of each feature."""
     bounds: list[float]
-    """Range of what it gave for all but the outermost hundredths of what it was learnt on: it says no more of anything else."""
+    """The least and the most that it gives: its range on the text that it was learnt on, without 1 % at each end."""
     logistic: bool
     """True: it gives a chance. False: any number."""
 
