@@ -18,6 +18,7 @@ from pathlib import Path
 
 import sacrebleu
 
+import dragoman
 from dragoman.formats.base import Code, Item, Options
 from dragoman.formats.html import text_units
 
@@ -97,12 +98,9 @@ def score(out: str, src: str, ref: str) -> None:
 
 def translate(run: str, src: str, out: str) -> None:
     from dragoman.formats.base import Edit, spliced
-    from dragoman.inference.search_translator import SearchTranslator
     from dragoman.pipeline.document import DocumentTranslator
-    from dragoman.pipeline.guarded import GuardedTranslator
 
-    translator = SearchTranslator.load(Path(run))
-    document = DocumentTranslator(translator, GuardedTranslator(translator, keep=True, guard=False))
+    document = DocumentTranslator(dragoman.load(run).pipeline)
     page = "".join(f"<p>{TEXT.sub('&lt;', line)}</p>\n" for line in read(src))
     units = list(text_units(page, Options()))
     edits = []

@@ -10,12 +10,10 @@ import gzip
 import random
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import sacrebleu
 
-from dragoman.inference.search_translator import SearchTranslator
-from dragoman.pipeline.capitals import CapitalsTranslator
+import dragoman
 from dragoman.text.augment import with_typos, without_final_mark
 
 Change = Callable[[str], str]
@@ -34,9 +32,9 @@ def main() -> None:
     for path in (src, ref):
         with gzip.open(path, "rt", encoding="utf-8") as file:
             sides.append([line.rstrip("\n") for line in file])
-    translator = CapitalsTranslator(SearchTranslator.load(Path(run)))
+    translator = dragoman.load(run)
     for name, (of_src, of_ref) in COPIES.items():
-        hypotheses = [items[0].text for items in translator.n_best([of_src(line) for line in sides[0]])]
+        hypotheses = translator.translate([of_src(line) for line in sides[0]])
         bleu = sacrebleu.corpus_bleu(hypotheses, [[of_ref(line) for line in sides[1]]]).score
         print(f"{name:14} BLEU {bleu:.2f}", flush=True)
 

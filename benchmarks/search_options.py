@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dragoman.alignment.term_placement import bound
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.glossary import Found, Glossary
@@ -61,7 +62,7 @@ def main() -> None:
         for count in range(1, 1 + len(options.ensemble))
     ]
     wanted = terms(src, ref, one)
-    bound = SearchTranslator.load(options.run, glossary=wanted)
+    termed = bound(SearchTranslator.load(options.run), wanted)
     drawn = {"samples": 32, "temperature": 1.0}
     rows = [
         ("greedy", SearchTranslator.load(options.run, beam_size=1)),
@@ -71,7 +72,7 @@ def main() -> None:
         ("beam 5, coverage 0.2", SearchTranslator.load(options.run, coverage_penalty=0.2)),
         ("one sample", SearchTranslator.load(options.run, sampling={"samples": 1})),
         *several,
-        ("terms: one word of each reference", bound),
+        ("terms: one word of each reference", termed),
         ("MBR (chrF) of a beam of 10", SearchTranslator.load(options.run, beam_size=10, mbr="chrf")),
         ("MBR (BLEU) of a beam of 10", SearchTranslator.load(options.run, beam_size=10, mbr="bleu")),
         ("MBR (chrF) of 32 samples", SearchTranslator.load(options.run, sampling=drawn, mbr="chrf")),

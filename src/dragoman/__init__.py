@@ -17,8 +17,8 @@ from dragoman.errors import DragomanError
 if TYPE_CHECKING:
     from dragoman.inference.classifier import Predictor
     from dragoman.inference.generator import Generator
-    from dragoman.inference.search_translator import Translator
     from dragoman.inference.translation import Scored, Translation
+    from dragoman.pipeline.translator import Translator
     from dragoman.text.glossary import Glossary
     from dragoman.version import __version__
 
@@ -29,7 +29,7 @@ _PLACES = {
     "Predictor": "inference.classifier",
     "Scored": "inference.translation",
     "Translation": "inference.translation",
-    "Translator": "inference.search_translator",
+    "Translator": "pipeline.translator",
 }
 """The module of each name, which is loaded on first use: PyTorch takes a second to import."""
 
@@ -64,7 +64,7 @@ def load(run: str | Path, **options: Any) -> "Translator":
     `options` are those of `Translator.load`. Raises DragomanError for a run that is none, or of another kind:
     `load_classifier` and `load_language_model` are for those.
     """
-    from dragoman.inference.search_translator import Translator
+    from dragoman.pipeline.translator import Translator
 
     return Translator.load(run, **options)
 

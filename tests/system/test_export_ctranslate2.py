@@ -19,6 +19,7 @@ from dragoman.export import TARGETS, engine, export
 from dragoman.export import ctranslate2 as target
 from dragoman.export.ctranslate2 import CTranslate2Engine
 from dragoman.inference.loading import build_model
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import RecurrentConfig, TransformerConfig
@@ -145,7 +146,7 @@ def test_probabilities_and_translations_are_ours(variant: str, converted: Callab
     scored = ct2.engine.runtime.score_batch(
         [pieces_of(tokenizer, s) for s, _ in pairs], [pieces_of(tokenizer, t) for _, t in pairs]
     )
-    for ours, theirs in zip(translator.score(pairs), scored, strict=True):
+    for ours, theirs in zip(score(translator, pairs), scored, strict=True):
         assert theirs.log_probs == pytest.approx([value for _, value in ours.tokens], abs=2e-5)
     assert_same_greedy(translator, ct2, LINES[:8])
 
@@ -220,7 +221,7 @@ def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable
         assert [item.score for item in of_line] == sorted((item.score for item in of_line), reverse=True)
         limit = int(decoding.max_length_ratio * (len(line.split()) + 1)) + decoding.max_length_extra
         for item in of_line:
-            values = [value for _, value in translator.score([(line, item.text)])[0].tokens]
+            values = [value for _, value in score(translator, [(line, item.text)])[0].tokens]
             assert decoding.min_length <= len(values) - 1 <= limit
             length = len(values) if item.log_prob == pytest.approx(sum(values), abs=1e-3) else len(values) - 1
             assert item.log_prob == pytest.approx(sum(values[:length]), abs=1e-3)  # with `</s>`, or cut before it

@@ -21,6 +21,7 @@ from dragoman.errors import DragomanError
 from dragoman.export import onnx as onnx_export
 from dragoman.export.onnx import OnnxModel, load, problems, write
 from dragoman.inference.loading import build_model
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.ensemble import Ensemble
@@ -159,7 +160,7 @@ def test_translations_and_scores_are_the_same(pair: tuple[SearchTranslator, Path
 def test_given_translations_have_the_same_probability(exported: Any) -> None:
     original, folder = exported(ATTENTIONAL)
     pairs = [("the cat", "a dog runs ."), ("a bird", "dog")]
-    ours, theirs = original.score(pairs), load(folder, original).score(pairs)
+    ours, theirs = score(original, pairs), score(load(folder, original), pairs)
     assert [one.log_prob for one in ours] == pytest.approx([one.log_prob for one in theirs], abs=1e-4)
 
 

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from dragoman.formats.bitext import tmx_pairs
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.serve.app import PAGE, ROUTES
 from dragoman.serve.store import Store
@@ -546,7 +547,7 @@ def test_another_engine_translates_and_leaves_what_it_cannot_to_pytorch(
         found = server.post("/v1/translate", json={**pair, "alternatives": 2, "alignments": True}).json()
         assert found["text"].strip()
         assert len(found["alternatives"]) == 2
-        [scored] = translator.score([(TEXT, found["text"])])
+        [scored] = score(translator, [(TEXT, found["text"])])
         # The probability of what is banned goes to the others.
         assert scored.log_prob - 1e-3 < found["log_prob"] < scored.log_prob + 0.5
         term = server.post("/v1/translate", json={**pair, "glossary": {"hund": "frau"}})

@@ -8,6 +8,7 @@ import torch
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
+from dragoman.alignment.term_placement import bound
 from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import DragomanError
@@ -47,7 +48,7 @@ def test_no_translation_holds_them_and_the_others_stay_as_they_are(
     plain = SearchTranslator.load(run, device="cpu", **settings).n_best(SOURCES)
     written = " ".join(item.text for found in plain for item in found).split()
     avoid = avoiding(*list(dict.fromkeys(written))[:2])
-    translator = SearchTranslator.load(run, device="cpu", banned=avoid, **settings)
+    translator = SearchTranslator.load(run, device="cpu", **settings).with_terms(banned=avoid)
     changed = translator.n_best(SOURCES)
     assert any(avoid.held(item.text) for found in plain for item in found)
     assert not any(avoid.held(item.text) for found in changed for item in found)
@@ -85,13 +86,13 @@ def test_the_fewest_tokens_that_spell_a_phrase() -> None:
 
 def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  # noqa: F811
     with pytest.raises(DragomanError, match=r"term 'the bird': it holds 'bird', which is to be avoided"):
-        SearchTranslator.load(run, device="cpu", glossary=Glossary({"dog": "the bird"}), banned=avoiding("bird"))
-    translator = SearchTranslator.load(run, device="cpu", banned=avoiding("bird"))
+        bound(SearchTranslator.load(run, device="cpu"), Glossary({"dog": "the bird"}), avoiding("bird"))
+    translator = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding("bird"))
     with pytest.raises(DragomanError, match=r"prefix 'the bird': it holds 'bird'"):
         translator.n_best(LINES[:1], ["the bird"])
     with pytest.raises(DragomanError, match="--avoid: ctranslate2 does not"):
         engine(run, "ctranslate2", translator)
-    every = SearchTranslator.load(run, device="cpu", banned=avoiding(*" ".join(LINES).split()))
+    every = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding(*" ".join(LINES).split()))
     assert every.translate(LINES[:1])  # nothing is left to be said but odd ends
 
     for text, message in [("# none\n\n", "no phrases in it"), ("a\nb\tc\n", "line 2: two columns")]:

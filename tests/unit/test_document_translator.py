@@ -1,6 +1,7 @@
 """Texts of documents: sentences and codes together, by a translator that reverses words and knows its links."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import Translation
 from dragoman.pipeline import document as module
 from dragoman.pipeline.document import DocumentTranslator
+from dragoman.pipeline.splitter import Splitter
 from dragoman.text.words import words
 
 
@@ -47,8 +49,8 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
     monkeypatch.setattr(module, "word_links", links)
-    translator: Any = Backwards()
-    return DocumentTranslator(translator, translator)
+    pipeline: Any = SimpleNamespace(splitter=Splitter(("en", "de")), by_sentence=Backwards(), own=None)
+    return DocumentTranslator(pipeline)
 
 
 def page(translate: DocumentTranslator, text: str) -> str:
@@ -75,7 +77,7 @@ def test_codes_go_with_their_words(translate: DocumentTranslator, before: str, a
 
 def test_an_equal_sentence_is_asked_once(translate: DocumentTranslator) -> None:
     page(translate, "<p>a b.</p><p>a b.</p><td>a b.")
-    asked: Any = translate.by_sentence.translator
+    asked: Any = translate.by_sentence
     assert asked.asked == ["a b."]
     assert translate.report.texts == translate.report.translated == 3
 

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
 from dragoman.alignment.attention import align, owners
+from dragoman.alignment.term_placement import bound
 from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig, Hypothesis
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model
 from dragoman.inference.mbr import expected_utility
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
@@ -71,25 +73,25 @@ def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  
 
 def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "bird", "cat": "today", "a cat": "and a dog"})
-    plain, bound = (SearchTranslator.load(run, device="cpu", glossary=g) for g in (None, glossary))
+    plain, termed = (bound(SearchTranslator.load(run, device="cpu"), g) for g in (None, glossary))
     lines = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat ."]
-    for line, before, after in zip(lines, plain.n_best(lines), bound.n_best(lines), strict=True):
+    for line, before, after in zip(lines, plain.n_best(lines), termed.n_best(lines), strict=True):
         for term in glossary.find(line):
             assert term.target in after[0].text
         if not glossary.find(line):
             assert after == before
-    assert bound.n_best(lines[::-1])[::-1] == [bound.n_best([line])[0] for line in lines]
-    assert bound.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
+    assert termed.n_best(lines[::-1])[::-1] == [termed.n_best([line])[0] for line in lines]
+    assert termed.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
     line = "the dog sees a dog ."
     for target, settings in (("Hündchen", {}), ("bird bird bird", {"no_repeat_ngram": 1})):
-        deaf = SearchTranslator.load(run, device="cpu", glossary=Glossary({"dog": target}), **settings)  # type: ignore[arg-type]
+        deaf = bound(SearchTranslator.load(run, device="cpu", **settings), Glossary({"dog": target}))  # type: ignore[arg-type]
         [found] = deaf.n_best([line])
         assert target in found[0].text or Warning(WarningKind.TERM_LEFT_OUT, repr(target)) in found[0].warnings
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "and a dog", "cat": "today a bird"})
-    translator = SearchTranslator.load(run, device="cpu", glossary=glossary, max_length_ratio=1.0, max_length_extra=5)
+    translator = bound(SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary)
     each = ["the", "cat", "sees", "the", "dog", "."]
     lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
@@ -189,7 +191,7 @@ def test_terms_are_normalised_as_the_text_is() -> None:
 
 def test_a_long_line_is_not_cut_inside_of_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"bird . today": "a cat"})
-    translator = SearchTranslator.load(run, device="cpu", glossary=glossary)
+    translator = bound(SearchTranslator.load(run, device="cpu"), glossary)
     line = " ".join(["the cat sees the dog", "bird . today", *["we see a dog ."] * 4])
     assert len(translator.tokenizers.src.encode(line)) > translator.max_src_tokens
     assert "a cat" in translator.translate([line])[0]
@@ -201,9 +203,8 @@ def test_a_term_ends_a_word() -> None:
     tokenizers = train_tokenizers(CharactersConfig(), lambda: iter(text), lambda: iter(text))
     torch.manual_seed(2)
     model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
-    translator = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20)).with_terms(
-        Glossary({"dog": "hound"})
-    )
+    plain = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20))
+    translator = bound(plain, Glossary({"dog": "hound"}))
     for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
         after = found.split("hound")[1:]
         assert after
@@ -247,7 +248,7 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
         found = GuardedTranslator(translator, keep=False).n_best(LINES)
         assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
     terms = Glossary({"dog": "a cat and a bird"})
-    translator = SearchTranslator.load(run, device="cpu", glossary=terms)
+    translator = bound(SearchTranslator.load(run, device="cpu"), terms)
     found = GuardedTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
     assert found[0][0].text.count("a cat and a bird") == 2
 
@@ -255,7 +256,7 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
 def test_scores_do_not_depend_on_their_batch(run: Path) -> None:  # noqa: F811
     translator = SearchTranslator.load(run, device="cpu")
     pairs = [(src, tgt) for src in LINES for tgt in LINES] + [(LINES[0], " ".join(LINES))]
-    assert translator.score(pairs) == [translator.score([pair])[0] for pair in pairs]
+    assert score(translator, pairs) == [score(translator, [pair])[0] for pair in pairs]
 
 
 def test_a_guard_takes_the_best_translation_without_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -420,7 +421,7 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
     ):
         with pytest.raises(DragomanError, match=message):
             call(change)
-    with pytest.raises(DragomanError, match="not with --engine"):
+    with pytest.raises(DragomanError, match="not with engine"):
         call("--engine", "ctranslate2", "--prefix", str(begin))
 
 

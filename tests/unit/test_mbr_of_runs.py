@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError
-from dragoman.inference.mbr import SeveralRuns, expected_utility
+from dragoman.inference.mbr import expected_utility
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
+from dragoman.pipeline.several_runs import SeveralRuns
 from dragoman.runs import checkpoint
 
 

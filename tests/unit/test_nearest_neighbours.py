@@ -1,9 +1,11 @@
 """Nearest-neighbour translation: the mixture of the paper, a text found again, no part played by neighbouring lines."""
 
+import copy
 import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from dragoman.cli.main import app
 from dragoman.errors import DragomanError
 from dragoman.inference import nearest_neighbours
 from dragoman.inference.loading import build_model
-from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, load_all, tuned, with_datastores
+from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, load_all, looking_up, tuned
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
@@ -30,6 +33,12 @@ def ids(translator: SearchTranslator, pairs: list[tuple[str, str]]) -> list[tupl
     return [(tokenizers.src.encode(src), tokenizers.tgt.encode(tgt)) for src, tgt in pairs]
 
 
+def with_datastores(translator: SearchTranslator, stores: dict[int, Any]) -> SearchTranslator:
+    other = copy.copy(translator)
+    other.model = looking_up(translator.model, stores)
+    return other
+
+
 @pytest.fixture(scope="module")
 def translator(run: Path) -> SearchTranslator:  # noqa: F811
     return SearchTranslator.load(run, device="cpu", beam_size=3)
@@ -37,7 +46,7 @@ def translator(run: Path) -> SearchTranslator:  # noqa: F811
 
 @pytest.fixture(scope="module")
 def store(translator):
-    found = build(translator, ids(translator, list(zip(LINES, TARGETS, strict=True))), "digest")
+    found = build(translator.model, ids(translator, list(zip(LINES, TARGETS, strict=True))), "digest")
     return replace(found, config=replace(found.config, k=4, temperature=0.01, weight=0.9))
 
 
@@ -67,14 +76,14 @@ def test_neighbours_in_a_batch_do_not_change_a_translation(translator, monkeypat
     if not exact:
         monkeypatch.setattr(nearest_neighbours, "EXACT", 10)
     pairs = [(f"{LINES[a % 4]} {LINES[b]}"[:30], f"{TARGETS[b]} {TARGETS[a % 4]}") for a in range(25) for b in range(4)]
-    store = build(translator, ids(translator, pairs), "digest")
+    store = build(translator.model, ids(translator, pairs), "digest")
     asked = with_datastores(translator, {0: replace(store, config=replace(store.config, temperature=1.0, weight=0.5))})
     lines = [*LINES, *(src for src, _ in pairs[:20])]
     together = asked.n_best(lines)
     assert [asked.n_best([line])[0] for line in lines] == together
     # Scoring reads a translation at once, the search token by token: the same distribution.
     for line, found in zip(LINES, together, strict=False):
-        [scored] = asked.score([(line, found[0].text)])
+        [scored] = score(asked, [(line, found[0].text)])
         if len(asked.tokenizers.tgt.encode(found[0].text)) < 8:
             assert scored.log_prob == pytest.approx(found[0].log_prob, abs=1e-3)
 
@@ -87,7 +96,7 @@ def test_an_lstm_looks_up_too(translator):
         translator.tokenizers,
         decoding=translator.decoding,
     )
-    store = build(lstm, ids(lstm, list(zip(LINES, TARGETS, strict=True))), "digest")
+    store = build(lstm.model, ids(lstm, list(zip(LINES, TARGETS, strict=True))), "digest")
     asked = with_datastores(
         lstm, {0: replace(store, config=replace(store.config, k=2, temperature=0.001, weight=0.95))}
     )
@@ -96,13 +105,13 @@ def test_an_lstm_looks_up_too(translator):
 
 def test_the_mixture_is_chosen_by_held_out_pairs(translator, store):
     pairs = ids(translator, list(zip(LINES, TARGETS, strict=True)))
-    helped = tuned(store, translator, pairs).config
+    helped = tuned(store, translator.model, pairs).config
     assert helped.weight == max(nearest_neighbours.WEIGHTS)
     assert helped.nats_with < helped.nats
     other = replace(store, tokens=np.full_like(store.tokens, 3))  # it says nothing but </s>
-    useless = tuned(other, translator, [(src, tgt * 4) for src, tgt in pairs])
+    useless = tuned(other, translator.model, [(src, tgt * 4) for src, tgt in pairs])
     assert useless.config.weight == 0
-    assert with_datastores(translator, {0: useless}) is translator
+    assert looking_up(translator.model, {0: useless}) is translator.model
 
 
 def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  # noqa: F811
@@ -156,7 +165,7 @@ def test_in_an_ensemble_each_model_has_its_own(run, translator, store):  # noqa:
     alone, twice = with_datastores(both, {1: store}), with_datastores(both, {0: store, 1: store})
     assert twice.translate(LINES) == TARGETS
     pairs = list(zip(LINES, TARGETS, strict=True))
-    scores = [[item.log_prob for item in each.score(pairs)] for each in (both, alone, twice)]
+    scores = [[item.log_prob for item in score(each, pairs)] for each in (both, alone, twice)]
     assert scores[0] < scores[1] < scores[2]
 
 
@@ -164,7 +173,7 @@ def test_refusals(translator, store, monkeypatch):
     with pytest.raises(DragomanError, match="states 16"):
         with_datastores(translator, {0: replace(store, index=type("Index", (), {"d": 3}))})
     with pytest.raises(DragomanError, match="no pair"):
-        build(translator, [], "digest")
+        build(translator.model, [], "digest")
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(DragomanError, match=r"pip install 'dragoman\[knn\]'"):
-        build(translator, ids(translator, [("a cat", "a dog")]), "digest")
+        build(translator.model, ids(translator, [("a cat", "a dog")]), "digest")

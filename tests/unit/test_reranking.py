@@ -14,10 +14,12 @@ from dragoman.errors import DragomanError
 from dragoman.inference import reranking as noisy_channel
 from dragoman.inference.loading import build_model
 from dragoman.inference.reranking import NoisyChannelReranker, require_opposite
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Scored, Translation
 from dragoman.models.families import MODELS
 from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.pipeline.pipeline import LearntFrom
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
@@ -55,7 +57,7 @@ def test_the_best_of_the_beam_by_both_models(
         if not src:
             assert [best, *others] == beam == [Translation("", 0.0, 0.0)]
             continue
-        scored = back.score([(item.text, src) for item in beam])
+        scored = score(back, [(item.text, src) for item in beam])
         sums = {
             item.text: item.score + weight * x.log_prob / (len(src.split()) + 1)
             for item, x in zip(beam, scored, strict=True)
@@ -75,7 +77,7 @@ def test_without_weight_nothing_changes(tokenizers: TokenizerPair) -> None:
     assert reranked.n_best(SENTENCES) == forward.n_best(SENTENCES)
 
 
-def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair) -> None:
+def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A translation longer than what it reads at once; a blank one; a source longer than what it writes."""
 
     class Back:
@@ -83,9 +85,10 @@ def test_what_the_run_back_cannot_judge_comes_last(tokenizers: TokenizerPair) ->
         model = type("Model", (), {"max_target_length": 5})
         normalize = staticmethod(str)
 
-        def score(self, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
-            return [Scored(-1.0, -float(len(text)), [("a", 0.0)]) for text, _ in pairs]
+    def score(_: Any, pairs: Sequence[tuple[str, str]]) -> list[Scored]:
+        return [Scored(-1.0, -float(len(text)), [("a", 0.0)]) for text, _ in pairs]
 
+    monkeypatch.setattr("dragoman.inference.reranking.score", score)
     back: Any = Back()
     back.tokenizers = tokenizers
     one, two = Translation("w1 w2 w3", -1.0, -4.0), Translation("w1", -1.1, -2.0)
@@ -139,7 +142,8 @@ def test_from_the_command_line(
         return runs[str(run)].with_decoding(beam_size=beam_size, mbr=mbr)
 
     monkeypatch.setattr("dragoman.inference.search_translator.SearchTranslator.load", load)
-    monkeypatch.setattr("dragoman.pipeline.pipeline.check_run_dir", Path)
+    monkeypatch.setattr("dragoman.pipeline.options.check_run_dir", Path)
+    monkeypatch.setattr("dragoman.pipeline.options.learnt_from", lambda _: LearntFrom(True, False))
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["translate", "forward", "-i", str(tmp_path / "in.txt"), "-o", str(out), *options])

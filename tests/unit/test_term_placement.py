@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.alignment import attention as alignment
+from dragoman.alignment import term_placement
 from dragoman.alignment.term_placement import place_terms, without, words_of
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.translation import Scored
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.tokenizers.pair import CharactersConfig, WordsConfig, train_tokenizers
@@ -47,9 +47,10 @@ class Dictionary:
 @pytest.fixture
 def dictionary(monkeypatch: pytest.MonkeyPatch) -> Any:
     def links(*_: Any) -> None:
-        raise DragomanError("no attention")
+        raise Error.UNSUPPORTED("no attention")
 
-    monkeypatch.setattr(alignment, "links", links)
+    monkeypatch.setattr(term_placement, "links", links)
+    monkeypatch.setattr(term_placement, "score", lambda model, pairs: model.score(pairs))
     return Dictionary()
 
 

@@ -2,15 +2,19 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.inference.translation import Translation
+from dragoman.pipeline.capitals import CapitalsTranslator
 from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
-from dragoman.pipeline.pipeline import Assembled
+from dragoman.pipeline.pipeline import Pipeline
+from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
 from dragoman.quality.warnings import Warning, WarningKind
 
 
@@ -42,8 +46,12 @@ class Upper:
         ]
 
 
-def assembled(translator: Any) -> Assembled:
-    return Assembled(translator, translator)
+def pipeline(translator: Any) -> Pipeline:
+    """A pipeline whose sentences another translator makes."""
+    found: Any = Pipeline(SimpleNamespace(languages=("en", "de"), decoding=SimpleNamespace(n_best=1)), None)  # type: ignore[arg-type]
+    found = replace(found, own=found.search)
+    found.__dict__["by_sentence"] = translator
+    return found
 
 
 def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
@@ -51,7 +59,7 @@ def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
 ) -> None:
     source, target = tmp_path / "a.txt", tmp_path / "new" / "b.txt"
     source.write_text("One.  Two odd.\n\n123\n", encoding="utf-8")
-    assert translate_files(assembled(Upper()), [Job(source, target)], FileOptions(), "x") == 1
+    assert translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(), "x") == 1
     assert target.read_text(encoding="utf-8") == "ONE.!  TWO ODD.!\n\n123\n"
     told = capsys.readouterr().err
     assert "a.txt, line 1: doubled word: odd" in told
@@ -62,17 +70,17 @@ def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
 def test_a_stopped_file_goes_on_and_ends_in_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, whole, target = tmp_path / "a.txt", tmp_path / "whole.txt", tmp_path / "b.txt"
     source.write_text("".join(f"Line {number} here.\n" for number in range(200)), encoding="utf-8")
-    translate_files(assembled(Upper()), [Job(source, whole)], FileOptions(), "x")
+    translate_files(pipeline(Upper()), [Job(source, whole)], FileOptions(), "x")
     with pytest.raises(KeyboardInterrupt):
-        translate_files(assembled(Upper(stop_after=130)), [Job(source, target)], FileOptions(), "x")
+        translate_files(pipeline(Upper(stop_after=130)), [Job(source, target)], FileOptions(), "x")
     assert not target.exists()
     journal = tmp_path / "b.txt.partial"
     assert "with --resume goes on" in capsys.readouterr().err
     journal.write_bytes(journal.read_bytes()[:-7])  # the process was killed in the middle of a line
     with pytest.raises(DragomanError, match="was begun with another model or other options"):
-        translate_files(assembled(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
+        translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
     second = Upper()
-    translate_files(assembled(second), [Job(source, target)], FileOptions(resume=True), "x")
+    translate_files(pipeline(second), [Job(source, target)], FileOptions(resume=True), "x")
     assert len(second.asked) == 200 - 127
     assert target.read_bytes() == whole.read_bytes()
     assert not journal.exists()
@@ -82,9 +90,9 @@ def test_without_resume_everything_is_begun_again(tmp_path: Path) -> None:
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("".join(f"Line {number} here.\n" for number in range(100)), encoding="utf-8")
     with pytest.raises(KeyboardInterrupt):
-        translate_files(assembled(Upper(stop_after=70)), [Job(source, target)], FileOptions(), "x")
+        translate_files(pipeline(Upper(stop_after=70)), [Job(source, target)], FileOptions(), "x")
     again = Upper()
-    translate_files(assembled(again), [Job(source, target)], FileOptions(), "x")
+    translate_files(pipeline(again), [Job(source, target)], FileOptions(), "x")
     assert len(again.asked) == 100
 
 
@@ -103,13 +111,13 @@ def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
     jobs = jobs_of([folder], out, "de")
     assert [job.source.name for job in jobs] == ["a.txt", "c.txt", "b.md"]
     with pytest.raises(DragomanError, match=r"1 of 3 files could not be translated, .*c.txt:1: byte 0xFF"):
-        translate_files(assembled(Upper()), jobs, FileOptions(), "x")
+        translate_files(pipeline(Upper()), jobs, FileOptions(), "x")
     assert (out / "a.txt").read_text(encoding="utf-8") == "ONE.!\n"
     assert (out / "sub" / "b.md").read_text(encoding="utf-8") == "# TWO!\n"
     assert not (out / "c.txt").exists()
     (folder / "c.txt").write_text("Three.\n", encoding="utf-8")
     again = Upper()
-    translate_files(assembled(again), jobs, FileOptions(resume=True), "x")
+    translate_files(pipeline(again), jobs, FileOptions(resume=True), "x")
     assert again.asked == ["Three."]
     assert "a.txt: is there already" in capsys.readouterr().err
 
@@ -140,12 +148,17 @@ def test_where_translations_go(tmp_path: Path) -> None:
 
 
 def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:
-    from dragoman.pipeline.by_sentence import SentenceTranslator, are_single_sentences
-    from dragoman.pipeline.capitals import CapitalsTranslator
-
-    translator = Upper()
-    found = SentenceTranslator(translator, ("en", "de")).n_best(["One.  Two.", "Three", "123", ""])
-    assert [items[0].text for items in found] == ["ONE.!  TWO.!", "THREE!", "123!", "!"]
+    texts = ["One.  Two.", "Three", "123", "", " Four.\n Five "]
+    found = pipeline(Upper()).texts(texts)
+    assert [one.items[0].text for one in found] == ["ONE.!  TWO.!", "THREE!", "123", "", " FOUR.!\n FIVE! "]
+    assert [(src, tgt) for src, tgt in found[0].sentences] == [((0, 4), (0, 5)), ((6, 10), (7, 12))]
+    whole = replace(pipeline(Upper()), sentences=False, numbers=True)
+    whole.__dict__["by_sentence"] = Upper()
+    assert [one.items[0].text for one in whole.texts(texts)] == [
+        "ONE.  TWO.!", "THREE!", "123!", "", " FOUR.!\n FIVE! ",
+    ]  # fmt: skip
+    assert are_numbers(["1 2 3", "4 5", "x"])
+    assert Splitter().is_text("Three")
     assert are_single_sentences(["One.", "Two.", "Three."], "en")
     assert are_single_sentences(["One. Two.", "Three."], "en")
     assert not are_single_sentences(["One. Two.", "Three. Four.", "Five."], "en")

@@ -13,6 +13,7 @@ from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import DragomanError
 from dragoman.inference.loading import build_model
 from dragoman.inference.long_input import split_long
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
 from dragoman.runs import checkpoint
@@ -181,7 +182,7 @@ def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: 
             if item.text and translator.tokenizers.tgt.decode(translator.tokenizers.tgt.encode(item.text)) == item.text:
                 pairs.append((line, item.text))
                 expected.append(item)
-    scored = translator.score(pairs)
+    scored = score(translator, pairs)
     assert len(pairs) >= 5
     for one, item in zip(scored, expected, strict=True):  # some were cut at the longest length, before their </s>
         assert item.log_prob in (
@@ -200,11 +201,11 @@ def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: 
 def test_scores_do_not_depend_on_neighbours_and_blanks_have_none(run: Path) -> None:
     translator = SearchTranslator.load(run, device="cpu")
     pairs = [(LINES[i % 4], LINES[(3 * i) % 4]) for i in range(9)]
-    alone = [translator.score([pair])[0] for pair in pairs]
-    for one, other in zip(translator.score(pairs), alone, strict=True):
+    alone = [score(translator, [pair])[0] for pair in pairs]
+    for one, other in zip(score(translator, pairs), alone, strict=True):
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
     for pair, message in [(("a", " "), "pair 1: the translation is blank"), (("", "a"), "the source is blank")]:
         with pytest.raises(DragomanError, match=message):
-            translator.score([pair])
+            score(translator, [pair])
     with pytest.raises(DragomanError, match="reads up to 12"):
-        translator.score([("a cat " * 20, "a")])
+        score(translator, [("a cat " * 20, "a")])

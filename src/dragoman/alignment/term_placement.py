@@ -12,19 +12,20 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.alignment.attention import links, owners
 from dragoman.errors import DragomanError
+from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.scoring import score
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.words import Word
-
-if TYPE_CHECKING:
-    from dragoman.inference.search_translator import SearchTranslator
 
 RENDERED = 0.8
 """A word is a term's if it loses so much without it (nats); if no word does, the translation has left the term out."""
@@ -63,8 +64,15 @@ class _Row(NamedTuple):
     term: Found
 
 
+def bound(
+    translator: SearchTranslator, glossary: Glossary | None, banned: BannedPhrases | None = None
+) -> SearchTranslator:
+    """The translator whose translations hold the terms of a glossary, and no banned phrase."""
+    return translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
+
+
 def with_terms(
-    translator: "SearchTranslator", glossary: Glossary, parts: Sequence[Part], translations: Sequence[list[Translation]]
+    translator: SearchTranslator, glossary: Glossary, parts: Sequence[Part], translations: Sequence[list[Translation]]
 ) -> list[list[Translation]]:
     """The translations of each part with the terms of the glossary in the place of what the model wrote for them.
 
@@ -96,7 +104,7 @@ def with_terms(
 
 
 def _rescored(
-    translator: "SearchTranslator", sources: Sequence[str], items: Sequence[Translation], placed: Sequence[Placed]
+    translator: SearchTranslator, sources: Sequence[str], items: Sequence[Translation], placed: Sequence[Placed]
 ) -> list[Translation]:
     """The translations with their new texts, and with the model's own scores where a text has changed."""
     longest, encode = translator.model.max_target_length or math.inf, translator.tokenizers.tgt.encode_part
@@ -106,15 +114,15 @@ def _rescored(
         for row, (item, found) in enumerate(zip(items, placed, strict=True))
         if found.text != item.text and 0 < len(encode(found.text)) < longest
     ]
-    scored = translator.score([(sources[row], placed[row].text) for row in changed]) if changed else []
+    scored = score(translator, [(sources[row], placed[row].text) for row in changed]) if changed else []
     for row, of_row in zip(changed, scored, strict=True):
-        score = items[row].score if translator.decoding.mbr != "none" else of_row.score
-        results[row] = replace(results[row], score=score, log_prob=of_row.log_prob)
+        own = items[row].score if translator.decoding.mbr != "none" else of_row.score
+        results[row] = replace(results[row], score=own, log_prob=of_row.log_prob)
     return results
 
 
 def _searched_for(
-    translator: "SearchTranslator", part: Part, terms: Sequence[Found], missing: Sequence[Found]
+    translator: SearchTranslator, part: Part, terms: Sequence[Found], missing: Sequence[Found]
 ) -> list[Translation]:
     """The translations of a search for the terms that the vocabulary can write, with warnings; none if there is none.
 
@@ -143,7 +151,7 @@ def _named(terms: Sequence[Found]) -> str:
 
 
 def place_terms(
-    translator: "SearchTranslator",
+    translator: SearchTranslator,
     sources: Sequence[str],
     translations: Sequence[str],
     terms: Sequence[Sequence[Found]],
@@ -177,7 +185,7 @@ def without(text: str, term: Found) -> str:
     return before + " " * bool(apart) + after
 
 
-def _place(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[Placed]:
+def _place(translator: SearchTranslator, rows: Sequence[_Row]) -> list[Placed]:
     """One term of each row."""
     results: list[Placed] = []
     replaced: list[int] = []
@@ -199,7 +207,7 @@ def _place(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[Placed]
     return results
 
 
-def _place_of(translator: "SearchTranslator", row: _Row, losses: Sequence[tuple[float, Word]]) -> Word | None:
+def _place_of(translator: SearchTranslator, row: _Row, losses: Sequence[tuple[float, Word]]) -> Word | None:
     """The word of a translation that is there because of the term; None if there is none.
 
     Where a model has attention, that has a say, too. Some words are sure even without their source ("a middle-aged
@@ -231,7 +239,7 @@ def _place_of(translator: "SearchTranslator", row: _Row, losses: Sequence[tuple[
     return words[best]
 
 
-def _inside(translator: "SearchTranslator", row: _Row, token: Word) -> Word:
+def _inside(translator: SearchTranslator, row: _Row, token: Word) -> Word:
     """The part of a token that is the term's, where words have no spaces and a token may be several words.
 
     It is the part whose letters are not worth their place once the term is there instead.
@@ -244,10 +252,8 @@ def _inside(translator: "SearchTranslator", row: _Row, token: Word) -> Word:
     return parts[worth.index(max(worth))]
 
 
-def _attention(translator: "SearchTranslator", row: _Row, words: Sequence[Word]) -> tuple[np.ndarray, int] | None:
+def _attention(translator: SearchTranslator, row: _Row, words: Sequence[Word]) -> tuple[np.ndarray, int] | None:
     """The attention of words of a translation to those of the source, and the column of the term among these."""
-    from dragoman.alignment.attention import links
-
     term = Word(row.term.start, row.term.end)
     src_words = sorted([term, *(word for word in _words_in(row.src) if not _overlap(word, term))])
     try:
@@ -256,7 +262,7 @@ def _attention(translator: "SearchTranslator", row: _Row, words: Sequence[Word])
         return None
 
 
-def _is_short(translator: "SearchTranslator", word: Word) -> bool:
+def _is_short(translator: SearchTranslator, word: Word) -> bool:
     return word.end - word.start < (SHORT if translator.join else 2)
 
 
@@ -265,7 +271,7 @@ def _close(text: str, one: Word, other: Word) -> bool:
     return text[one.end : other.start].strip() in ("", "'", "’")
 
 
-def _absorbed(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[_Row]:
+def _absorbed(translator: SearchTranslator, rows: Sequence[_Row]) -> list[_Row]:
     """The rows without the neighbours of their last term that were a part of what it has replaced."""
     rows, work = list(rows), list(range(len(rows)))
     for _ in range(NEIGHBOURS):
@@ -288,7 +294,7 @@ def _absorbed(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[_Row
 
 
 def _neighbours(
-    translator: "SearchTranslator", row: _Row, losses: Sequence[tuple[float, Word]]
+    translator: SearchTranslator, row: _Row, losses: Sequence[tuple[float, Word]]
 ) -> Iterator[tuple[bool, Placed]]:
     """(True for a short word, the translation without it) of each neighbour of a row's last term that may be a part of
     what the term has replaced."""
@@ -308,7 +314,7 @@ def _neighbours(
         yield short, _replaced(kept, whole, text[term.start : term.end])
 
 
-def _with_articles(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[Placed]:
+def _with_articles(translator: SearchTranslator, rows: Sequence[_Row]) -> list[Placed]:
     """The rows with that form of the word before their last term that the model finds most probable (a, an)."""
     groups = articles(translator.languages[1]) if translator.languages else []
     variants: list[tuple[int, Placed]] = []
@@ -331,14 +337,14 @@ def _with_articles(translator: "SearchTranslator", rows: Sequence[_Row]) -> list
     return results
 
 
-def _losses(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[list[tuple[float, Word]] | None]:
+def _losses(translator: SearchTranslator, rows: Sequence[_Row]) -> list[list[tuple[float, Word]] | None]:
     """(what it loses without the term, its place) of each word of each row's translation that is in no term.
 
     None for a row that the model cannot read at once.
     """
     able = [number for number, row in enumerate(rows) if _readable(translator, row)]
     pairs = [(rows[n].src, rows[n].placed.text) for n in able] + [(rows[n].erased, rows[n].placed.text) for n in able]
-    scored = translator.score(pairs) if pairs else []
+    scored = score(translator, pairs) if pairs else []
     results: list[list[tuple[float, Word]] | None] = [None] * len(rows)
     for place, number in enumerate(able):
         whole, erased = scored[place].tokens, scored[place + len(able)].tokens
@@ -350,18 +356,18 @@ def _losses(translator: "SearchTranslator", rows: Sequence[_Row]) -> list[list[t
     return results
 
 
-def _gains(translator: "SearchTranslator", changes: Sequence[tuple[str, Placed, Placed]]) -> list[float]:
+def _gains(translator: SearchTranslator, changes: Sequence[tuple[str, Placed, Placed]]) -> list[float]:
     """The log probability that each change of a source's translation gains."""
     before = _log_probs(translator, [(src, old.text) for src, old, _ in changes])
     after = _log_probs(translator, [(src, new.text) for src, _, new in changes])
     return [new - old for old, new in zip(before, after, strict=True)]
 
 
-def _log_probs(translator: "SearchTranslator", pairs: Sequence[tuple[str, str]]) -> list[float]:
-    return [scored.log_prob for scored in translator.score(pairs)] if pairs else []
+def _log_probs(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    return [scored.log_prob for scored in score(translator, pairs)] if pairs else []
 
 
-def _readable(translator: "SearchTranslator", row: _Row) -> bool:
+def _readable(translator: SearchTranslator, row: _Row) -> bool:
     tokenizers, longest = translator.tokenizers, translator.model.max_target_length
     num_tokens = len(tokenizers.tgt.encode(row.placed.text))
     return bool(
@@ -372,7 +378,7 @@ def _readable(translator: "SearchTranslator", row: _Row) -> bool:
     )
 
 
-def words_of(translator: "SearchTranslator", text: str) -> list[Word]:
+def words_of(translator: SearchTranslator, text: str) -> list[Word]:
     """The words of a translation; its tokens where words have no spaces between them."""
     if translator.join:
         return _words_in(text)
@@ -389,9 +395,7 @@ def _words_in(text: str) -> list[Word]:
     return [Word(*match.span()) for match in _WORD.finditer(text)]
 
 
-def _shares(translator: "SearchTranslator", text: str, words: Sequence[Word]) -> np.ndarray:
-    from dragoman.alignment.attention import owners
-
+def _shares(translator: SearchTranslator, text: str, words: Sequence[Word]) -> np.ndarray:
     return owners(translator.tokenizers.tgt, text, words)
 
 

@@ -17,6 +17,7 @@ from dragoman.cli.options import (
     precision_given,
     text_output,
 )
+from dragoman.inference import scoring
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.progress import Progress
 from dragoman.runs.directory import check_run_dir
@@ -49,7 +50,7 @@ def score(
     )
     with text_output(None) as write, Progress("scoring", len(pairs)) as bar:
         for start in range(0, len(pairs), STREAM_LINES):
-            for scored in translator.score(pairs[start : start + STREAM_LINES], first=1 + start):
+            for scored in scoring.score(translator, pairs[start : start + STREAM_LINES], 1 + start):
                 line = f"{scored.score:.6f}\t{scored.log_prob:.6f}"
                 write((json.dumps(scored._asdict(), ensure_ascii=False) if as_json else line) + "\n")
                 bar.advance()

@@ -1,8 +1,11 @@
 """`dragoman translate`."""
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
@@ -21,9 +24,25 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.errors import Error
+from dragoman.inference.search_translator import STREAM_LINES
+from dragoman.pipeline.bulk import Work, run_worker, shard_of
+from dragoman.pipeline.bulk_ray import run_on_ray
+from dragoman.pipeline.bulk_translate import identity, translating
+from dragoman.pipeline.files import FileOptions, run_on_files
+from dragoman.pipeline.lines import Form, translate_lines
+from dragoman.pipeline.options import OptionError, TranslateOptions, assemble
+from dragoman.progress import Progress, say
+from dragoman.quality.warnings import doubts
+from dragoman.text.lines import COMPRESSIONS, in_chunks
 
 IN_DOUBT = 3
 """Exit code of `--guard=fail`."""
+FLAGS = {"input": "-i", "everything": "--all", "as_json": "--json"}
+"""Flags that are not called as their options are."""
+SPLIT = (
+    "lines of several sentences are translated sentence by sentence, as this run was mostly trained on single ones "
+    "(--split never: as a whole)"
+)
 
 
 class Command(TyperCommand):
@@ -33,133 +52,153 @@ class Command(TyperCommand):
         return super().parse_args(ctx, ["--guard=warn" if item == "--guard" else item for item in args])
 
 
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .txt .srt "
+        ".vtt .po .xlf .tmx .json .properties .xml (Android) .pdf (its text); or, among them, changes to the "
+        "search: decoding.no_repeat_ngram=3. Without a file: lines of standard input, or of -i.",
+        show_default=False,
+    ),
+]
+Input = Annotated[Path | None, typer.Option("--input", "-i", help="Lines to translate. [default: stdin]")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Where to write it. [default: stdout; of FILE.docx FILE.en.docx]"),
+]
+NumBest = Annotated[
+    int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
+]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`, a .csv or a .tbx."),
+]
+Memory = Annotated[
+    Path | None,
+    typer.Option(
+        help="Earlier translations (.tmx, .xlf, .po, or tab-separated): what is in there is used; like ones are "
+        "shown by --json."
+    ),
+]
+Avoid = Annotated[Path | None, typer.Option(help="Words and phrases that no translation may hold: one a line.")]
+Prefix = Annotated[
+    Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
+]
+Keep = Annotated[
+    bool,
+    typer.Option("--keep/--no-keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are."),
+]
+Guard = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[=warn|fail]",
+        help="Avoid translations that repeat themselves, lose numbers, sentences ..., and name the lines in doubt; "
+        "`--guard=fail`: exit with 3 where there are any.",
+    ),
+]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Name lines of less as in doubt; --json has the confidence of lines and words. After `dragoman "
+        "calibrate RUN`.",
+    ),
+]
+Split = Annotated[
+    str,
+    typer.Option(
+        help="Texts of several sentences: `always` or `never` one sentence at a time; `auto`: as the run was trained."
+    ),
+]
+Bulk = Annotated[
+    bool,
+    typer.Option(
+        "--bulk",
+        help="Of a file of lines, of any size: in blocks in the folder -o, which any number of such commands "
+        "share; one that is killed loses the block it is at. Compressed files (.gz .zst .xz .bz2) always are.",
+    ),
+]
+Shard = Annotated[
+    str | None,
+    typer.Option(help="With --bulk: only the blocks of this part, 1/8 to 8/8. [default: any block that is free]"),
+]
+Ray = Annotated[int | None, typer.Option(min=1, help="With --bulk: by so many workers of a Ray cluster (extra `ray`).")]
+Resume = Annotated[bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")]
+Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
+]
+Alignments = Annotated[
+    bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
+]
+Mbr = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Another run, of any vocabulary: of all runs' translations take the one that is most like all "
+        "(minimum Bayes risk; by chrF, or decoding.mbr=bleu); repeat for more."
+    ),
+]
+Rerank = Annotated[
+    Path | None,
+    typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
+]
+RerankWeight = Annotated[
+    float | None,
+    typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        help="pytorch, or ctranslate2: its own search, several times as fast, a few translations differ; converts "
+        "the run once. (ctranslate2-fast is the same.)"
+    ),
+]
+EnginePrecision = Annotated[
+    str | None,
+    typer.Option(
+        help="float32, or bfloat16: faster on a GPU and on newer CPUs; with --engine ctranslate2 float32, or int8: "
+        "faster, almost the same translations. [default: float32]"
+    ),
+]
+SrcLang = Annotated[
+    str | None, typer.Option(help="Of a run that knows several languages: from which. [default: the run's]")
+]
+TgtLang = Annotated[str | None, typer.Option(help="To which.")]
+
+
 def translate(
     run: Run,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .txt .srt "
-            ".vtt .po .xlf .tmx .json .properties .xml (Android) .pdf (its text); or, among them, changes to the "
-            "search: decoding.no_repeat_ngram=3. Without a file: lines of standard input, or of -i.",
-            show_default=False,
-        ),
-    ] = None,
-    input: Annotated[Path | None, typer.Option("--input", "-i", help="Lines to translate. [default: stdin]")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Where to write it. [default: stdout; of FILE.docx FILE.en.docx]"),
-    ] = None,
+    files: Files = None,
+    input: Input = None,
+    output: Output = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    n_best: Annotated[
-        int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
-    ] = None,
-    glossary: Annotated[
-        Path | None,
-        typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`, a .csv or a .tbx."),
-    ] = None,
-    memory: Annotated[
-        Path | None,
-        typer.Option(
-            help="Earlier translations (.tmx, .xlf, .po, or tab-separated): what is in there is used; like ones are "
-            "shown by --json."
-        ),
-    ] = None,
-    avoid: Annotated[
-        Path | None, typer.Option(help="Words and phrases that no translation may hold: one a line.")
-    ] = None,
-    prefix: Annotated[
-        Path | None, typer.Option(help="How each translation begins: line n for line n; blank leaves it free.")
-    ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Placeholders, tags, URLs, addresses and emoji survive as they are.")
-    ] = False,
-    guard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[=warn|fail]",
-            help="Avoid translations that repeat themselves, lose numbers, sentences ..., and name the lines in doubt; "
-            "`--guard=fail`: exit with 3 where there are any.",
-        ),
-    ] = None,
-    min_confidence: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Name lines of less as in doubt; --json has the confidence of lines and words. After `dragoman "
-            "calibrate RUN`.",
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            help="Lines of several sentences: `always` or `never` one sentence at a time; `auto`: as the run was "
-            "trained. Files are always."
-        ),
-    ] = "auto",
-    bulk: Annotated[
-        bool,
-        typer.Option(
-            "--bulk",
-            help="Of a file of lines, of any size: in blocks in the folder -o, which any number of such commands "
-            "share; one that is killed loses the block it is at. Compressed files (.gz .zst .xz .bz2) always are.",
-        ),
-    ] = False,
-    shard: Annotated[
-        str | None,
-        typer.Option(help="With --bulk: only the blocks of this part, 1/8 to 8/8. [default: any block that is free]"),
-    ] = None,
-    ray: Annotated[
-        int | None, typer.Option(min=1, help="With --bulk: by so many workers of a Ray cluster (extra `ray`).")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
-    ] = False,
-    alignments: Annotated[
-        bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
-    ] = False,
+    n_best: NumBest = None,
+    glossary: GlossaryFile = None,
+    memory: Memory = None,
+    avoid: Avoid = None,
+    prefix: Prefix = None,
+    keep: Keep = True,
+    guard: Guard = None,
+    min_confidence: MinConfidence = None,
+    split: Split = "auto",
+    bulk: Bulk = False,
+    shard: Shard = None,
+    ray: Ray = None,
+    resume: Resume = False,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    alignments: Alignments = False,
     ensemble: Ensemble = None,
     datastore: Datastores = None,
-    mbr: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Another run, of any vocabulary: of all runs' translations take the one that is most like all "
-            "(minimum Bayes risk; by chrF, or decoding.mbr=bleu); repeat for more."
-        ),
-    ] = None,
-    rerank: Annotated[
-        Path | None,
-        typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
-    ] = None,
-    rerank_weight: Annotated[
-        float | None,
-        typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="pytorch, or ctranslate2: its own search, several times as fast, a few translations differ; converts "
-            "the run once. (ctranslate2-fast is the same.)"
-        ),
-    ] = "pytorch",
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            help="float32, or bfloat16: faster on a GPU and on newer CPUs; with --engine ctranslate2 float32, or int8: "
-            "faster, almost the same translations. [default: float32]"
-        ),
-    ] = None,
-    src_lang: Annotated[
-        str | None, typer.Option(help="Of a run that knows several languages: from which. [default: the run's]")
-    ] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
+    mbr: Mbr = None,
+    rerank: Rerank = None,
+    rerank_weight: RerankWeight = None,
+    engine: EngineName = "pytorch",
+    precision: EnginePrecision = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -177,101 +216,133 @@ def translate(
 
         dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
 
-        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --keep --json < letter.de
+        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --json < letter.de
     """
-    from dragoman.inference.search_translator import STREAM_LINES
-    from dragoman.pipeline.files import FileOptions, run_on_files
-    from dragoman.pipeline.output import Form
-    from dragoman.pipeline.pipeline import TranslateOptions, assemble, splits_lines, translate_lines
-    from dragoman.progress import Progress, say
-    from dragoman.quality.warnings import doubts
-    from dragoman.text.lines import COMPRESSIONS, in_chunks
+    changes, paths = _changes_and_paths(files or [])
+    with flags():
+        options = TranslateOptions(
+            run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
+            rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
+            decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
+        )  # fmt: skip
+        lines, blocks = Lines(input, output, as_json, alignments), Blocks(bulk, shard, ray)
+        _translate(options, paths, lines, blocks, FileOptions(output, resume, everything))
 
-    changes = [item for item in files or () if _is_change(item)]
-    paths = [Path(item) for item in files or () if not _is_change(item)]
-    bulk = bulk or any(path.suffix in COMPRESSIONS for path in paths)
-    options = TranslateOptions(
-        run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
-        keep or (bool(paths) and not bulk), guard,
-        split, rerank, rerank_weight, changes=changes, languages=(src_lang, tgt_lang),
-        decoding=decoding_changes(beam_size, length_penalty, n_best), min_confidence=min_confidence,
-        datastores=datastore or (), mbr=mbr or (),
-    )  # fmt: skip
-    if bulk:
-        _in_blocks(
-            options, paths, output, Form(as_json, alignments), shard, ray, prefix=prefix, input=input, resume=resume
-        )
+
+class Lines(NamedTuple):
+    """Where lines come from and go to, and what is written of them."""
+
+    input: Path | None
+    output: Path | None
+    as_json: bool
+    alignments: bool
+
+    @property
+    def form(self) -> Form:
+        return Form(self.as_json, self.alignments)
+
+
+class Blocks(NamedTuple):
+    """Options of --bulk."""
+
+    bulk: bool
+    shard: str | None
+    ray: int | None
+
+
+def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
+    """Translate a file of lines in blocks, files, or lines. Raises DragomanError for what does not go together."""
+    if blocks.bulk or any(path.suffix in COMPRESSIONS for path in paths):
+        _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume)
+        _translate_in_blocks(options, paths, lines, blocks)
         return
-    if shard or ray:
-        raise Error.CONFLICT("--shard and --ray: with --bulk, of a file of lines")
+    _refuse("with --bulk, of a file of lines", shard=blocks.shard, ray=blocks.ray)
     if paths:
-        _check_for_files(input=input, prefix=prefix, n_best=n_best, as_json=as_json, alignments=alignments)
-        doubtful = run_on_files(options, paths, FileOptions(output, resume, everything))
-        if guard == "fail" and doubtful:
-            raise typer.Exit(IN_DOUBT)
-        return
-    if resume or everything:
-        raise Error.CONFLICT("--resume and --all: of files to translate", "name one")
-    assembled = assemble(options)
-    check_not_the_same(input, output)
-    source, form = text_input(input), Form(as_json, alignments)
+        n_best = options.decoding.get("n_best")
+        _refuse("of lines; with files to translate leave it out",
+                input=lines.input, prefix=options.prefix, n_best=n_best, as_json=lines.as_json,
+                alignments=lines.alignments)  # fmt: skip
+        doubtful = run_on_files(options, paths, files)
+    else:
+        _refuse("of files to translate: name one", resume=files.resume, everything=files.everything)
+        doubtful = _translate_lines(options, lines)
+    if options.guard == "fail" and doubtful:
+        raise typer.Exit(IN_DOUBT)
+
+
+def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
+    """Translate the lines of standard input or of a file; the number of lines in doubt."""
+    tells = options.guard is not None
+    pipeline = replace(assemble(options), warn=lines.as_json or tells)
+    check_not_the_same(lines.input, lines.output)
+    source = text_input(lines.input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
     kinds: Counter[str] = Counter()
-    lines_in_doubt = 0
-    with text_output(output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
-        for results in translate_lines(
-            assembled, chunks, prefix, split if splits_lines(options, assembled.n_best) else ""
-        ):
-            for src, translations in results:
+    lines_in_doubt, told = 0, options.split != "auto"
+    with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
+        for results in translate_lines(pipeline, chunks, options.prefix):
+            if not told and pipeline.sentences and any(len(found.sentences) > 1 for _, found in results):
+                say(SPLIT)
+                told = True
+            for src, found in results:
                 bar.advance()
-                write(form.text(assembled, bar.done, src, translations))
-                if reasons := doubts(translations[0].warnings):
+                write(lines.form.text(pipeline, bar.done, src, found.items))
+                if reasons := [one for one in doubts(found.items[0].warnings) if tells or not one.is_fault]:
                     lines_in_doubt += 1
                     kinds.update(one.kind.label for one in reasons)
                     bar.say(f"line {bar.done}: {'; '.join(map(str, reasons))}")
         total = bar.done
-    if guard or lines_in_doubt or min_confidence is not None:
+    if tells or lines_in_doubt or options.min_confidence is not None:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({counts})" if counts else ""))
-    if guard == "fail" and lines_in_doubt:
-        raise typer.Exit(IN_DOUBT)
+    return lines_in_doubt
 
 
-def _is_change(item: str) -> bool:
-    """True for a change to the search among the files: `decoding.beam_size=8`."""
-    return "=" in item and not Path(item).exists()
+def flag(option: str) -> str:
+    """The flag of an option.
+
+    >>> flag("rerank_weight"), flag("input")
+    ('--rerank-weight', '-i')
+    """
+    return FLAGS.get(option, "--" + option.replace("_", "-"))
 
 
-def _check_for_files(**options: Any) -> None:
-    names = {"input": "-i", "n_best": "--n-best", "as_json": "--json"}
+@contextlib.contextmanager
+def flags() -> Iterator[None]:
+    """Tell an option that cannot be meant by its flag."""
+    try:
+        yield
+    except OptionError as error:
+        raise error.code(f"{flag(error.option)}{error.why}", error.hint) from error
+
+
+def _changes_and_paths(items: list[str]) -> tuple[list[str], list[Path]]:
+    """The changes to the search (`decoding.beam_size=8`), and the files that stand among them."""
+    changes = [item for item in items if "=" in item and not Path(item).exists()]
+    return changes, [Path(item) for item in items if item not in changes]
+
+
+def _refuse(why: str, **options: Any) -> None:
+    """Raises DragomanError for the first of these options that was given."""
     for name, value in options.items():
         if value:
-            raise Error.CONFLICT(f"{names.get(name, '--' + name)}: of lines; with files to translate leave it out")
+            raise Error.CONFLICT(f"{flag(name)}: {why}")
 
 
-def _in_blocks(
-    options: Any, paths: list[Path], output: Path | None, form: Any, shard: str | None, ray: int | None, **others: Any
-) -> None:
+def _translate_in_blocks(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks) -> None:
     """The work of --bulk. Raises DragomanError for what does not go with it."""
-    from dragoman.pipeline.bulk import Work, run_worker, shard_of
-    from dragoman.pipeline.bulk_translate import identity, translating
-
-    for name, value in others.items():
-        if value:
-            raise Error.CONFLICT(f"--{name}: does not go with --bulk")
+    output = lines.output
     if len(paths) != 1:
         raise Error.MISSING_OPTION("--bulk translates one file of lines", "name it")
     if not paths[0].is_file():
         raise Error.MISSING_FILE("there is no such file: --bulk translates one file of lines", file=paths[0])
     if output is None or output.is_file():
         raise Error.MISSING_OPTION("--bulk", "say with -o FOLDER where the blocks and the translation go")
-    part = None if shard is None else shard_of(shard)
-    work = Work(paths[0], output, identity(options, form))
-    if ray is not None:
-        from dragoman.pipeline.bulk_ray import run_on_ray
-
-        run_on_ray(work, options, form, ray)
+    part = None if blocks.shard is None else shard_of(blocks.shard)
+    work = Work(paths[0], output, identity(options, lines.form))
+    if blocks.ray is not None:
+        run_on_ray(work, options, lines.form, blocks.ray)
     elif not work.is_done:
-        run_worker(work, translating(options, form), part)
+        run_worker(work, translating(options, lines.form), part)
     else:
         typer.echo(work.output)

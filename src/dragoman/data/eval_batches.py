@@ -7,6 +7,9 @@ import numpy as np
 
 from dragoman.data.row_order import IntArray
 
+BATCH_TOKENS = 2048
+"""Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
+
 
 def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[IntArray]:
     """Batches of row numbers for inference, from long to short, by source lengths alone.

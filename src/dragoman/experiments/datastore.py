@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.errors import Error
 from dragoman.inference.nearest_neighbours import Datastore, build, tuned
-from dragoman.inference.scoring import Ids
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Ids
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import replaced
@@ -41,12 +41,12 @@ def make_datastore(
     translator = SearchTranslator.load(run, which=which, device=device)
     read = _encoded(translator, _pairs(src, tgt, "--src and --tgt") or recipe.corpus.train.pairs())
     held_out = _pairs(*valid, "--valid-src and --valid-tgt") or recipe.corpus.valid.pairs()
-    store = build(translator, read, checkpoint.inference_digest(checkpoint.select(run, which)))
+    store = build(translator.model, read, checkpoint.inference_digest(checkpoint.select(run, which)))
     tuning = _encoded(translator, held_out)
     if not tuning:
         raise Error.EMPTY("there is no validation pair to choose the mixture by: --valid-src and --valid-tgt")
     say(f"choosing the mixture by {min(len(tuning), MOST_TUNED_ON):,} validation pairs")
-    store = tuned(store, translator, tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))])
+    store = tuned(store, translator.model, tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))])
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replaced(folder) as partial:
         store.save(partial)

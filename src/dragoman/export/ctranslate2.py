@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.eval_batches import even_batches
+from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error, not_installed
 from dragoman.export.origin import write_origin
-from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
 from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer

@@ -3,59 +3,23 @@
 A model's most probable translation can be an odd one out; what most of its samples agree on seldom is (Kumar and Byrne
 2004; Eikema and Aziz 2020, "Is MAP Decoding All You Need?"). The samples stand for what the model holds possible: the
 expected utility of a candidate is the mean of its sentence-level metric against each of them. The candidates of several
-runs, each of which has one vote, are a broader sample than those of one (`SeveralRuns`).
+runs, each of which has one vote, are a broader sample than those of one (`pipeline/several_runs.py`).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from sacrebleu.metrics import BLEU
 
 from dragoman.errors import Error
-from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Translation
 
 CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
 """sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
 
 BLOCK = 2**14
 """So many different n-grams are compared at once, at most."""
-
-
-@dataclass(frozen=True)
-class SeveralRuns:
-    """A way to rank translations by those of other runs too, for `SearchTranslator.reranked_by`.
-
-    The runs need not share a vocabulary. Each has one vote, of which its translations have equal parts.
-    """
-
-    others: Sequence[SearchTranslator]
-    utility: str = "chrf"
-    tokenize: str = "13a"
-
-    def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """The translations of each source by all runs, each text once, best first, with expected utilities as scores.
-
-        What several runs have found keeps the log probability of the first.
-        """
-        wide = [other.with_decoding(n_best=other.decoding.num_candidates) for other in self.others]
-        lists = [found, *(other.n_best(sources) for other in wide)]
-        return [self._ranked(of_runs) for of_runs in zip(*lists, strict=True)]
-
-    def _ranked(self, of_runs: Sequence[list[Translation]]) -> list[Translation]:
-        items: dict[str, Translation] = {}
-        votes: dict[str, float] = defaultdict(float)
-        for of_run in of_runs:
-            for item in of_run:
-                items.setdefault(item.text, item)
-                votes[item.text] += 1 / len(of_run)
-        texts = list(items)
-        utility = expected_utility(texts, self.utility, self.tokenize, [votes[text] for text in texts])
-        ranked = sorted(texts, key=lambda text: -utility[text])  # stable: the first run's stand first among equals
-        return [replace(items[text], score=utility[text]) for text in ranked]
 
 
 def expected_utility(

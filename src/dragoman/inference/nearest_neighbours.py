@@ -29,10 +29,9 @@ from torch import Tensor, nn
 from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
-from dragoman.data.eval_batches import eval_batches
+from dragoman.data.eval_batches import BATCH_TOKENS, eval_batches
 from dragoman.errors import Error, not_installed
-from dragoman.inference.scoring import Ids
-from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
+from dragoman.inference.translation import Ids
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.ensemble import Ensemble
 from dragoman.progress import Progress
@@ -150,23 +149,18 @@ def load_all(
     return found
 
 
-def with_datastores(translator: SearchTranslator, stores: Mapping[int, Datastore]) -> SearchTranslator:
-    """The translator, of the same weights, that looks up each token: in an ensemble each model in its own datastore.
+def looking_up(model: Seq2SeqModel, stores: Mapping[int, Datastore]) -> Seq2SeqModel:
+    """The model, of the same weights, that looks up each token: in an ensemble each model in its own datastore.
 
-    Raises DragomanError for another engine, and where keys and hidden states are of unlike sizes.
+    Raises DragomanError where keys and hidden states are of unlike sizes.
     """
-    if translator.engine is not None:
-        raise Error.UNSUPPORTED("a datastore: only with the engine pytorch")
     used = {place: store for place, store in stores.items() if store.config.weight}  # tuning may find: it does not help
     if not used:
-        return translator
-    other, model = copy.copy(translator), translator.model
+        return model
     if isinstance(model, Ensemble):
         each = [_looking_up(one, used[place]) if place in used else one for place, one in enumerate(model.each())]
-        other.model = Ensemble(each).eval()
-    else:
-        other.model = _looking_up(model, used[0])
-    return other
+        return Ensemble(each).eval()
+    return _looking_up(model, used[0])
 
 
 def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
@@ -175,7 +169,7 @@ def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
     return _with_output(model, NearestNeighbours(_output(model), store))
 
 
-def build(translator: SearchTranslator, pairs: Sequence[Ids], weights: str) -> Datastore:
+def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str) -> Datastore:
     """The datastore of (source ids, target ids), whose mixture is not tuned yet.
 
     Raises DragomanError for a text without a token.
@@ -186,8 +180,8 @@ def build(translator: SearchTranslator, pairs: Sequence[Ids], weights: str) -> D
         raise Error.EMPTY("there is no pair to make a datastore of")
     lists = 1 if total <= EXACT else 2 * round(total**0.5)
     order = np.random.default_rng(1).permutation(len(pairs))  # what centres are learnt from is a fair part
-    states, tokens, waiting = _states(translator, [pairs[row] for row in order]), [], []
-    index = faiss.index_factory(_d_model(translator.model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
+    states, tokens, waiting = _states(model, [pairs[row] for row in order]), [], []
+    index = faiss.index_factory(_d_model(model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
     with Progress("reading", total) as bar:
         for hidden, said in states:
             tokens.append(said)
@@ -205,16 +199,16 @@ def build(translator: SearchTranslator, pairs: Sequence[Ids], weights: str) -> D
     return Datastore(index, np.concatenate(tokens), DatastoreConfig(weights=weights, pairs=len(pairs), tokens=total))
 
 
-def tuned(datastore: Datastore, translator: SearchTranslator, pairs: Sequence[Ids]) -> Datastore:
+def tuned(datastore: Datastore, model: Seq2SeqModel, pairs: Sequence[Ids]) -> Datastore:
     """The datastore with the mixture under which held-out (source ids, target ids) are most probable.
 
     Weight 0 where none is better than the model alone.
     """
-    output = _output(translator.model)
+    output, device = _output(model), _device(model)
     own, right, distances = [], [], []
-    for hidden, said in _states(translator, pairs):
+    for hidden, said in _states(model, pairs):
         with torch.inference_mode():
-            log_probs = output(torch.from_numpy(hidden).to(translator.device)).log_softmax(-1, dtype=torch.float32)
+            log_probs = output(torch.from_numpy(hidden).to(device)).log_softmax(-1, dtype=torch.float32)
         own.append(log_probs.cpu().numpy()[np.arange(len(said)), said].astype(np.float64))
         found, tokens = datastore.nearest(hidden, max(COUNTS))
         distances.append(found.astype(np.float64))
@@ -234,16 +228,16 @@ def tuned(datastore: Datastore, translator: SearchTranslator, pairs: Sequence[Id
     return replace(datastore, config=best)
 
 
-def _states(translator: SearchTranslator, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _states(model: Seq2SeqModel, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(hidden states before the target tokens, the tokens), batch by batch, `</s>` among them."""
-    model = _with_output(translator.model, nn.Identity())
+    device, model = _device(model), _with_output(model, nn.Identity())
     model.eval()
     for start in range(0, len(pairs), 4096):
         chunk = pairs[start : start + 4096]
         for rows in eval_batches([max(len(src), len(tgt)) for src, tgt in chunk], BATCH_TOKENS):
             batch = collate([chunk[row] for row in rows])
             with torch.inference_mode():
-                hidden = model(*(part.to(translator.device) for part in (batch.src, batch.src_mask, batch.tgt_in)))
+                hidden = model(*(part.to(device) for part in (batch.src, batch.src_mask, batch.tgt_in)))
             real = batch.tgt_out != PAD_ID
             yield hidden.float().cpu()[real].numpy(), batch.tgt_out[real].numpy().astype(np.int32)
 
@@ -258,6 +252,10 @@ def _d_model(model: Seq2SeqModel) -> int:
     weight = _output(model).weight
     assert isinstance(weight, Tensor)
     return weight.size(1)
+
+
+def _device(model: Seq2SeqModel) -> torch.device:
+    return next(model.parameters()).device
 
 
 def _with_output(model: Seq2SeqModel, output: nn.Module) -> Seq2SeqModel:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.errors import Error
+from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 
@@ -50,7 +51,7 @@ class NoisyChannelReranker:
     def _ranked(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         judged = [self._judged(src, items) for src, items in zip(sources, found, strict=True)]
         pairs = [(item.text, src) for src, items in zip(sources, judged, strict=True) for item in items]
-        scored = iter(self.back.score(pairs))
+        scored = iter(score(self.back, pairs))
         ranked = []
         for items, of_source in zip(found, judged, strict=True):
             seen = [(item, next(scored)) for item in of_source]

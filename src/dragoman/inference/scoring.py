@@ -6,14 +6,13 @@ import torch
 from torch.nn import functional
 
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
+from dragoman.data.eval_batches import BATCH_TOKENS
 from dragoman.device import side_by_side
 from dragoman.errors import Error
-from dragoman.inference.search_translator import BATCH_TOKENS, SearchTranslator
-from dragoman.inference.translation import Scored
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Ids, Scored
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
-
-Ids = tuple[list[int], list[int]]
 
 
 def score(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:

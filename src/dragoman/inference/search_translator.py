@@ -1,17 +1,19 @@
-"""Text in, text out: the one inference path, under the command line, validation, evaluation and whatever serves."""
+"""Sentences in, translations out: parts, their search, their ranking. Validation, evaluation and exports use it as it
+is; `pipeline/pipeline.py` puts what people want around it."""
 
 import copy
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy as np
 import torch
 
+from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
-from dragoman.data.eval_batches import even_batches
+from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.base import FoundNothing
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Ban, BeginWith, Rule
@@ -19,8 +21,11 @@ from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.loading import decoding_settings, load_parts
 from dragoman.inference.long_input import split_long
-from dragoman.inference.translation import Part, Reranker, Scored, Translation
+from dragoman.inference.mbr import expected_utility
+from dragoman.inference.nearest_neighbours import load_all, looking_up
+from dragoman.inference.translation import Part, Reranker, Translation
 from dragoman.languages.codes import written_without_spaces
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
@@ -28,9 +33,6 @@ from dragoman.text.lines import in_chunks
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair
-
-BATCH_TOKENS = 2048
-"""Source positions of a batch in decoding, pads included (times beam_size rows in the decoder)."""
 
 STREAM_LINES = 2048
 """Lines that `stream` reads ahead, to sort them by length."""
@@ -47,17 +49,22 @@ class Engine(Protocol):
         ...
 
 
-class SearchTranslator:
-    """A model with its tokenizers, which translates: made by `dragoman.load(run)`.
+class PlaceTerms(Protocol):
+    """A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
 
-        translator = dragoman.load("runs/mine")
-        translator.translate(["ein hund", "eine katze"])                    # the best translation of each sentence
-        translator.translate(lines, keep=True, guard=True, beam_size=1)     # placeholders kept, faults avoided
-        translator.n_best(["ein hund"], n_best=3)                           # with scores, and warnings if so asked
-        translator.with_terms(Glossary({"hund": "hound"})).translate(lines)
-        translator.score([("ein hund", "a dog")])                           # how probable a translation is
-        translator.align("ein hund", "a dog"), translator.attention("ein hund")
-        for found in translator.stream(open("long.txt")): ...               # input of any length, in order
+    def __call__(
+        self,
+        translator: "SearchTranslator",
+        glossary: Glossary,
+        parts: Sequence[Part],
+        translations: Sequence[list[Translation]],
+    ) -> list[list[Translation]]:
+        """The translations of each part with the terms of its text."""
+        ...
+
+
+class SearchTranslator:
+    """A model with its tokenizers, which searches for the translation of each sentence.
 
     What a sentence's translation is does not depend on the others. Threads may share a translator: nothing in it
     changes when it translates; `with_terms` and `with_decoding` give another one, of the same model.
@@ -83,8 +90,7 @@ class SearchTranslator:
         self.join = "" if languages is not None and written_without_spaces(languages[1]) else " "
         """The text between two sentences."""
         self.glossary: Glossary | None = None
-        self.continuations = torch.zeros(0, dtype=torch.bool)
-        """Tokens that a term of the glossary may not be followed by (`_continuations`)."""
+        self.place_terms: PlaceTerms | None = None
         self.banned: BannedPhrases | None = None
         self.reranker: Reranker | None = None
         self.engine: Engine | None = None
@@ -99,8 +105,6 @@ class SearchTranslator:
         precision: Literal["float32", "bfloat16"] = "float32",
         ensemble: Sequence[str | Path] = (),
         datastores: Sequence[str | Path] = (),
-        glossary: Glossary | None = None,
-        banned: BannedPhrases | None = None,
         changes: Sequence[str] = (),
         languages: tuple[str | None, str | None] = (None, None),
         **decoding: Any,
@@ -110,21 +114,18 @@ class SearchTranslator:
         `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
         changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
         (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
-        each model at most, to look up each token in. `glossary` and `banned` as in `with_terms`. `languages`, from
-        and to, are of a model that knows several; None: the run's own. In `precision`
-        bfloat16 weights and hidden states have half the bits: faster where the processor has such products; scores are
-        a little rougher.
+        each model at most, to look up each token in. `languages`, from and to, are of a model that knows several; None:
+        the run's own. In `precision` bfloat16 weights and hidden states have half the bits: faster where the processor
+        has such products; scores are a little rougher.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
-        # Here, because they know every family of models and tokenizers, and a translator only needs its own.
-        from dragoman.backends.accelerate import accelerate_inference
-        from dragoman.inference.loading import decoding_settings, load_parts
-
         settings = decoding_settings(Path(run), changes, decoding)
         parts, chosen = load_parts(Path(run), which, ensemble), pick_device(device)
         model = parts.model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
         accelerate_inference(model, packed=chosen.type == "cpu")
+        if datastores:
+            model = looking_up(model, load_all(datastores, Path(run), which, ensemble))
         translator = cls(
             model,
             parts.tokenizers,
@@ -134,24 +135,26 @@ class SearchTranslator:
             device=chosen,
             languages=(parts.corpus.src_lang, parts.corpus.tgt_lang),
         )
-        if datastores:
-            from dragoman.inference.nearest_neighbours import load_all, with_datastores
-
-            translator = with_datastores(translator, load_all(datastores, Path(run), which, ensemble))
         spoken = languages[0] or parts.corpus.src_lang, languages[1] or parts.corpus.tgt_lang
-        return translator.between(*spoken).with_terms(glossary, banned)
+        return translator.between(*spoken)
 
-    def with_terms(self, glossary: Glossary | None = None, banned: BannedPhrases | None = None) -> "SearchTranslator":
+    def with_terms(
+        self,
+        glossary: Glossary | None = None,
+        banned: BannedPhrases | None = None,
+        *,
+        place_terms: PlaceTerms | None = None,
+    ) -> "SearchTranslator":
         """This translator, of the same model, whose translations hold the target terms of the terms of `glossary` that
-        stand in their source, and no phrase of `banned`.
+        stand in their source, put there by `place_terms`, and no phrase of `banned`.
 
         Raises DragomanError for a term that is banned.
         """
+        assert (glossary is None) == (place_terms is None)
         other = copy.copy(self)
         other.glossary = None if glossary is None else glossary.normalized(self.normalize)
+        other.place_terms = place_terms
         other.banned = None if banned is None else banned.normalized(self.normalize)
-        if other.glossary:
-            other.continuations = other._continuations()
         if other.glossary and other.banned:
             for term in other.glossary.targets.values():
                 other._require_free(f"{other.glossary.place(term)}term {term!r}", term)
@@ -171,6 +174,7 @@ class SearchTranslator:
         other.languages = known.codes(src_lang, tgt_lang)
         other.tokenizers = self.tokenizers.between(*other.languages)
         other.join = "" if written_without_spaces(tgt_lang) else " "
+        other.__dict__.pop("continuations", None)
         return other
 
     def searched_by(self, engine: Engine | None) -> "SearchTranslator":
@@ -200,17 +204,9 @@ class SearchTranslator:
         other.reranker = reranker
         return other
 
-    def translate(
-        self, sentences: Sequence[str], *, keep: bool = False, guard: bool = False, **decoding: Any
-    ) -> list[str]:
-        """The best translation of each sentence, in order; blank sentences stay blank.
-
-        `keep`: placeholders, tags, URLs and the like survive. `guard`: translations that look wrong are avoided
-        (`pipeline/guarded.py`). `decoding`: fields of `DecodingConfig` for this call (`beam_size=1`).
-
-        Raises TypeError for anything but a list of strings.
-        """
-        return [found[0].text for found in self.n_best(sentences, keep=keep, guard=guard, **decoding)]
+    def translate(self, sentences: Sequence[str], **decoding: Any) -> list[str]:
+        """The best translation of each sentence, in order; of a blank one nothing. `decoding` as in `n_best`."""
+        return [found[0].text for found in self.n_best(sentences, **decoding)]
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
@@ -218,35 +214,17 @@ class SearchTranslator:
             yield from self.n_best(chunk)
 
     def n_best(
-        self,
-        sentences: Sequence[str],
-        prefixes: Sequence[str] | None = None,
-        *,
-        keep: bool = False,
-        guard: bool = False,
-        **decoding: Any,
+        self, sentences: Sequence[str], prefixes: Sequence[str] | None = None, **decoding: Any
     ) -> list[list[Translation]]:
         """The `n_best` best translations of each sentence, best first; no text twice.
 
         A sentence of more than `max_src_tokens` tokens, longer than anything the model was trained on, is cut at the
         ends of sentences, or else between words; the best translations of its parts are joined, as one translation.
-        `prefixes`: how the translation of each sentence begins; an empty one leaves it free. Options as in `translate`.
-
-        Raises TypeError for anything but a list of strings.
+        `prefixes`: how the translation of each sentence begins; an empty one leaves it free. `decoding`: fields of
+        `DecodingConfig` for this call (`beam_size=1`).
         """
-        if isinstance(sentences, str):
-            raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
-        for number, sentence in enumerate(sentences, start=1):
-            if not isinstance(sentence, str):
-                raise TypeError(f"sentence {number} is {type(sentence).__name__} {sentence!r:.80}: give strings")
         if decoding:
-            return self.with_decoding(**decoding).n_best(sentences, prefixes, keep=keep, guard=guard)
-        if keep or guard:
-            from dragoman.pipeline.guarded import GuardedTranslator
-
-            if prefixes is not None:
-                raise Error.CONFLICT("prefixes: with keep or guard a translation cannot be held to its beginning")
-            return GuardedTranslator(self, keep=keep, guard=guard).n_best(sentences)
+            return self.with_decoding(**decoding).n_best(sentences, prefixes)
         if self.reranker is not None:
             wide = self.with_decoding(n_best=self.decoding.num_candidates)
             reranked = self.reranker(sentences, wide._n_best_of_search(sentences, prefixes))
@@ -259,10 +237,8 @@ class SearchTranslator:
         parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
         ranked = list(map(self.ranked, self.free_hypotheses(whole)))
-        if self.glossary is not None:
-            from dragoman.alignment.term_placement import with_terms
-
-            ranked = with_terms(self, self.glossary, whole, ranked)
+        if self.glossary is not None and self.place_terms is not None:
+            ranked = self.place_terms(self, self.glossary, whole, ranked)
         results = iter(ranked)
         return [self._joined(list(itertools.islice(results, len(of_sentence)))) for of_sentence in parts]
 
@@ -352,53 +328,9 @@ class SearchTranslator:
             found.setdefault(text, Translation(text, item.score, item.log_prob))
         best = list(found.values())
         if self.decoding.mbr != "none":
-            from dragoman.inference.mbr import expected_utility
-
             utility = expected_utility(texts, self.decoding.mbr, "char" if self.join == "" else "13a")
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
         return best[: self.decoding.n_best]
-
-    def score(self, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
-        """The probability of each translation of (source, translation) pairs: `inference.scoring.score`."""
-        from dragoman.inference.scoring import score
-
-        return score(self, pairs, first)
-
-    def align(self, src: str, tgt: str | None = None) -> list[tuple[int, int]]:
-        """(source word, target word) of each word of a translation, its own where `tgt` is not given; from 0.
-
-        Raises DragomanError for a model without attention.
-        """
-        from dragoman.alignment.attention import align
-
-        return align(self, src, self.translate([src])[0] if tgt is None else tgt)
-
-    def attention(self, src: str, tgt: str | None = None) -> dict[str, np.ndarray]:
-        """Attention weights of a pair, its own translation where `tgt` is not given, as arrays.
-
-        `decoder.0.cross` is (num_heads, tgt_len, src_len), and so for each layer and kind of attention; tokens stand in
-        `decoder.cross.queries` and `decoder.cross.keys`. Raises DragomanError for a model without attention.
-        """
-        from dragoman.inference.attention_maps import attention_arrays, attention_of
-
-        return attention_arrays(attention_of(self, src, tgt))
-
-    def __repr__(self) -> str:
-        return f"<SearchTranslator {', '.join(f'{name} {value}' for name, value in self._facts().items())}>"
-
-    def _repr_html_(self) -> str:
-        """A table, for notebooks."""
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts().items())
-        return f"<table><caption>SearchTranslator</caption>{rows}</table>"
-
-    def _facts(self) -> dict[str, str]:
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        return {
-            "languages": " to ".join(self.languages or ("?", "?")),
-            "model": f"{type(self.model).__name__}, {parameters:,} parameters",
-            "beam size": str(self.decoding.beam_size),
-            "device": str(self.device),
-        }
 
     def parts(self, sentence: str, prefix: str = "") -> list[Part]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long.
@@ -441,8 +373,10 @@ class SearchTranslator:
         if self.banned is not None and (held := self.banned.held(text)):
             raise Error.CONFLICT(f"{what}: it holds {held[0]!r}, which is to be avoided", "choose one of both")
 
-    def _continuations(self) -> torch.Tensor:
-        """(vocab,) bool: True for tokens that go on with the word before them; no token where words have no spaces."""
+    @functools.cached_property
+    def continuations(self) -> torch.Tensor:
+        """(vocab,) bool: True for tokens that go on with the word before them, which may not follow a term of the
+        glossary; no token where words have no spaces."""
         tokenizer = self.tokenizers.tgt
         if self.join == "":
             return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
@@ -463,6 +397,3 @@ class SearchTranslator:
         log_prob = sum(item.log_prob for item in best)
         score = sum(item.score for item in best) / len(best)
         return [Translation(self.join.join(item.text for item in best), score, log_prob)]
-
-
-Translator = SearchTranslator  # the public name, until the facade of the pipeline has it

@@ -10,8 +10,9 @@ from typing import Any
 
 from dragoman.errors import Error, not_installed
 from dragoman.pipeline.bulk import Blocks, Work, do_block
-from dragoman.pipeline.output import Form
-from dragoman.pipeline.pipeline import TranslateOptions
+from dragoman.pipeline.bulk_translate import translating
+from dragoman.pipeline.lines import Form
+from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import Progress, say
 
 ROUNDS = 5
@@ -22,8 +23,6 @@ class BlockWorker:
     """An actor: a translator in memory, and a place in the text."""
 
     def __init__(self, source: str, folder: str, decoding: str, options: TranslateOptions, form: Form) -> None:
-        from dragoman.pipeline.bulk_translate import translating
-
         self.work = Work(Path(source), Path(folder), decoding)
         self.blocks = Blocks(self.work.source, self.work.manifest.block_lines)
         self.translate = translating(options, form)

@@ -1,13 +1,14 @@
 """The translator of a worker of bulk translation, and its identity."""
 
 import hashlib
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.pipeline.bulk import Translate
-from dragoman.pipeline.output import Form
-from dragoman.pipeline.pipeline import TranslateOptions, assemble, splits_lines, translate_lines
+from dragoman.pipeline.lines import Form
+from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.text.lines import in_chunks
@@ -21,15 +22,11 @@ def identity(options: TranslateOptions, form: Form) -> str:
 
 def translating(options: TranslateOptions, form: Form) -> Translate:
     """A function that translates the lines of a block, whose model is loaded now."""
-    assembled = assemble(options)
-    split = options.split if splits_lines(options, assembled.n_best) else ""
+    pipeline = replace(assemble(options), warn=form.as_json)
 
     def translate(first: int, lines: list[str]) -> list[str]:
-        pairs = [
-            pair
-            for pairs in translate_lines(assembled, in_chunks(iter(lines), STREAM_LINES), None, split)
-            for pair in pairs
-        ]
-        return [form.text(assembled, number, src, found) for number, (src, found) in enumerate(pairs, start=first)]
+        found = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))
+        pairs = enumerate(zip(lines, found, strict=True), start=first)
+        return [form.text(pipeline, number, src, translated.items) for number, (src, translated) in pairs]
 
     return translate

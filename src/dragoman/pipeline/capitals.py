@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dragoman.inference.translation import Translation
-from dragoman.pipeline.by_sentence import NBest
+from dragoman.inference.translation import NBest, Translation
 from dragoman.text.placeholders import span_ranges
 
 WORDS = 2
@@ -35,7 +34,7 @@ class CapitalsTranslator:
         self.translator = translator
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """As `Translator.n_best`."""
+        """The translations of each sentence."""
         capitals = [is_in_capitals(text) for text in sentences]
         read = [
             _outside_of_spans(text, str.lower) if loud else text for text, loud in zip(sentences, capitals, strict=True)

@@ -23,8 +23,7 @@ from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Translation
-from dragoman.pipeline.by_sentence import NBest
+from dragoman.inference.translation import NBest, Translation
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.words import split_words, words

@@ -10,9 +10,10 @@ import numpy as np
 from dragoman.alignment.erasure import word_links
 from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
 from dragoman.formats.base import Code, Item, Unit
-from dragoman.inference.search_translator import SearchTranslator
-from dragoman.pipeline.by_sentence import Joined, NBest, SentenceTranslator
+from dragoman.inference.translation import NBest
 from dragoman.pipeline.capitals import is_in_capitals
+from dragoman.pipeline.pipeline import Pipeline
+from dragoman.pipeline.splitter import Joined
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.words import Word, words
 
@@ -45,18 +46,11 @@ class Report:
 
 
 class DocumentTranslator:
-    """Translates the units of documents. What a text's translation is does not depend on the others.
+    """Translates the units of documents. What a text's translation is does not depend on the others."""
 
-    `translator` tells the links of words; `asked` is what translates sentences: the same, or guards around it, which
-    have to keep placeholders. `is_whole`: of texts that are not cut into sentences, as a memory has
-    them.
-    """
-
-    def __init__(
-        self, translator: SearchTranslator, asked: NBest, is_whole: Callable[[str], bool] = lambda _: False
-    ) -> None:
-        self.translator = translator
-        self.by_sentence = SentenceTranslator(asked, translator.languages or ("", ""), is_whole)
+    def __init__(self, pipeline: Pipeline, around: Callable[[NBest], NBest] = lambda stage: stage) -> None:
+        """`around` the stages of each sentence: what remembers them."""
+        self.pipeline, self.by_sentence = pipeline, around(pipeline.by_sentence)
         self.report = Report()
 
     def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
@@ -68,15 +62,18 @@ class DocumentTranslator:
 
     def _translated(self, units: Sequence[Unit]) -> list[tuple[Item, ...]]:
         read = [text_and_codes(unit.items) for unit in units]
-        pieces = [self.by_sentence.pieces(text) for text, _, _ in read]
-        found = self.by_sentence.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
+        splitter = self.pipeline.splitter
+        pieces = [splitter.pieces(text) for text, _, _ in read]
+        wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
+        made = self.by_sentence.n_best(wanted) if wanted else []
+        found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
         said = {text: item.text for text, item in found.items()}
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes]
         sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
         links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
         out: list[tuple[Item, ...]] = []
         for unit, (text, codes, protected), of_text in zip(units, read, pieces, strict=True):
-            joined = self.by_sentence.joined(text, of_text, said)
+            joined = splitter.joined(text, of_text, said)
             items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             out.append(tuple(unprotected(items, protected)))
             self._count(unit, codes, [one for piece in of_text if piece.is_text for one in found[piece.text].warnings])
@@ -130,7 +127,7 @@ class DocumentTranslator:
             texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
             pairings.append(Pairing(*texts, words(src), words(tgt)))
         found = {}
-        for pair, links in zip(pairs, word_links(self.translator, pairings), strict=True):
+        for pair, links in zip(pairs, word_links(self.pipeline.own, pairings), strict=True):
             found[pair] = links if links.any() else _proportional(*links.shape)
         return found
 

@@ -1,5 +1,6 @@
 """The work of `dragoman translate RUN FILE ...`: whole files in, whole files out, with everything in its place."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -12,9 +13,10 @@ from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import SUFFIXES, Document
 from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
-from dragoman.inference.translation import Translation
+from dragoman.inference.translation import NBest, Translation
 from dragoman.pipeline.document import DocumentTranslator, Report
-from dragoman.pipeline.pipeline import Assembled, TranslateOptions, assemble
+from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.pipeline import Pipeline
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.runs import atomic_io, checkpoint
@@ -47,10 +49,10 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
     """
     into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
     jobs = jobs_of(paths, choices.output, into)
-    assembled = assemble(options)
+    pipeline = assemble(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
-    return translate_files(assembled, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
+    return translate_files(pipeline, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
 
 
 def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[Job]:
@@ -99,7 +101,7 @@ def _target_of_one(path: Path, output: Path | None, language: str) -> Path:
     return output
 
 
-def translate_files(assembled: Assembled, jobs: Sequence[Job], options: FileOptions, identity: str) -> int:
+def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOptions, identity: str) -> int:
     """Translate files; the number of texts in doubt. A file that cannot be read is told and left out, if there are
     others; then, at the end, DragomanError is raised.
 
@@ -112,7 +114,7 @@ def translate_files(assembled: Assembled, jobs: Sequence[Job], options: FileOpti
             say(f"{job.target}: is there already")
             continue
         try:
-            doubts += _translate_file(assembled, job, options, identity)
+            doubts += _translate_file(pipeline, job, options, identity)
         except DragomanError as error:
             if len(jobs) == 1:
                 raise
@@ -123,16 +125,13 @@ def translate_files(assembled: Assembled, jobs: Sequence[Job], options: FileOpti
     return doubts
 
 
-def _translate_file(assembled: Assembled, job: Job, options: FileOptions, identity: str) -> int:
-    languages = assembled.translator.languages or ("", "")
-    document = Document.load(job.source, Options(str(job.source), languages, options.everything))
+def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity: str) -> int:
+    document = Document.load(job.source, Options(str(job.source), pipeline.languages, options.everything))
     total = sum(1 for _ in document.texts())
     with writing(job.target):
         job.target.parent.mkdir(parents=True, exist_ok=True)
     with _Journal(job.target, identity, options.resume) as journal:
-        asked = _Remembering(assembled, journal)
-        memory = assembled.memory
-        translate = DocumentTranslator(assembled.translator, asked, lambda text: memory is not None and text in memory)
+        translate = DocumentTranslator(pipeline, functools.partial(_Remembering, journal))
         with Progress(f"translating {job.source.name}", total) as bar:
 
             def of_units(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
@@ -201,12 +200,12 @@ class _Journal:
 class _Remembering:
     """Sentences translated once, and written to a journal."""
 
-    def __init__(self, assembled: Assembled, journal: _Journal) -> None:
-        self.asked, self.journal = assembled.asked(), journal
+    def __init__(self, journal: _Journal, translator: NBest) -> None:
+        self.journal, self.translator = journal, translator
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         new = [text for text in dict.fromkeys(sentences) if text not in self.journal.known]
-        for text, items in zip(new, self.asked.n_best(new) if new else [], strict=True):
+        for text, items in zip(new, self.translator.n_best(new) if new else [], strict=True):
             self.journal.add(text, items[0])
         self.journal.file.flush()
         return [[self.journal.known[text]] for text in sentences]

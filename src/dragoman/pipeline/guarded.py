@@ -4,7 +4,7 @@ It stands over a `SearchTranslator` and works with any model: it looks at texts,
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +12,11 @@ import numpy as np
 from dragoman.alignment.attention import links
 from dragoman.alignment.term_placement import place_terms
 from dragoman.errors import DragomanError
-from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import UNSPACED, Found
-from dragoman.text.lines import in_chunks
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import Removed, kept_apart, put_back, spans, survive, without_spans
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
@@ -44,24 +43,21 @@ class GuardedTranslator:
         *,
         keep: bool = True,
         guard: bool = True,
+        warn: bool = True,
         fallback: SearchTranslator | None = None,
     ) -> None:
-        """`fallback`: what searches again, where the translator is one that cannot do everything (another engine)."""
-        self.translator, self.keep, self.guard = translator, keep, guard
+        """`warn`: translations carry their warnings, as with a guard they always do. `fallback`: what searches again,
+        where the translator is one that cannot do everything (another engine)."""
+        self.translator, self.keep, self.guard, self.warn = translator, keep, guard, warn or guard
         decoding = translator.decoding
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
         wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
         self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
 
-    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
-        """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
-        for chunk in in_chunks(lines, buffer):
-            yield from self.n_best(chunk)
-
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """As `SearchTranslator.n_best`."""
         results = self._kept(sentences)
-        if not self.guard:
+        if not self.warn:
             return results
         return [self._with_source_warnings(src, item) for src, item in zip(sentences, results, strict=True)]
 
@@ -160,6 +156,8 @@ class GuardedTranslator:
         return replace(other, warnings=(*other.warnings, Warning(WarningKind.SEARCHED_AGAIN)))
 
     def _with_warnings(self, src: str, item: Translation) -> Translation:
+        if not self.warn:
+            return item
         return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
 
     def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:

@@ -17,8 +17,7 @@ from rapidfuzz import fuzz, process
 
 from dragoman.errors import Error
 from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
-from dragoman.inference.translation import Translation
-from dragoman.pipeline.by_sentence import NBest
+from dragoman.inference.translation import NBest, Translation
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.lines import kind_of, open_bytes
 from dragoman.text.sources.tsv import TsvSource

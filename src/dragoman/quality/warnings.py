@@ -51,6 +51,12 @@ NOTES = frozenset({
 })  # fmt: skip
 """Kinds that say what was done, not what looks wrong."""
 
+OF_STAGES = NOTES | {
+    WarningKind.PLACEHOLDERS_LOST, WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT,
+    WarningKind.NOT_TRANSLATED, WarningKind.LOW_CONFIDENCE,
+}  # fmt: skip
+"""Kinds that the stages of a translation tell of themselves; the others come from checks of the text."""
+
 _SENTENCES = {
     WarningKind.EMPTY: "empty",
     WarningKind.REPETITION: "repetition: {} again and again",
@@ -93,6 +99,11 @@ class Warning:
     detail: str = ""
     place: tuple[int, int] | None = None
     """Characters of the source, from and to, that it is about; None: all of them."""
+
+    @property
+    def is_fault(self) -> bool:
+        """True for what checks of the text have found; the stages of a translation tell the others of themselves."""
+        return self.kind not in OF_STAGES
 
     @property
     def is_note(self) -> bool:

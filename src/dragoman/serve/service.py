@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from dragoman import export
 from dragoman.alignment.erasure import word_links
 from dragoman.alignment.markup import Pairing
 from dragoman.errors import DragomanError, Error
@@ -22,13 +21,10 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import language_of
 from dragoman.languages.identification import likely_languages
 from dragoman.pipeline import confidence
-from dragoman.pipeline.by_sentence import NBest, SentenceTranslator
-from dragoman.pipeline.capitals import CapitalsTranslator
-from dragoman.pipeline.confidence import Calibration
 from dragoman.pipeline.document import DocumentTranslator, Report
-from dragoman.pipeline.guarded import GuardedTranslator
-from dragoman.pipeline.memory import Match, RememberingTranslator, TranslationMemory
-from dragoman.pipeline.pipeline import TranslateOptions, splits_lines
+from dragoman.pipeline.memory import Match, TranslationMemory
+from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.pipeline import Pipeline, Sentence
 from dragoman.progress import say
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning
@@ -66,14 +62,8 @@ class Choices:
     split: bool | None = None
     """Texts are translated sentence by sentence; None: where the run was trained on single sentences."""
     beam_size: int | None = None
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a text and its translation: characters from and to in each."""
-
-    src: tuple[int, int]
-    tgt: tuple[int, int]
+    warnings: bool = False
+    """Translations carry what looks wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +74,15 @@ class Translated:
     alternatives: tuple[str, ...] = ()
     score: float = 0.0
     log_prob: float = 0.0
-    notes: tuple[Warning, ...] = ()
-    """Notes on how it came about: from the memory, placeholders put back."""
+    warnings: tuple[Warning, ...] = ()
+    """Notes on how it came about, and what looks wrong with it where that was asked for."""
     sentences: tuple[Sentence, ...] = ()
+
+    @classmethod
+    def of(cls, items: Sequence[Translation], sentences: tuple[Sentence, ...] = ()) -> "Translated":
+        """The best of a text's translations, with the others as its alternatives."""
+        best, *others = items
+        return cls(best.text, tuple(item.text for item in others), best.score, best.log_prob, best.warnings, sentences)
 
 
 MOST_LANGUAGES = 24
@@ -99,14 +95,16 @@ class ServedRun:
 
     path: Path
     languages: Languages
-    translator: SearchTranslator
-    own: SearchTranslator
-    """The same without another engine, which cannot do everything."""
+    pipeline: Pipeline
     digest: str
     """Of its weights."""
-    splits: bool
-    calibration: Calibration | None = None
+    calibration: confidence.Calibration | None = None
     """Of its confidence, where `dragoman calibrate` has made one."""
+
+    @property
+    def own(self) -> SearchTranslator:
+        """The run's translator without another engine and without stages."""
+        return self.pipeline.own
 
     @classmethod
     def load(
@@ -118,14 +116,12 @@ class ServedRun:
         threads: int | None = None,
     ) -> "ServedRun":
         """Read a run. Raises DragomanError for one that cannot be served."""
-        options = TranslateOptions(check_run_dir(path), device=device, engine=engine, precision=precision)
-        given = {} if precision in (None, "int8") else {"precision": precision}
-        own = SearchTranslator.load(path, device=device, **given)  # type: ignore[arg-type]
-        if own.languages is None or not all(own.languages):
+        options = TranslateOptions(
+            check_run_dir(path), device=device, engine=engine, precision=precision, threads=threads
+        )
+        pipeline = assemble(options)
+        if not all(pipeline.languages):
             raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)
-        translator = own
-        if engine != "pytorch":
-            translator = export.engine(path, engine, own, "best", "int8" if precision == "int8" else None, threads)
         chosen = checkpoint.select(path)
         calibration = None
         if (path / confidence.FILE).exists():
@@ -133,8 +129,7 @@ class ServedRun:
                 calibration = confidence.load(path, chosen.name)
             except DragomanError as error:
                 say(f"served without confidence: {error}")
-        digest = checkpoint.inference_digest(chosen)
-        return cls(path, own.languages, translator, own, digest, splits_lines(options, 1), calibration)
+        return cls(path, pipeline.languages, pipeline, checkpoint.inference_digest(chosen), calibration)
 
     def directions(self) -> "list[ServedRun]":
         """This run in every direction that it knows, of a model of several languages; with more than MOST_LANGUAGES in
@@ -143,7 +138,7 @@ class ServedRun:
         if known is None or len(known.tags) < 2 or len(known.tags) > MOST_LANGUAGES or not known.names_target:
             return [self]
         return [
-            replace(self, languages=pair, translator=self.translator.between(*pair), own=self.own.between(*pair))
+            replace(self, languages=pair, pipeline=self.pipeline.between(*pair))
             for pair in itertools.permutations(known.tags, 2)
         ]
 
@@ -172,7 +167,7 @@ class Service:
         tokenizer = run.own.tokenizers.src
         ids = list(itertools.islice(itertools.cycle(range(4, tokenizer.vocab_size)), 12 * WARM_UP))
         lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
-        found = RequestHandle(self.scheduler).on(run.translator).translate(lines)
+        found = RequestHandle(self.scheduler).on(run.pipeline.search).translate(lines)
         if not any(text.strip() for text in found):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
@@ -217,62 +212,54 @@ class Service:
             raise Error.UNSUPPORTED(
                 f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there"
             )
+        sources = texts
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
-            leg = choices if last else replace(choices, alternatives=0)
-            found = self._on_leg(handle, run, texts, leg, self.memories.get(run.languages))
+            found = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
             texts = [item.text for item in found]
-        return found if len(legs) == 1 else [replace(item, sentences=()) for item in found]
+        if len(legs) > 1:
+            found = [self._through(src, tgt, text, item) for text, item in zip(sources, found, strict=True)]
+        if choices.warnings:
+            self.on_warnings(sum(not one.is_note for item in found for one in item.warnings))
+        return found
+
+    @staticmethod
+    def _through(src: str, tgt: str, text: str, item: Translated) -> Translated:
+        """The translation of a text through another language: its warnings are told from both ends."""
+        languages = src, tgt
+        faults = [*warnings_of(text, item.text, languages), *source_warnings(text, languages)]
+        notes = [one for one in item.warnings if one.is_note]
+        return replace(item, sentences=(), warnings=(*notes, *faults))
 
     def _on_leg(
-        self,
-        handle: RequestHandle,
-        run: ServedRun,
-        texts: Sequence[str],
-        choices: Choices,
-        memory: TranslationMemory | None,
+        self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], choices: Choices
     ) -> list[Translated]:
-        memory = memory if choices.memory else None
-        translator, own = self._translators(handle, run, choices, memory)
+        pipeline = self._pipeline(handle, run, choices)
+        if choices.kind == "text":
+            found = pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
+            return [Translated.of(*one) for one in found]
         if choices.prefix:
-            return [_of_prefix(items) for items in own.n_best(texts, [choices.prefix] * len(texts))]
-        asked = _asked(translator, own, memory, choices)
-        if choices.kind != "text":
-            return [self._of_markup(handle, own, asked, text, choices, memory) for text in texts]
-        by_sentence = SentenceTranslator(asked, run.languages, _is_in(memory))
-        split = run.splits if choices.split is None else choices.split
-        return _by_sentence(by_sentence, texts, choices.alternatives, split)
+            return [Translated.of(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
+        return [self._of_markup(handle, pipeline, text) for text in texts]
 
-    def _translators(
-        self, handle: RequestHandle, run: ServedRun, choices: Choices, memory: TranslationMemory | None
-    ) -> tuple[SearchTranslator, SearchTranslator]:
-        """The translator for a request, and PyTorch's own of the same settings."""
+    def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices) -> Pipeline:
+        """The pipeline of a run as a request wants it, over the scheduler."""
+        memory = self.memories.get(run.languages) if choices.memory else None
+        beam = max(choices.beam_size or run.own.decoding.beam_size, 1 + choices.alternatives)
+        pipeline = run.pipeline.with_decoding(beam_size=beam, n_best=1 + choices.alternatives)
+        if choices.glossary is not None:
+            pipeline = pipeline.with_terms(choices.glossary)
+        return replace(
+            pipeline.with_search(handle.on),
+            memory=memory if memory is not None and len(memory) else None,
+            sentences=pipeline.sentences if choices.split is None else choices.split,
+            warn=choices.warnings,
+        )
 
-        def wanted(translator: SearchTranslator) -> SearchTranslator:
-            beam = max(choices.beam_size or translator.decoding.beam_size, 1 + choices.alternatives)
-            n_best = 1 + choices.alternatives
-            if memory is not None and len(memory):
-                n_best = beam  # the memory chooses among them
-            if beam != translator.decoding.beam_size or n_best != translator.decoding.n_best:
-                translator = translator.with_decoding(beam_size=beam, n_best=n_best)
-            if choices.glossary is not None:
-                translator = translator.with_terms(choices.glossary)
-            return handle.on(translator)
-
-        own = wanted(run.own)
-        return (own, own) if run.translator is run.own else (wanted(run.translator), own)
-
-    def _of_markup(
-        self,
-        handle: RequestHandle,
-        own: SearchTranslator,
-        asked: NBest,
-        text: str,
-        choices: Choices,
-        memory: TranslationMemory | None,
-    ) -> Translated:
-        document = Document(text.encode(), FRAGMENT, Options("the text", own.languages or ("", "")))
-        translate = DocumentTranslator(own, asked, _is_in(memory))
+    @staticmethod
+    def _of_markup(handle: RequestHandle, pipeline: Pipeline, text: str) -> Translated:
+        document = Document(text.encode(), FRAGMENT, Options("the text", pipeline.languages))
+        translate = DocumentTranslator(pipeline)
         return Translated(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
 
     def translate_document(
@@ -297,11 +284,8 @@ class Service:
         count(sum(len(item) for unit in opened.texts() for item in unit.items if isinstance(item, str)))
         for run in legs:
             leg = Document(data, opened.format, Options(document.name, run.languages))
-            memory = self.memories.get(run.languages)
-            choices = Choices(glossary=glossary if len(legs) == 1 else None)
-            translator, own = self._translators(handle, run, choices, memory)
-            asked = _asked(translator, own, memory, choices)
-            translate = DocumentTranslator(own, asked, _is_in(memory))
+            choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
+            translate = DocumentTranslator(self._pipeline(handle, run, choices))
             total = len(legs) * sum(1 for _ in leg.texts())
             data = leg.translated(_in_steps(handle, translate, functools.partial(advance, total=total)))
         return data, translate.report
@@ -324,12 +308,6 @@ class Service:
         """Corrections of texts much like this one."""
         memory = self.memories.get((src, tgt))
         return memory.like(text) if memory is not None and text.strip() else []
-
-    def warnings(self, src: str, tgt: str, text: str, translation: str) -> list[Warning]:
-        """Things that look wrong with a translation."""
-        found = warnings_of(text, translation, (src, tgt)) + source_warnings(text, (src, tgt))
-        self.on_warnings(len(found))
-        return found
 
     def alignment(
         self, handle: RequestHandle, src: str, tgt: str, text: str, item: Translated
@@ -407,77 +385,6 @@ def _in_steps(handle: RequestHandle, translate: DocumentTranslator, advance: Cal
             advance(done)
 
     return of_units
-
-
-class _TermsFirst:
-    """A translator that says what the glossary says of a text that is a term and nothing else."""
-
-    def __init__(self, translator: NBest, glossary: Glossary) -> None:
-        self.translator, self.glossary = translator, glossary
-
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        terms = [self._as_term(text.strip()) for text in sentences]
-        wanted = [text for text, term in zip(sentences, terms, strict=True) if term is None]
-        made = iter(self.translator.n_best(wanted))
-        return [next(made) if term is None else [Translation(term, 0.0, 0.0)] for term in terms]
-
-    def _as_term(self, text: str) -> str | None:
-        found = self.glossary.find(text)
-        return found[0].target if found and (found[0].start, found[0].end) == (0, len(text)) else None
-
-
-def _is_in(memory: TranslationMemory | None) -> Callable[[str], bool]:
-    return lambda text: memory is not None and text in memory
-
-
-def _asked(
-    translator: SearchTranslator, own: SearchTranslator, memory: TranslationMemory | None, choices: Choices
-) -> NBest:
-    """The translator with placeholders, capitals and the memory."""
-    by_text: NBest = CapitalsTranslator(GuardedTranslator(translator, keep=True, guard=False, fallback=own))
-    if choices.glossary is not None:
-        by_text = _TermsFirst(by_text, choices.glossary)
-    return by_text if memory is None else RememberingTranslator(by_text, memory, 1 + choices.alternatives)
-
-
-def _of_prefix(items: Sequence[Translation]) -> Translated:
-    best, *others = items
-    return Translated(best.text, tuple(item.text for item in others), best.score, best.log_prob, best.warnings)
-
-
-def _by_sentence(
-    by_sentence: SentenceTranslator, texts: Sequence[str], alternatives: int, split: bool
-) -> list[Translated]:
-    """The translations of texts; an alternative differs in one sentence, first ones first."""
-    pieces = [by_sentence.pieces(text) if split else by_sentence.lines(text) for text in texts]
-    wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
-    found = dict(zip(wanted, by_sentence.translator.n_best(wanted), strict=True)) if wanted else {}
-    out = []
-    for text, of_text in zip(texts, pieces, strict=True):
-        best = {piece.text: found[piece.text][0] for piece in of_text if piece.is_text}
-        said = {src: item.text for src, item in best.items()}
-        joined = by_sentence.joined(text, of_text, said)
-        others: dict[str, None] = {}
-        for src in best:
-            for item in found[src][1:]:
-                others.setdefault(by_sentence.joined(text, of_text, {**said, src: item.text}).text)
-        others.pop(joined.text, None)
-        sentences = tuple(
-            Sentence((piece.span.start, piece.span.end), (at, at + len(translation)))
-            for piece, at, translation in joined.places
-        )
-        items = list(best.values())
-        out.append(
-            Translated(
-                joined.text,
-                tuple(others)[:alternatives],
-                sum(item.score for item in items) / max(1, len(items)),
-                sum(item.log_prob for item in items),
-                tuple(dict.fromkeys(note for item in items for note in item.warnings)),
-                sentences,
-            )
-        )
-    return out
 
 
 def _strong(links: np.ndarray) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
 from dragoman.languages.codes import name_of
+from dragoman.pipeline.pipeline import Sentence
 from dragoman.serve.api import Api, Call, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.documents import Job
@@ -29,7 +30,7 @@ from dragoman.serve.requests import (
     result_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices, Sentence, Translated
+from dragoman.serve.service import AUTO, Choices, Translated
 from dragoman.text.glossary import Glossary
 
 CHUNK = 400
@@ -113,7 +114,8 @@ def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
     src, tgt = languages_of(call, given, auto=True)
-    work, tokens = planned(call, texts, src, tgt, _choices(call, given))
+    choices = replace(_choices(call, given), warnings=given.warnings)
+    work, tokens = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
         records = [_record(call, handle, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
@@ -137,7 +139,7 @@ def _record(
         score=item.score,
         log_prob=item.log_prob,
         alternatives=list(item.alternatives),
-        notes=[one.record() for one in item.notes],
+        notes=_records(item, notes=True),
         sentences=_sentences(item),
     )
     if details.alignments:
@@ -145,13 +147,17 @@ def _record(
     if details.confidence:
         record.confidence = service.confidence(*explained) if is_made else []
     if details.warnings:
-        found = service.warnings(answer.src, tgt, text, item.text) if is_made else []
-        record.warnings = [one.record() for one in found]
+        record.warnings = _records(item, notes=False)
         record.memory = [
             models.LikeText(source=match.src, target=match.tgt, similarity=round(match.similarity, 4))
             for match in service.similar(answer.src, tgt, text)
         ]
     return record
+
+
+def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
+    """The notes of a translation, or its other warnings."""
+    return [one.record() for one in item.warnings if one.is_note == notes]
 
 
 def _identified(found: Detected) -> models.Detected:
@@ -188,7 +194,7 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     """The first part is translated before the stream begins: what is refused is refused with a status of its own."""
     check_size(call.server, [given.text])
     src, tgt = languages_of(call, given, auto=True)
-    choices = _choices(call, given)
+    choices = replace(_choices(call, given), warnings=True)
     if choices.kind != "text":
         raise ApiError(400, "format: text alone comes in parts")
     found = detect(call.server, given.text)[0] if src == AUTO else None
@@ -228,12 +234,16 @@ async def _events(
                 text=item.text,
                 sentences=_sentences(moved),
                 alternatives=list(item.alternatives),
-                notes=[one.record() for one in item.notes],
+                notes=_records(item, notes=True),
                 source=first.src,
                 detected=_detected(first),
             )
             yield _event("part", record)
-            joined = Translated(whole.item.text + item.text, sentences=(*whole.item.sentences, *moved.sentences))
+            joined = Translated(
+                whole.item.text + item.text,
+                warnings=(*whole.item.warnings, *moved.warnings),
+                sentences=(*whole.item.sentences, *moved.sentences),
+            )
             whole = whole._replace(item=joined)
             src_at += len(part)
         text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
@@ -254,7 +264,11 @@ def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
         Sentence((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
         for one in item.sentences
     )
-    return replace(item, sentences=sentences)
+    warnings = tuple(
+        replace(one, place=(one.place[0] + src_at, one.place[1] + src_at)) if one.place else one
+        for one in item.warnings
+    )
+    return replace(item, sentences=sentences, warnings=warnings)
 
 
 def _event(name: str, data: Any) -> bytes:

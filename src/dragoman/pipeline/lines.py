@@ -1,0 +1,75 @@
+"""Lines in, lines out: each line's translations, with the beginnings that a file gives them, as text or as JSON."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.alignment.attention import align, pharaoh
+from dragoman.errors import DragomanError, Error
+from dragoman.inference.translation import Translation
+from dragoman.pipeline.pipeline import Pipeline, Translated
+from dragoman.text.lines import read_lines
+
+
+def translate_lines(
+    pipeline: Pipeline, chunks: Iterable[list[str]], prefix: Path | None = None
+) -> Iterator[list[tuple[str, Translated]]]:
+    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings.
+
+    Raises DragomanError, naming file and line, for a beginning that cannot be written, and where the file has more or
+    fewer lines than there are to translate.
+    """
+    beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
+    done = 0
+    for lines in chunks:
+        begin = None if beginnings is None else list(itertools.islice(beginnings, len(lines)))
+        if begin is not None and len(begin) < len(lines):
+            raise Error.UNEQUAL_COUNTS("fewer lines than there are to translate", "give one for each", file=prefix)
+        for number, text in enumerate(begin or (), start=done + 1):
+            try:
+                pipeline.own.check_prefix(text)
+            except DragomanError as error:
+                raise error.code(str(error), file=prefix, line=number) from error
+        done += len(lines)
+        yield list(zip(lines, pipeline.texts(lines, begin), strict=True))
+    if beginnings is not None and next(beginnings, None) is not None:
+        raise Error.UNEQUAL_COUNTS(
+            f"more lines than the {done:,} that were translated", "give one for each", file=prefix
+        )
+
+
+@dataclass(frozen=True)
+class Form:
+    """Choices of `dragoman translate` for what is written of each line."""
+
+    as_json: bool = False
+    alignments: bool = False
+
+    def text(self, pipeline: Pipeline, line: int, src: str, found: Sequence[Translation]) -> str:
+        """The output for line number `line`, from 1, with its line ends."""
+        links = [pharaoh(align(pipeline.own, src, item.text)) for item in found] if self.alignments else []
+        if self.as_json:
+            return _as_json(pipeline, line, src, found, links)
+        rows = []
+        for place, item in enumerate(found):
+            columns = [item.text, *links[place : place + 1]]
+            rows.append([str(line), *columns, f"{item.score:.4f}"] if pipeline.n_best > 1 else columns)
+        return "".join(" ||| ".join(columns) + "\n" for columns in rows)
+
+
+def _as_json(pipeline: Pipeline, line: int, src: str, found: Sequence[Translation], links: Sequence[str]) -> str:
+    translations = []
+    for place, item in enumerate(found):
+        record: dict[str, Any] = {"text": item.text, "score": item.score, "log_prob": item.log_prob}
+        record["warnings"] = [one.record() for one in item.warnings]
+        if item.confidence is not None:
+            record["confidence"] = round(item.confidence, 4)
+            record["words"] = [[item.text[begin:end], round(value, 4)] for begin, end, value in item.words]
+        translations.append({**record, "alignment": links[place]} if links else record)
+    matches = pipeline.memory.like(src) if pipeline.memory is not None and src.strip() else []
+    memory = [{"source": item.src, "target": item.tgt, "similarity": round(item.similarity, 4)} for item in matches]
+    of_line = {"line": line, "source": src, "translations": translations, **({"memory": memory} if memory else {})}
+    return json.dumps(of_line, ensure_ascii=False) + "\n"

@@ -1,0 +1,180 @@
+"""Options of a translation, and the pipeline that is put together from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dragoman import export
+from dragoman.errors import DragomanError, Error
+from dragoman.inference.banned_phrases import BannedPhrases
+from dragoman.inference.loading import corpus_settings
+from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Reranker
+from dragoman.pipeline.confidence import load as load_calibration
+from dragoman.pipeline.memory import TranslationMemory
+from dragoman.pipeline.pipeline import Pipeline, learnt_from
+from dragoman.pipeline.several_runs import SeveralRuns
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir
+from dragoman.text.glossary import Glossary
+
+SPLITS = ("auto", "never", "always")
+"""Choices for texts of several sentences."""
+
+
+class OptionError(DragomanError):
+    """An option that cannot be meant, or does not go with another one."""
+
+    def __init__(self, code: Error, option: str, why: str, hint: str | None = None) -> None:
+        """`why` goes on after the option's name: ` 3: too many`."""
+        super().__init__(code, f"{option}{why}", hint)
+        self.option, self.why = option, why
+
+
+@dataclass(frozen=True)
+class TranslateOptions:
+    """A run and all that changes how it translates; each field is the command's option of that name."""
+
+    run: Path
+    which: str = "best"
+    device: str = "auto"
+    engine: str = "pytorch"
+    precision: str | None = None
+    ensemble: Sequence[Path] = ()
+    glossary: Path | None = None
+    avoid: Path | None = None
+    prefix: Path | None = None
+    memory: Path | None = None
+    keep: bool = True
+    """Placeholders survive."""
+    guard: str | None = None
+    """`warn` or `fail`."""
+    split: str = "auto"
+    """`auto`, `never` or `always`: texts of several sentences are translated sentence by sentence."""
+    rerank: Path | None = None
+    rerank_weight: float | None = None
+    mbr: Sequence[Path] = ()
+    """Further runs, of any vocabulary: the translation that is most like all of theirs is taken."""
+    changes: Sequence[str] = ()
+    """Changes of decoding settings, as text."""
+    languages: tuple[str | None, str | None] = (None, None)
+    """From and to, of a run that knows several languages."""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    """Changes of decoding settings by options of their own."""
+    min_confidence: float | None = None
+    """Lines of less are in doubt; of a run that was calibrated."""
+    datastores: Sequence[Path] = ()
+    threads: int | None = None
+    """Of another engine."""
+
+    def __post_init__(self) -> None:
+        for is_wrong, code, option, why in self._refusals():
+            if is_wrong:
+                raise OptionError(code, option, why)
+
+    def _refusals(self) -> list[tuple[bool, Error, str, str]]:
+        """(whether an option cannot be so, the code of the mistake, the option's name, why)."""
+        other_engine, weight, begins = self.engine != "pytorch", self.rerank_weight, self.prefix is not None
+        not_begun = "not with prefix, which says how a translation begins"
+        return [
+            (self.precision not in (None, "float32", "bfloat16", "int8"), Error.WRONG_OPTION,
+             "precision", f" {self.precision}: float32 or bfloat16, or int8 with engine ctranslate2"),
+            (self.precision == "int8" and not other_engine, Error.UNSUPPORTED,
+             "precision", " int8: with engine ctranslate2 alone; without it bfloat16 is the faster one"),
+            (self.guard not in (None, "warn", "fail"), Error.WRONG_OPTION,
+             "guard", f"={self.guard}: warn tells of doubts, fail fails"),
+            (self.split not in SPLITS, Error.WRONG_OPTION, "split", f" {self.split}: auto, never or always"),
+            (self.split == "always" and begins, Error.CONFLICT, "split", f" always: {not_begun}"),
+            (weight is not None and not 0 <= weight <= 1000, Error.WRONG_OPTION,
+             "rerank_weight", f" {weight}: a number from 0 to 1000"),
+            (self.min_confidence is not None and begins, Error.CONFLICT, "min_confidence", f": {not_begun}"),
+            (self.memory is not None and begins, Error.CONFLICT, "memory", f": {not_begun}"),
+            (self.guard is not None and begins, Error.CONFLICT, "guard", f": {not_begun}"),
+            (bool(self.mbr and self.rerank), Error.CONFLICT,
+             "mbr", ": ranks translations, as rerank does: choose one of both"),
+            (weight is not None and self.rerank is None, Error.MISSING_OPTION,
+             "rerank_weight", ": of what? name a run of the opposite direction with rerank"),
+            (bool(self.datastores) and other_engine, Error.UNSUPPORTED,
+             "datastore", f": not with engine {self.engine}"),
+            (begins and other_engine, Error.UNSUPPORTED, "prefix", f": not with engine {self.engine}"),
+        ]  # fmt: skip
+
+
+def assemble(options: TranslateOptions) -> Pipeline:
+    """The pipeline that `options` describe. Raises DragomanError for what does not go together."""
+    precision: Any = {} if options.precision in (None, "int8") else {"precision": options.precision}
+    loaded = SearchTranslator.load(
+        check_run_dir(options.run),
+        which=options.which,
+        device=options.device,
+        ensemble=options.ensemble,
+        datastores=options.datastores,
+        changes=options.changes,
+        languages=options.languages,
+        **precision,
+        **options.decoding,
+    )
+    banned = None if options.avoid is None else BannedPhrases.load(options.avoid)
+    learnt = learnt_from(options.run)
+    sentences = learnt.sentences if options.split == "auto" else options.split == "always"
+    pipeline = Pipeline(
+        loaded, loaded, keep=options.keep, guard=bool(options.guard), sentences=sentences, numbers=learnt.numbers
+    ).with_terms(None if options.glossary is None else _glossary(options), banned)
+    reranker = _reranker(options, pipeline.own, precision)
+    if options.mbr:
+        pipeline = pipeline.with_decoding(mbr="none")
+    if reranker is not None:
+        pipeline.own.reranked_by(reranker)  # refused now, not when an engine has been made
+    if options.engine != "pytorch":
+        quantize = "int8" if options.precision == "int8" else None
+        other = export.engine(options.run, options.engine, pipeline.own, options.which, quantize, options.threads)
+        pipeline = replace(pipeline, search=other)
+    if reranker is not None:
+        pipeline = pipeline.with_search(lambda search: search.reranked_by(reranker))
+    if options.memory is not None:
+        pipeline = replace(pipeline, memory=TranslationMemory.load(options.memory, pipeline.languages))
+    if options.min_confidence is not None:
+        calibration = load_calibration(options.run, checkpoint.select(options.run, options.which).name)
+        pipeline = replace(pipeline, calibration=calibration, min_confidence=options.min_confidence)
+    return pipeline
+
+
+def _reranker(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> Reranker | None:
+    """The ranking of a search's translations that options ask for."""
+    if options.mbr:
+        return _several_runs(options, own, precision)
+    if options.rerank is None:
+        return None
+    back = SearchTranslator.load(check_run_dir(options.rerank), device=options.device, **precision)
+    require_opposite(own, back, str(options.rerank))
+    return NoisyChannelReranker(back, WEIGHT if options.rerank_weight is None else options.rerank_weight)
+
+
+def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> SeveralRuns:
+    """The choice among the translations of all runs that `mbr` names; `decoding.mbr` says by what likeness."""
+    others = []
+    for run in options.mbr:
+        other = SearchTranslator.load(
+            check_run_dir(run), device=options.device, changes=options.changes, **precision, **options.decoding
+        )
+        if other.languages != own.languages:
+            (reads, writes), (src, tgt) = other.languages or ("?", "?"), own.languages or ("?", "?")
+            raise OptionError(
+                Error.LANGUAGES_DIFFER,
+                "mbr",
+                f" {run}: translates from {reads} to {writes}",
+                f"give runs from {src} to {tgt}",
+            )
+        other = other.with_terms(own.glossary, own.banned, place_terms=own.place_terms)
+        others.append(other.with_decoding(mbr="none"))
+    utility = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
+    return SeveralRuns(others, utility, "char" if own.join == "" else "13a")
+
+
+def _glossary(options: TranslateOptions) -> Glossary:
+    assert options.glossary is not None
+    corpus = corpus_settings(options.run)
+    src_lang, tgt_lang = options.languages
+    return Glossary.load(options.glossary, (src_lang or corpus.src_lang, tgt_lang or corpus.tgt_lang))
