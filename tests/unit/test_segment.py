@@ -71,3 +71,23 @@ def test_offsets_are_exact_on_any_text() -> None:
 def test_a_megabyte_of_marks_takes_seconds() -> None:
     for text in ("." * 1_000_000, "a." * 500_000, ". " * 500_000, '"' * 1_000_000, "A. B. " * 150_000):
         assert sentences(text, "en")[-1].end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Yan et al. [2004] analysed variations and suggested that changes are related.", 1),  # pySBD 86
+        ("Trying to get back to Com. & Adm. through the most direct path in the dark.", 1),  # pySBD 90
+        ("Come work for us in 'S-Hertogenbosch. Apply via the ''apply'' button.", 2),  # pySBD 122
+        ("Read the booklet by D. Seyfort Ruegg and the matter of A. MacDonald's tomes.", 1),  # segtok 12
+        ("Acme Inc. USA is expanding its engineering team this quarter.", 1),  # yasbd-lib 260, and the next ones
+        ("Beta Corp. North America leads this hiring initiative.", 1),
+        ("Martin Luther King Jr. Day is a paid holiday at this company.", 1),
+        ("He works at Acme Inc. She left.", 2),
+        ("“Bless my soul,” he whispered, “Harry Potter . . . what an honor.” He hurried out.", 2),  # neurosnap 12
+        ("Pausing... for... thought... should not [trigger splitting].", 1),  # sentencex 11
+        ("Llama 3.x at 98.6 costs $1.50. Yes.", 2),  # StealthHumanizer 77
+    ],
+)
+def test_reports_about_other_splitters(text: str, count: int) -> None:
+    assert len(sentences(text, "en")) == count

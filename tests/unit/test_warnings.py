@@ -76,6 +76,35 @@ def test_no_alarm(src: str, translation: str) -> None:
     assert warnings_of(src, translation) == []
 
 
+@pytest.mark.parametrize(
+    ("src", "translation", "languages"),
+    [
+        ("HAH HAH! HEH HEH HEH!", "ХАХ ХАХ! ХЕ ХЕ ХЕ!", ("en", "ru")),  # Weblate 4023
+        ("Remove the comments (``#``) at the front.", "Távolítsa el a (``#``) karaktereket.", ("en", "hu")),  # 5576
+        ("He goes home slowly.", "वह धीरे धीरे घर जाता है।", ("en", "hi")),  # 8224
+        ("He goes home slowly.", "Dia pulang pelan pelan saja.", ("en", "id")),
+        ("Yes, come with us.", "Jo jo, kom mei mei ús.", ("en", "fy")),  # 6773
+        ("Once it is accepted, it is marked.", "Sobald sie angenommen wird, wird er markiert.", ("en", "de")),  # 9351
+        ("%d Hz", "%d Hz", ("en", "de")),  # translate-toolkit 236
+        ("Call 12 people.", "با ۱۲ نفر تماس بگیرید.", ("en", "fa")),  # Pootle 4203
+    ],
+)
+def test_reports_of_false_alarms_elsewhere(src: str, translation: str, languages: tuple[str, str]) -> None:
+    assert warnings_of(src, translation, languages) == []
+
+
+@pytest.mark.parametrize(
+    ("translation", "warning"),
+    [
+        ("Ein Hund läuft, im Park!", Warning(WarningKind.SOURCE_ECHOED)),  # case and marks are no translation
+        ("A dog runs there. A dog runs there.", Warning(WarningKind.REPETITION, "'a dog runs there'")),
+        ("一只狗在公园里一只狗在公园里一只狗在公园里", Warning(WarningKind.REPETITION, "'一只狗在公园里'")),
+    ],
+)
+def test_every_door_calls_the_same_a_copy_and_a_repetition(translation: str, warning: Warning) -> None:
+    assert warning in warnings_of("Ein Hund läuft im Park.", translation)
+
+
 @pytest.mark.parametrize(("utility", "metric"), [("chrf", CHRF()), ("bleu", BLEU(effective_order=True))])
 def test_expected_utility_is_the_mean_over_all_pairs(utility: str, metric: CHRF | BLEU) -> None:
     texts = ["a man walks .", "a man is walking .", "a man walks .", "two dogs", ""]

@@ -89,7 +89,7 @@ class _Rules:
         opening = _OPENING.match(text, match.end())
         assert opening is not None
         following = text[opening.end() : opening.end() + 40]
-        if following[:1].islower() or following[:1] in (*".,;:!?",):
+        if following[:1].islower() or following[:1] in (*".,;:!?&+",):
             return False
         if "\n" in blank.group() and blank.group().count("\n") > 1:
             return True
@@ -122,7 +122,8 @@ class _Rules:
         if lowered in ("г", "гг"):  # a year's, which may end a sentence; a town's does not
             return re.search(r"\d\s*$", before[: -len(word)]) is not None
         if lowered in self.abbreviations or (last in self.abbreviations and last != lowered and len(last) > 1):
-            return lowered in self.final and (starts or (following[:1].isupper() and not self.is_cased_noun))
+            may_be_name = self.is_cased_noun or lowered in NAMED  # what has a capital may be a name's next word
+            return lowered in self.final and (starts or (following[:1].isupper() and not may_be_name))
         if self.is_cased_noun and len(word) == 1 and word.isalpha():  # "z. B.", "d. h."
             return False
         if self.ordinals and re.fullmatch(r"\d{1,2}|[IVX]{1,5}", word):
@@ -263,6 +264,9 @@ FINAL = (
     "kč"
 )
 """Abbreviations that may stand at the end of a sentence."""
+
+NAMED = frozenset({"inc", "ltd", "co", "corp", "jr", "sr"})
+"""Abbreviations that names may go on after: "Acme Inc. USA", "Martin Luther King Jr. Day"."""
 
 STARTERS: dict[str, str] = {
     "en": (
