@@ -28,8 +28,9 @@ import pytest
 
 from dragoman.config import parse
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.doctor import Examination, HeldOut, Shifts
+from dragoman.doctor import Examination, Shifts
 from dragoman.errors import DragomanError
+from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
 from dragoman.tasks.base import dropped_text
 from dragoman.tasks.recipes import TranslationRecipe
@@ -486,7 +487,7 @@ ALIGNMENT = [
         "a score on it means nothing; the doctor must be given the set, or the recipe",
         "warning: in the test set at corpus.de:101",
         becomes=GOOD,
-        doctor={"tests": [HeldOut("valid", SRC[100:120], TGT[100:120])]},
+        doctor={"tests": [TestSet(SRC[100:120], [TGT[100:120]], name="valid")]},
     ),
     Case(
         "the test set is the training set",
@@ -495,7 +496,7 @@ ALIGNMENT = [
         "a score on it means nothing; the doctor must be given the set, or the recipe",
         "warning: in the test set at corpus.de:1",
         becomes=GOOD,
-        doctor={"tests": [HeldOut("test", SRC, TGT)]},
+        doctor={"tests": [TestSet(SRC, [TGT], name="test")]},
     ),
 ]
 

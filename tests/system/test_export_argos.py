@@ -20,11 +20,12 @@ from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import DragomanError
 from dragoman.export import argos, ctranslate2, export
-from dragoman.export.verify import HeldOut, compare
+from dragoman.export.verify import compare
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
 from dragoman.quality.scores import EvaluationConfig
+from dragoman.quality.test_set import TestSet
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.normalize import NORMALIZERS
@@ -152,7 +153,7 @@ def test_what_it_finds_has_the_scores_of_the_run(run: Path, tmp_path: Path) -> N
     argos.write(translator, tmp_path, None)
     searching = translator.with_decoding(**vars(argos.nearest(translator.decoding)))
     packed = argos.load(tmp_path, searching)
-    text = HeldOut("lines", [*LINES, "", " "])
+    text = TestSet([*LINES, "", " "], [], name="lines")
     found = compare(searching, packed, text, EvaluationConfig(), "de")
     assert found.score_difference < 1e-4
     assert len(found.differences) < 10

@@ -11,12 +11,13 @@ from dragoman import config
 from dragoman.data.store import prepare
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError
-from dragoman.export.verify import Comparison, HeldOut, compare, held_out
+from dragoman.export.verify import Comparison, compare, held_out
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.quality.scores import EvaluationConfig
+from dragoman.quality.test_set import TestSet
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import FilesSource
@@ -40,7 +41,7 @@ class Says(SearchTranslator):
 
 
 def compared(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], *refs: str) -> Comparison:
-    text = HeldOut("some", LINES[: len(ours)], list(refs) or None)
+    text = TestSet(LINES[: len(ours)], [list(refs)] if refs else [], name="some")
     return compare(Says(*ours), Says(*theirs), text, EvaluationConfig(), "en")
 
 
@@ -120,11 +121,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_held_out_text_is_looked_for_where_it_may_be(run: Path, tmp_path: Path) -> None:
     translator = SearchTranslator.load(run, device="cpu")
-    assert held_out(run, translator, 2) == HeldOut("news", LINES[:2], LINES[:2])
+    assert held_out(run, translator, 2) == TestSet(LINES[:2], [LINES[:2]], name="news")
     (tmp_path / "test.de").unlink()
-    assert held_out(run, translator, 9) == HeldOut("the validation set", LINES, LINES)
+    assert held_out(run, translator, 9) == TestSet(LINES, [LINES], name="the validation set")
     (tmp_path / "valid.en").unlink()
-    assert held_out(run, translator, 2) == HeldOut("the validation pairs that the run keeps", LINES[:2], LINES[:2])
+    assert held_out(run, translator, 2) == TestSet(
+        LINES[:2], [LINES[:2]], name="the validation pairs that the run keeps"
+    )
     (run / "prepared" / "valid" / "meta.json").unlink()
     with pytest.raises(DragomanError, match=r"give --src FILE .* or --no-verify"):
         held_out(run, translator, 2)
@@ -135,8 +138,8 @@ def test_held_out_text_may_be_given(run: Path, tmp_path: Path) -> None:
     given, reference = tmp_path / "given.de", tmp_path / "given.en"
     given.write_text("x\ny\n", encoding="utf-8")
     reference.write_text("z\n\n", encoding="utf-8")
-    assert held_out(run, translator, 9, src=given) == HeldOut(str(given), ["x", "y"])
-    assert held_out(run, translator, 1, src=given, ref=reference) == HeldOut(str(given), ["x"], ["z"])
+    assert held_out(run, translator, 9, src=given) == TestSet(["x", "y"], [], name=str(given))
+    assert held_out(run, translator, 1, src=given, ref=reference) == TestSet(["x"], [["z"]], name=str(given))
     with pytest.raises(DragomanError, match="needs --src"):
         held_out(run, translator, 9, ref=reference)
     given.write_text("\n\n", encoding="utf-8")

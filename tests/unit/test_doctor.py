@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.doctor import KINDS, Diagnosis, Examination, HeldOut, Shift, fix
+from dragoman.doctor import KINDS, Diagnosis, Examination, Shift, fix
 from dragoman.doctor.examine import Line, wrong_with_pair
 from dragoman.doctor.findings import Finding, worst
 from dragoman.doctor.fix import paired
 from dragoman.errors import DragomanError
 from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import decoded_twice, mended, script_of, wrong_with
 from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
 
@@ -131,7 +132,7 @@ def test_each_finding_has_its_place_and_its_count(tmp_path: Path, good: list[tup
     pairs[29] = ("schÃ¶n", "fine")
     pairs[39] = pairs[29]
     pairs[49] = ("Dieser Satz ist gar nicht übersetzt.", "Dieser Satz ist gar nicht übersetzt.")
-    test = HeldOut("news", [good[59][0]], [good[59][1]])
+    test = TestSet([good[59][0]], [[good[59][1]]], name="news")
     diagnosis = Examination(written(tmp_path, pairs), "de", "en", [test]).run()
     assert diagnosis.verdict == "warnings"
     expected = {
@@ -243,11 +244,11 @@ def test_a_pair_is_dropped_where_one_side_is_in_the_test_set(
         "A man in a red shirt walks across the wide street.",
     )
     nearly = (walks[0].replace("Straße", "Allee"), walks[1].replace("street", "road"))
-    sides = [["Sonst nichts."], ["Nothing else."]]
-    sides[side] += [said[side], walks[side]]
+    sides = [["Sonst nichts."] * 3, ["Nothing else."] * 3]
+    sides[side][1:] = [said[side], walks[side]]
     rest = list(dict.fromkeys(good))
     corpus = written(tmp_path, [*rest[:7], said, nearly, *rest[7:]])
-    examination = Examination(corpus, "de", "en", [HeldOut("news", *sides)])
+    examination = Examination(corpus, "de", "en", [TestSet(sides[0], [sides[1]], name="news")])
     leaks = {kind: place for kind, (_, *place) in found(examination.run()).items() if "test set" in kind}
     assert leaks == {"in the test set": [1, "c.de:8"], "nearly in the test set": [1, "c.de:9"]}
     report = fix(examination, tmp_path / "out")

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.doctor import EXIT_CODES, Diagnosis, Examination, HeldOut, Identify, fix, require_new, worst
+from dragoman.doctor import EXIT_CODES, Diagnosis, Examination, Identify, fix, require_new, worst
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
+from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
 from dragoman.text.corpus import FilesSource, Source
 from dragoman.text.lines import language_of_file
@@ -68,7 +69,7 @@ def doctor(
 
 
 def _examinations(
-    src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: "list[HeldOut]", identify: "Identify | None"
+    src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: list[TestSet], identify: "Identify | None"
 ) -> "Iterator[tuple[str, Examination]]":
     """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
     if tgt is not None:
@@ -105,18 +106,18 @@ def _identifier(run: Path | None) -> "Identify | None":
     return lambda texts: [prediction.label for prediction in predictor.predict(list(texts))]
 
 
-def _held_out(sources: list[str], targets: list[str]) -> "list[HeldOut]":
+def _held_out(sources: list[str], targets: list[str]) -> list[TestSet]:
     if len(sources) != len(targets):
         raise Error.UNEQUAL_COUNTS(f"{len(sources)} --test-src but {len(targets)} --test-tgt", "give one for each")
     return [_read(src, FilesSource(src=src, tgt=tgt)) for src, tgt in zip(sources, targets, strict=True)]
 
 
-def _read(name: str, source: "Source") -> "HeldOut":
+def _read(name: str, source: "Source") -> TestSet:
     pairs = list(source.pairs())
-    return HeldOut(name, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
+    return TestSet([pair.src for pair in pairs], [[pair.tgt for pair in pairs]], name=name)
 
 
-def _of_recipe(path: str, tests: "list[HeldOut]", identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
+def _of_recipe(path: str, tests: list[TestSet], identify: "Identify | None") -> "Iterator[tuple[str, Examination]]":
     """The training corpus of a recipe for translation, against `tests` and its other sets, and these by themselves."""
     if not Path(path).exists() and not path.endswith((".yaml", ".yml")):
         raise Error.MISSING_OPTION("give the target side too, or a recipe", file=path)

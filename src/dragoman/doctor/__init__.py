@@ -7,7 +7,7 @@
 Files of any size are read once, and eight bytes a pair are kept. `fix` reads them twice more and writes what is left.
 """
 
-from dragoman.doctor.examine import Examination, HeldOut, Identify
+from dragoman.doctor.examine import Examination, Identify
 from dragoman.doctor.findings import EXIT_CODES, KINDS, Diagnosis, worst
 from dragoman.doctor.fix import fix, require_new
 from dragoman.doctor.shifts import Shift, Shifts
@@ -17,7 +17,6 @@ __all__ = [
     "KINDS",
     "Diagnosis",
     "Examination",
-    "HeldOut",
     "Identify",
     "Shift",
     "Shifts",

@@ -19,6 +19,7 @@ from dragoman.languages.codes import TELLING, language_of, name_of
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource, Source
 from dragoman.text.lines import is_same_file, open_bytes, raw_lines, show
@@ -38,14 +39,6 @@ LEAST_BELIEF = 1.0
 lexicon and tables fit the lines that they were learnt from by chance."""
 
 Identify = Callable[[Sequence[str]], Sequence[str]]  # returns the language code of each text
-
-
-class HeldOut(NamedTuple):
-    """A test set, whose pairs should not be among the training pairs."""
-
-    name: str
-    src: Sequence[str]
-    tgt: Sequence[str]
 
 
 class Line(NamedTuple):
@@ -131,7 +124,7 @@ class Examination:
     source: Source
     src_lang: str = ""
     tgt_lang: str = ""
-    tests: Sequence[HeldOut] = ()
+    tests: Sequence[TestSet] = ()
     identify: Identify | None = None
     limit: int | None = None
     diagnosis: Diagnosis = field(init=False)
@@ -142,7 +135,7 @@ class Examination:
         mixed = isinstance(self.source, MixSource)
         self.names = ("the mix's source", "the mix's target") if mixed else (show(files[0]), show(files[-1]))
         self.diagnosis = Diagnosis(*self.names)
-        self.leakage = [(test.name, Leakage(test.src), Leakage(test.tgt)) for test in self.tests]
+        self.leakage = [(test.name, Leakage(test.sources), Leakage(test.references[0])) for test in self.tests]
         self.hashes = array("q")
         self.side_hashes = array("q"), array("q")
         self.codes = [self.src_lang, self.tgt_lang]  # as they are given, or told from the text

@@ -22,7 +22,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.export import model_card
 from dragoman.export.shortlist import write_shortlist
-from dragoman.export.verify import MADE_UP, Comparison, Engine, HeldOut, compare, held_out, settings_of
+from dragoman.export.verify import MADE_UP, Comparison, Engine, compare, held_out, settings_of
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
@@ -31,7 +31,7 @@ from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.version import __version__
 
-__all__ = ["ENGINES", "TARGETS", "Engine", "HeldOut", "engine", "export", "target"]
+__all__ = ["ENGINES", "TARGETS", "Engine", "engine", "export", "target"]
 
 UNFINISHED = ".unfinished"
 """A file in a folder that is being written: it says by whom."""

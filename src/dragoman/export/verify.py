@@ -16,6 +16,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.progress import size_text
 from dragoman.quality.scores import EvaluationConfig, score
+from dragoman.quality.test_set import TestSet
 from dragoman.runs.directory import read_run
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source
 from dragoman.text.lines import read_lines
@@ -41,16 +42,6 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Text that a model was not trained on."""
-
-    name: str
-    sources: list[str]
-    references: list[str] | None = None
-    """None: there are none, and no BLEU."""
-
-
-@dataclass(frozen=True)
 class Difference:
     """A sentence that came out differently, with the scores of the two translations."""
 
@@ -71,7 +62,7 @@ class Difference:
 class Comparison:
     """The translations of one text by a translator and by its export."""
 
-    text: HeldOut
+    text: TestSet
     differences: list[Difference]
     token_agreement: float
     """The part of all tokens that stands in both translations of its sentence, in the same order."""
@@ -126,7 +117,7 @@ class Comparison:
 
 
 def compare(
-    translator: SearchTranslator, engine: Engine, text: HeldOut, evaluation: EvaluationConfig, tgt_lang: str
+    translator: SearchTranslator, engine: Engine, text: TestSet, evaluation: EvaluationConfig, tgt_lang: str
 ) -> Comparison:
     """Translate a text by both."""
     found, seconds = [], []
@@ -142,9 +133,9 @@ def compare(
         elif not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
             score_difference = abs(ours.score - theirs.score)
     bleu = None
-    if text.references is not None:
+    if text.references:
         first, second = (
-            score([item.text for item in side], text.references, evaluation, tgt_lang, with_ter=False).bleu
+            score([item.text for item in side], text.references[0], evaluation, tgt_lang, with_ter=False).bleu
             for side in found
         )
         bleu = first, second
@@ -175,7 +166,7 @@ def _agreement(translator: SearchTranslator, ours: list[Translation], theirs: li
 
 def held_out(
     run: Path, translator: SearchTranslator, count: int, src: Path | None = None, ref: Path | None = None
-) -> HeldOut:
+) -> TestSet:
     """Up to `count` sentences: of the files given, or of the run's own test and validation sets.
 
     Where those are not to be found any more, the validation pairs that the run keeps as ids; sentences that are made
@@ -202,16 +193,16 @@ def held_out(
     return _kept(run / "prepared" / "valid", translator, count)
 
 
-def _made_up(translator: SearchTranslator, count: int) -> HeldOut:
+def _made_up(translator: SearchTranslator, count: int) -> TestSet:
     """Sentences of random pieces of the vocabulary, always the same ones: whether two programs agree shows in any."""
     tokenizer, rng = translator.tokenizers.src, random.Random(1)
     ids = [
         [rng.randrange(len(SPECIALS), tokenizer.vocab_size) for _ in range(rng.randint(1, 12))] for _ in range(count)
     ]
-    return HeldOut(MADE_UP, [tokenizer.decode(one) for one in ids])
+    return TestSet([tokenizer.decode(one) for one in ids], [], name=MADE_UP)
 
 
-def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
+def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
     tokenizers = translator.tokenizers
     try:
         ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))
@@ -226,10 +217,10 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> HeldOut:
     return _some("the validation pairs that the run keeps", pairs)
 
 
-def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> HeldOut:
+def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> TestSet:
     if not any(src.strip() for src, _ in pairs):
         raise Error.EMPTY("holds no text to compare translations of", "give another --src FILE", file=name)
-    return HeldOut(name, [src for src, _ in pairs], [ref for _, ref in pairs] if with_references else None)
+    return TestSet([src for src, _ in pairs], [[ref for _, ref in pairs]] if with_references else [], name=name)
 
 
 def settings_of(run: Path) -> tuple[EvaluationConfig, str]:
