@@ -8,7 +8,6 @@ from typing import Any
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dragoman.languages import ngrams
 from dragoman.languages.codes import language_of
 
 SURE, SURE_OF_TWO = 0.9, 0.99
@@ -44,20 +43,14 @@ def likely_languages(text: str, among: Sequence[str]) -> list[tuple[str, float]]
     """Languages of a few that a text may be in, with their probabilities, best first. A text without letters may be in
     all of them alike; so may one whose languages are not known here.
 
-    Two models have a say, as for a few words neither is sure (docs/log.md).
+    The text is asked for with spaces around it: its first and last word end there, which tells the language of a few
+    words better (docs/log.md).
     """
     by_language = {language_of(code): code for code in among}
     known_ones = tuple(sorted(code for code in by_language if known(code)))
     if len(known_ones) < 2 or not any(letter.isalpha() for letter in text):
         return [(code, 1.0 if len(among) == 1 and text.strip() else 0.0) for code in among]
-    shares = {str(code): float(share) for code, share in _identifier(known_ones).rank(text)}
-    of_few = [code for code in known_ones if ngrams.knows(code)]
-    if len(of_few) > 1:
-        theirs = sum(shares[code] for code in of_few)  # languages that only one model knows keep their share
-        both = {code: share * shares[code] for code, share in ngrams.language_probabilities(text, of_few)}
-        total = sum(both.values())
-        if total > 0:
-            shares.update({code: theirs * share / total for code, share in both.items()})
+    shares = {str(code): float(share) for code, share in _identifier(known_ones).rank(f" {text} ")}
     ranked = sorted(((by_language[code], share) for code, share in shares.items()), key=lambda item: -item[1])
     return ranked + [(code, 0.0) for code in among if language_of(code) not in known_ones]
 
