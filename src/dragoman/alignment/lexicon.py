@@ -4,28 +4,18 @@ Every target word was produced by some source word of its sentence. Expectation 
 few rounds of both, words that come together by chance have lost to those that translate each other.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from dragoman.text.words import folded
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
 ROUNDS = 4
 FEWEST = 2
 """Sentences that a word must be in for anything to be said of it."""
-
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+(?:['’-][^\W\d_]+)*")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without numbers; Chinese and Japanese signs one by one.
-
-    >>> words_of("It's 5 o'clock, 你好!")
-    ["it's", "o'clock", '你', '好']
-    """
-    return _WORD.findall(text.lower())
 
 
 def translation_probabilities(
@@ -60,7 +50,7 @@ class Lexicon:
     """
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        split = [(words_of(src), words_of(tgt)) for src, tgt in pairs]
+        split = [(folded(src), folded(tgt)) for src, tgt in pairs]
         self._src, self._tgt = (_numbered(side) for side in zip(*split, strict=True)) if split else ({}, {})
         ids = (
             (
@@ -90,7 +80,7 @@ class Lexicon:
 
     def unsupported(self, source: str, words: Sequence[str], least: float) -> list[str]:
         """The words that no source word makes as probable as `least`; those that are hardly known are left out."""
-        present = set(words_of(source))
+        present = set(folded(source))
         known = [word for word in words if self.frequency(word) >= FEWEST]
         return [word for word in known if all(self.probability(src, word) < least for src in present)]
 

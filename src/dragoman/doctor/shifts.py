@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.text.words import UNSPACED
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 20_000  # source lines whose offsets are found at a time
@@ -122,8 +124,7 @@ class Shifts:
 
 _TOKEN = re.compile(
     r"\d+(?:[.,:]\d+)*"
-    r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts without spaces
-    r"|[^\W\d_]+"
+    rf"|[{UNSPACED}]|[^\W\d_]+"
 )
 _ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
 

@@ -4,27 +4,12 @@ A model has learnt words as they are usually written; one in capitals is letter 
 well if training had some such lines (`corpus.augment.lower`), and better than in capitals if not (docs/log.md).
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dragoman.inference.translation import NBest, Translation
+from dragoman.quality.faults import is_in_capitals
 from dragoman.text.placeholders import span_ranges
-
-WORDS = 2
-"""One word in capitals may be a name; so many are a heading."""
-
-_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-
-
-def is_in_capitals(text: str) -> bool:
-    """True for a text of several words that are all in capitals.
-
-    >>> is_in_capitals("DAS IST WICHTIG!"), is_in_capitals("NASA"), is_in_capitals("Das IST es"), is_in_capitals("你好")
-    (True, False, False, False)
-    """
-    bare = _outside_of_spans(text, str)
-    return bare.isupper() and len(_LONG_WORD.findall(bare)) >= WORDS
 
 
 class CapitalsTranslator:
@@ -46,9 +31,9 @@ class CapitalsTranslator:
 
 
 def _outside_of_spans(text: str, change: Callable[[str], str]) -> str:
-    """The text changed, but for its placeholders; for `str`, the text without them."""
+    """The text changed, but for its placeholders."""
     out, at = "", 0
     for start, end in span_ranges(text):
-        out += change(text[at:start]) + ("" if change is str else text[start:end])
+        out += change(text[at:start]) + text[start:end]
         at = end
     return out + change(text[at:])

@@ -11,9 +11,9 @@ from dragoman.alignment.erasure import word_links
 from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.translation import NBest
-from dragoman.pipeline.capitals import is_in_capitals
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Joined
+from dragoman.quality.faults import is_in_capitals
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.words import Word, words
 

@@ -16,10 +16,9 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from dragoman.errors import Error
-from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
 from dragoman.inference.translation import NBest, Translation
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.lines import kind_of, open_bytes
+from dragoman.text.sources.by_name import source_of_file
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.words import folded
 
@@ -143,18 +142,9 @@ class TranslationMemory:
 
 
 def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """The pairs of a TMX, an XLIFF, a PO file, or two tab-separated columns."""
-    suffix = kind_of(path)
-    if suffix in (".tmx", ".xlf", ".xliff"):
-        with open_bytes(path) as stream:
-            name = str(path)
-            read = tmx_pairs(stream, name, *languages) if suffix == ".tmx" else xliff_pairs(stream, name)
-            yield from ((src, tgt) for _, src, tgt in read)
-    elif suffix == ".po":
-        with open_bytes(path) as stream:
-            yield from ((src, tgt) for _, src, tgt in po_pairs(stream.read(), str(path)))
-    else:
-        yield from ((pair.src, pair.tgt) for pair in TsvSource(path=str(path)).pairs())
+    """The pairs of a file of a known kind (`text/sources/by_name.py`), or of two tab-separated columns."""
+    source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
+    yield from ((pair.src, pair.tgt) for pair in source.pairs())
 
 
 def _spaced(text: str) -> str:

@@ -18,7 +18,7 @@ from dragoman.text.negation import negations
 from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
 from dragoman.text.placeholders import without_spans
 from dragoman.text.segment import sentences
-from dragoman.text.words import folded, split_words
+from dragoman.text.words import folded
 
 MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
@@ -39,6 +39,7 @@ _REDUPLICATING = frozenset(
     | {"si", "vi", "tr", "hy", "ka", "sw"}
 )
 """Languages in which a word that stands twice is grammar: for the plural, or for emphasis."""
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _LETTERS_AGAIN = re.compile(r"(?!(.)\1\1)([^\W\d_]\S{2,39}?)\2\2")  # "Aaaaaaaaah" is no fault
 
 
@@ -309,10 +310,17 @@ def other_script(text: str, usual: str | None) -> str | None:
 
 def source_capitals(line: Line) -> str | None:
     """The source is written in capitals, which most models know little of."""
-    words = [word for word in split_words(without_spans(line.src)[0]) if word.isalpha()]
-    cased = [word for word in words if word.lower() != word.upper()]
-    long = [word for word in cased if len(word) > 2]
-    return "" if len(long) >= 2 and all(word.isupper() for word in cased) else None
+    return "" if is_in_capitals(line.src) else None
+
+
+def is_in_capitals(text: str) -> bool:
+    """True for a text of several words that are all in capitals: one may be a name, two of three letters are a heading.
+
+    >>> is_in_capitals("DAS IST WICHTIG!"), is_in_capitals("NASA"), is_in_capitals("Das IST es"), is_in_capitals("你好")
+    (True, False, False, False)
+    """
+    bare = without_spans(text)[0]
+    return bare.isupper() and len(_LONG_WORD.findall(bare)) >= 2
 
 
 def written_densely(text: str) -> bool:
