@@ -1,8 +1,11 @@
 """The server without a socket: what handlers do is done in threads, and errors have the status that they deserve."""
 
 import asyncio
+import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,17 @@ import httpx
 import pytest
 
 from dragoman.errors import Error
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.serve import requests
 from dragoman.serve.api import SERVER_FAULTS
 from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
 from dragoman.serve.documents import Jobs
+from dragoman.serve.scheduler import BatchScheduler, Cancelled, RequestHandle
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Limits, Settings
+from dragoman.serve.state import MAX_WAITING
 from dragoman.serve.store import Correction, Store
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -35,6 +41,7 @@ async def client_of(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         client.server = app.state.server  # type: ignore[attr-defined]
+        app.state.server.app = app
         yield client
 
 
@@ -43,7 +50,7 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
     (requests, "likely_languages", "POST", "/translate", {"json": {"q": "der hund", "source": "auto", "target": "de"}}),
     (Service, "tokens", "POST", "/v2/translate", {"data": {"text": "a", "target_lang": "DE", "source_lang": "EN"}}),
     (Service, "languages", "GET", "/v1/languages", {}),
-    (Service, "warnings", "POST", "/v1/translate", {"json": {**TEXT, "warnings": True}}),
+    (Service, "translate", "POST", "/v1/translate", {"json": {**TEXT, "warnings": True}}),
     (Service, "similar", "POST", "/v1/translate", {"json": {**TEXT, "warnings": True}}),
     (Service, "alignment", "POST", "/v1/translate/stream", {"json": TEXT}),
     (Service, "confidence", "POST", "/v1/translate", {"json": {**TEXT, "confidence": True}}),
@@ -60,6 +67,8 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
 
 
 def test_no_work_is_done_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sgl-project/sglang#30770: preparing a request held up all others."""
+
     async def ask() -> None:
         async with client_of() as client:
             loops = threading.current_thread()
@@ -104,6 +113,8 @@ def test_others_are_answered_while_a_handler_works(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_store_that_cannot_be_read_is_the_servers_fault_and_no_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bayang/jelu#327, Cawlumm/lyftr#25: a locked SQLite file was told as the client's mistake."""
+
     def locked(self: Store, author: str) -> None:
         raise Error.CANNOT_READ("database is locked", file="secret/serve.sqlite")
 
@@ -153,3 +164,142 @@ def test_a_month_is_used_up_once_whoever_asks_at_once(tmp_path: Path) -> None:
     reopened.correct(Correction("en", "de", "a", "b"))
     assert reopened.corrections() == [Correction("en", "de", "a", "b")]
     reopened.close()
+
+
+async def leave(app: Any, path: str, body: dict[str, Any], when: threading.Event) -> int:
+    """Send a request and close the connection at an event; the status of the answer that nobody reads."""
+    messages = iter([{"type": "http.request", "body": json.dumps(body).encode()}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if (message := next(messages, None)) is None:
+            await asyncio.to_thread(when.wait, 60)
+            return {"type": "http.disconnect"}
+        return message
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers, "scheme": "http",
+             "server": ("x", 80), "client": ("127.0.0.1", 1), "root_path": "", "http_version": "1.1"}  # fmt: skip
+    await app(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+# What befell other servers (the reports are named): the same here, in small.
+
+
+def test_a_request_whose_client_left_is_given_up_and_its_neighbour_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vllm-project/vllm#10087, ggml-org/llama.cpp#6421: the work went on; ikawrakow/ik_llama.cpp#1929: that of a
+    neighbour did not."""
+    begun, go_on = threading.Event(), threading.Event()
+    step = BatchScheduler._step
+
+    def waits(self: BatchScheduler, going: list[Any]) -> int:
+        if going and not go_on.is_set():
+            begun.set()
+            assert go_on.wait(60)
+        return step(self, going)
+
+    async def ask() -> None:
+        async with client_of() as client:
+            server = client.server  # type: ignore[attr-defined]
+            monkeypatch.setattr(BatchScheduler, "_step", waits)
+            staying = asyncio.create_task(client.post("/v1/translate", json={**TEXT, "text": "die frau"}))
+            assert await leave(server.app, "/v1/translate", TEXT, begun) == 499
+            go_on.set()
+            assert (await staying).status_code == 200
+            assert server.service.scheduler.admitted_tokens == 0
+
+    asyncio.run(ask())
+
+
+def test_a_request_that_is_given_up_in_the_queue_is_never_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pegainfer-project/pegainfer#642: what waited was given up only after its first step."""
+    translator = SearchTranslator.load(FIXTURE, device="cpu")
+    begun: list[int] = []
+    begin = SearchTranslator.begin
+
+    def counted(self: SearchTranslator, parts: Any, rules: Any = ()) -> Any:
+        begun.append(len(parts))
+        return begin(self, parts, rules)
+
+    monkeypatch.setattr(SearchTranslator, "begin", counted)
+    scheduler = BatchScheduler(threads=1)
+    given_up, kept = RequestHandle(scheduler), RequestHandle(scheduler)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(given_up.on(translator).translate, ["der hund", "die frau"])
+        while len(scheduler.waiting[0]) < 2:
+            time.sleep(0.001)
+        given_up.cancel()
+        with pytest.raises(Cancelled):
+            first.result(timeout=60)
+        second = threads.submit(kept.on(translator).translate, ["der mann"])
+        with scheduler:
+            assert second.result(timeout=60)
+    assert begun == [1]
+
+
+def test_a_full_pool_of_waiting_requests_holds_up_neither_handlers_nor_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kludex/starlette#1724, fastapi/fastapi#15372: one pool for everything; vllm-project/vllm#38157: and /health."""
+    go_on = threading.Event()
+
+    def waits(self: Service, *given: Any) -> Any:
+        assert go_on.wait(60)
+        return []
+
+    async def ask() -> None:
+        async with client_of() as client:
+            server = client.server  # type: ignore[attr-defined]
+            server.service.scheduler.queue_seconds = 1e9
+            monkeypatch.setattr(Service, "words_instead", waits)
+            waiting = [asyncio.create_task(client.post("/v1/words", json=TEXT)) for _ in range(MAX_WAITING + 8)]
+            while server.waiting._work_queue.qsize() < 8:
+                await asyncio.sleep(0.01)
+            for path in ("/health", "/ready", "/v1/languages", "/v2/glossaries", "/metrics"):
+                assert (await client.get(path)).status_code == 200
+            go_on.set()
+            assert {(await one).status_code for one in waiting} == {200}
+
+    asyncio.run(ask())
+
+
+def test_a_stopping_server_answers_what_waits_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """triton-inference-server/server#6349, #8253: a server that stopped left its requests without an answer."""
+    begun = threading.Event()
+
+    def waits(self: BatchScheduler, going: list[Any]) -> int:
+        begun.set()
+        while not self._stopped:
+            time.sleep(0.001)
+        return 0
+
+    async def ask() -> int:
+        async with client_of() as client:
+            monkeypatch.setattr(BatchScheduler, "_step", waits)
+            waiting = asyncio.create_task(client.post("/v1/translate", json=TEXT))
+            await asyncio.to_thread(begun.wait, 60)
+        return (await waiting).status_code
+
+    assert asyncio.run(ask()) == 503
+
+
+def test_a_language_without_a_way_and_odd_values_are_the_clients_mistakes() -> None:
+    """LibreTranslate/LibreTranslate#295: 500 for a language that was identified and not served; #978: any number of
+    alternatives; huggingface/text-embeddings-inference#145: one bad text of a list and nothing said which."""
+
+    async def ask() -> None:
+        async with client_of() as client:
+            norwegian = {"q": "Jeg vil gjerne ha en øl", "source": "auto", "target": "en"}
+            assert (await client.post("/translate", json=norwegian)).status_code in (200, 400)
+            for value in (10000, -1, 2.5, "x", [1], {}, True, 10**30, float("1e308")):
+                answer = await client.post("/v1/translate", json={**TEXT, "alternatives": value})
+                assert answer.status_code == (200 if value is True else 400), value
+                answer = await client.post("/translate", json={"q": "a", **PAIR, "alternatives": value})
+                assert answer.status_code in (200, 400), value
+            answer = await client.post("/v1/translate", json={**TEXT, "text": ["der hund", 7]})
+            assert (answer.status_code, answer.json()["code"]) == (400, "bad-request")
+            assert answer.json()["error"].startswith("text[1]: ")
+
+    asyncio.run(ask())

@@ -163,7 +163,9 @@ class Api:
         try:
             return model.model_validate(present)
         except ValidationError as error:
-            raise ApiError(400, self.complaint(error.errors(include_url=False)[0])) from error
+            first, *others = error.errors(include_url=False)
+            alike = [first, *(other for other in others if other["loc"][0] == first["loc"][0])]
+            raise ApiError(400, self.complaint(max(alike, key=lambda one: len(one["loc"])))) from error
 
     def refusal(self, error: ApiError) -> Response:
         """The answer to a request that is not done."""

@@ -11,7 +11,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import FIRST_EXCEPTION, Future, InvalidStateError, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -73,7 +74,7 @@ class RequestHandle:
     ) -> None:
         self.scheduler, self.deadline, self.background = scheduler, deadline, background
         self.gone = False
-        self._waiting: set[PendingResult] = set()
+        self._waiting: list[QueuedSentence] = []
 
     def on(self, translator: SearchTranslator) -> SearchTranslator:
         """The translator with the scheduler for its search."""
@@ -81,12 +82,9 @@ class RequestHandle:
 
     def cancel(self) -> None:
         """Give the request up: its rows are free after the step that is under way."""
-        with self.scheduler.changed:
-            self.gone = True
-            waiting = list(self._waiting)
-            self.scheduler.changed.notify_all()
-        for pending in waiting:
-            pending.done.set()
+        self.gone = True
+        for sentence in list(self._waiting):
+            sentence.fail(Cancelled())
 
     def check(self) -> None:
         """Raises Cancelled or DeadlineExceeded where it is of no use to go on."""
@@ -99,26 +97,20 @@ class RequestHandle:
         self, translator: SearchTranslator, parts: Sequence[Part], searcher: Searcher | None
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each part. Raises what the search raises, Cancelled or DeadlineExceeded."""
+        sentences = self._waiting = [QueuedSentence(translator, searcher, part, self) for part in parts]
         self.check()
-        if not parts:
-            return []
-        pending = PendingResult(len(parts))
-        sentences = [
-            QueuedSentence(translator, searcher, part, self, pending, place) for place, part in enumerate(parts)
-        ]
-        self._waiting.add(pending)
         try:
             self.scheduler.put(sentences)
             left = None if self.deadline == float("inf") else max(0.0, self.deadline - time.monotonic())
-            if not pending.done.wait(left):
-                self.cancel()
+            done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
+            for result in done:
+                result.result()
+            if unfinished:
                 raise DeadlineExceeded
-            self.check()
+            return [sentence.result.result() for sentence in sentences]
         finally:
-            self._waiting.discard(pending)
-        if pending.error is not None:
-            raise pending.error
-        return pending.results
+            for sentence in sentences:
+                sentence.fail(Cancelled())
 
 
 @dataclass(frozen=True)
@@ -132,40 +124,37 @@ class SearcherAdapter:
         return self.handle.ask(translator, parts, self.searcher)
 
 
-class PendingResult:
-    """The results of one call, filled in one sentence after another."""
-
-    def __init__(self, size: int) -> None:
-        self.results: list[list[Hypothesis]] = [[] for _ in range(size)]
-        self.left = size
-        self.error: BaseException | None = None
-        self.done = threading.Event()
-
-
 class QueuedSentence:
-    """A sentence in the queue, or in a batch."""
+    """A sentence in the queue, or in a batch, and its hypotheses to be."""
 
     def __init__(
-        self,
-        translator: SearchTranslator,
-        searcher: Searcher | None,
-        part: Part,
-        handle: RequestHandle,
-        pending: PendingResult,
-        place: int,
+        self, translator: SearchTranslator, searcher: Searcher | None, part: Part, handle: RequestHandle
     ) -> None:
-        self.translator, self.searcher, self.part = translator, searcher, part
-        self.handle, self.pending, self.place = handle, pending, place
+        self.translator, self.searcher, self.part, self.handle = translator, searcher, part, handle
+        self.result: Future[list[Hypothesis]] = Future()
         width = 0 if searcher else -(-(1 + len(part.ids)) // WIDTH_MULTIPLE)
         tags = tuple(translator.tokenizers.tgt.before)  # an engine is told once for a batch what it begins with
         own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher), tags)
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
-            own += (id(pending), sum(map(len, part.terms)))
+            own += (id(handle), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
+        """Sentences of one key may share a batch."""
 
     @property
     def is_dead(self) -> bool:
-        return self.handle.gone or self.pending.error is not None or time.monotonic() > self.handle.deadline
+        """True if nobody waits for it any more."""
+        return self.result.done()
+
+    def fail(self, error: BaseException) -> None:
+        """End it with an error, if it has not ended."""
+        if isinstance(error, FoundNothing):
+            error = error.code(error.why)
+        with suppress(InvalidStateError):
+            self.result.set_exception(error)
+
+    def finish(self, hypotheses: list[Hypothesis]) -> None:
+        with suppress(InvalidStateError):
+            self.result.set_result(hypotheses)
 
     def apart(self) -> None:
         """Let it be searched alone from now on."""
@@ -192,11 +181,9 @@ class CancelRule:
     sentences: Sequence[QueuedSentence]
 
     def __call__(self, step: Step) -> None:
-        if not any(sentence.handle.gone for sentence in self.sentences):
+        if not any(sentence.is_dead for sentence in self.sentences):
             return
-        gone = [
-            row for row, place in enumerate(step.sentences) if place >= 0 and self.sentences[place].handle.gone
-        ]  # fmt: skip
+        gone = [row for row, place in enumerate(step.sentences) if place >= 0 and self.sentences[place].is_dead]
         ending = step.log_probs[gone, EOS_ID]
         step.log_probs[gone] = float("-inf")
         step.log_probs[gone, EOS_ID] = ending
@@ -236,8 +223,6 @@ class BatchScheduler:
         """Sentences of requests, and those of documents."""
         self.speed = Speed()
         self.admitted_tokens = 0
-        self.rows = 0
-        """Rows under way, of all threads."""
         self.on_batch: Callable[[int], None] = lambda rows: None
         self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
@@ -262,7 +247,7 @@ class BatchScheduler:
                 queue.clear()
             self.changed.notify_all()
         for sentence in left:
-            _fail(sentence, Cancelled())
+            sentence.fail(Cancelled())
         for thread in self._threads:
             thread.join()
 
@@ -301,7 +286,7 @@ class BatchScheduler:
                 if self._stopped:
                     for batch in going:
                         for sentence in batch.sentences:
-                            _fail(sentence, Cancelled())
+                            sentence.fail(Cancelled())
                     return
                 done = self._step(going)
                 if full:
@@ -344,7 +329,7 @@ class BatchScheduler:
         if documents and (not requests or next(self._turns) % BACKGROUND_EVERY == 0):
             queue = documents
         while queue and queue[0].is_dead:
-            _drop(queue.popleft())
+            queue.popleft()
         if not queue:
             return []
         first = queue.popleft()
@@ -355,9 +340,7 @@ class BatchScheduler:
             if len(chosen) >= size:
                 break
             sentence = queue.popleft()
-            if sentence.is_dead:
-                _drop(sentence)
-            else:
+            if not sentence.is_dead:
                 (chosen if sentence.key == first.key else left).append(sentence)
         queue.extendleft(reversed(left))
         return chosen
@@ -382,8 +365,6 @@ class BatchScheduler:
         for batch in [one for one in going if all(sentence.is_dead for sentence in one.sentences)]:
             batch.search.close()
             going.remove(batch)
-            for sentence in batch.sentences:
-                _drop(sentence)
         done = 0
         models: dict[int, list[RunningBatch]] = {}
         for batch in going:
@@ -427,15 +408,14 @@ class BatchScheduler:
 
     def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:
         for sentence, found in zip(sentences, results, strict=True):
-            sentence.pending.results[sentence.place] = found
+            sentence.finish(found)
             self.on_done(sentence.translator, len(sentence.part.ids), len(found[0].ids) if found else 0)
-            _count_down(sentence)
 
     def _failed(self, sentences: Sequence[QueuedSentence], error: Exception) -> None:
         """A batch failed. One bad sentence shall not take the others with it, so each is tried once more, alone."""
         if len(sentences) == 1 or sentences[0].is_apart:
             for sentence in sentences:
-                _fail(sentence, error)
+                sentence.fail(error)
             return
         for sentence in sentences:
             sentence.apart()
@@ -443,23 +423,4 @@ class BatchScheduler:
             self.put(sentences)
         except Cancelled as stopped:  # the scheduler stops: nobody will search for them
             for sentence in sentences:
-                _fail(sentence, stopped)
-
-
-def _count_down(sentence: QueuedSentence) -> None:
-    with sentence.handle.scheduler.changed:
-        sentence.pending.left -= 1
-        if sentence.pending.left == 0:
-            sentence.pending.done.set()
-
-
-def _drop(sentence: QueuedSentence) -> None:
-    """Let go of a sentence that nobody waits for any more."""
-    sentence.pending.done.set()
-
-
-def _fail(sentence: QueuedSentence, error: BaseException) -> None:
-    if isinstance(error, FoundNothing):
-        error = error.code(error.why)
-    sentence.pending.error = error
-    sentence.pending.done.set()
+                sentence.fail(stopped)

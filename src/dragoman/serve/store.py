@@ -7,12 +7,13 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dragoman.errors import Error
+
+Result = TypeVar("Result")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -82,11 +83,17 @@ class Store:
         with self._lock:
             self._db.close()
 
-    @contextmanager
-    def _cursor(self) -> Iterator[sqlite3.Connection]:
+    def _rows(self, sql: str, *values: object) -> list[Any]:
+        return self._run(lambda: self._db.execute(sql, values).fetchall())
+
+    def _change(self, sql: str, *values: object) -> int:
+        """The number of rows that a statement has changed."""
+        return self._run(lambda: self._db.execute(sql, values).rowcount)
+
+    def _run(self, statement: Callable[[], Result]) -> Result:
         with self._lock:
             try:
-                yield self._db
+                return statement()
             except sqlite3.Error as error:
                 raise Error.CANNOT_READ(f"{error}", file=self.path or "the store") from error
 
@@ -95,106 +102,80 @@ class Store:
     ) -> str:
         """A new key, `key` or a random one, which is shown this once: the store keeps its hash."""
         key = key or secrets.token_urlsafe(24)
-        with self._cursor() as db:
-            if db.execute("SELECT 1 FROM keys WHERE name = ?", (name,)).fetchone():
-                raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
-            db.execute(
-                "INSERT INTO keys VALUES (?, ?, ?, ?, ?)", (_hash(key), name, per_minute, per_month, time.time())
-            )
+        row = (_hash(key), name, per_minute, per_month, time.time())
+        if not self._change("INSERT INTO keys VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row):
+            raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
         return key
 
     def remove_key(self, name: str) -> None:
         """Raises DragomanError where there is none of that name."""
-        with self._cursor() as db:
-            if not db.execute("DELETE FROM keys WHERE name = ?", (name,)).rowcount:
-                raise Error.UNKNOWN_NAME(f"key {name!r}: there is none of that name")
+        if not self._change("DELETE FROM keys WHERE name = ?", name):
+            raise Error.UNKNOWN_NAME(f"key {name!r}: there is none of that name")
 
     def all_keys(self) -> list[Key]:
-        with self._cursor() as db:
-            return [Key(*row) for row in db.execute("SELECT name, per_minute, per_month FROM keys ORDER BY name")]
+        return [Key(*row) for row in self._rows("SELECT name, per_minute, per_month FROM keys ORDER BY name")]
 
     def key(self, given: str) -> Key | None:
         """The key that a client gave; None for one that is not known."""
-        with self._cursor() as db:
-            row = db.execute(
-                "SELECT name, per_minute, per_month FROM keys WHERE digest = ?", (_hash(given),)
-            ).fetchone()
-        return None if row is None else Key(*row)
+        rows = self._rows("SELECT name, per_minute, per_month FROM keys WHERE digest = ?", _hash(given))
+        return Key(*rows[0]) if rows else None
 
     def characters(self, name: str) -> int:
         """Characters that a key has had translated this month."""
-        with self._cursor() as db:
-            row = db.execute("SELECT characters FROM usage WHERE name = ? AND month = ?", (name, _month())).fetchone()
-        return 0 if row is None else int(row[0])
+        rows = self._rows("SELECT characters FROM usage WHERE name = ? AND month = ?", name, _month())
+        return rows[0][0] if rows else 0
 
     def count(self, name: str, characters: int, limit: int | None = None) -> bool:
         """Count characters of this month; False, and nothing is counted, if they would be more than `limit`."""
-        with self._cursor() as db:
-            row = db.execute("SELECT characters FROM usage WHERE name = ? AND month = ?", (name, _month())).fetchone()
-            if limit is not None and characters + (row[0] if row else 0) > limit:
-                return False
-            db.execute(
-                "INSERT INTO usage VALUES (?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET characters = characters + excluded.characters",
-                (name, _month(), characters),
-            )
-            return True
+        most = 2**62 if limit is None else limit
+        return self._change(
+            "INSERT INTO usage SELECT ?1, ?2, ?3 WHERE ?3 <= ?4 "
+            "ON CONFLICT DO UPDATE SET characters = characters + ?3 WHERE characters + ?3 <= ?4",
+            name, _month(), characters, most,
+        ) > 0  # fmt: skip
 
     def correct(self, correction: Correction, author: str = "") -> None:
         """Keep a correction, in the place of an earlier one of the same text."""
-        with self._cursor() as db:
-            db.execute(
-                "INSERT INTO corrections (src_lang, tgt_lang, src, tgt, created, author) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET tgt = excluded.tgt, created = excluded.created, author = excluded.author",
-                (*correction, time.time(), author),
-            )
+        self._change(
+            "INSERT INTO corrections (src_lang, tgt_lang, src, tgt, created, author) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET tgt = excluded.tgt, created = excluded.created, author = excluded.author",
+            *correction, time.time(), author,
+        )  # fmt: skip
 
     def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
         """Drop the correction of a text; False where there is none."""
-        with self._cursor() as db:
-            found = db.execute(
-                "DELETE FROM corrections WHERE src_lang = ? AND tgt_lang = ? AND src = ?", (src_lang, tgt_lang, src)
-            )
-            return found.rowcount > 0
+        statement = "DELETE FROM corrections WHERE src_lang = ? AND tgt_lang = ? AND src = ?"
+        return self._change(statement, src_lang, tgt_lang, src) > 0
 
     def corrections(self, src_lang: str = "", tgt_lang: str = "") -> list[Correction]:
         """All corrections, or those from one language to another, in the order they came."""
-        with self._cursor() as db:
-            return [
-                Correction(*row)
-                for row in db.execute(
-                    "SELECT src_lang, tgt_lang, src, tgt FROM corrections "
-                    "WHERE (? = '' OR src_lang = ?) AND (? = '' OR tgt_lang = ?) ORDER BY id",
-                    (src_lang, src_lang, tgt_lang, tgt_lang),
-                )
-            ]
+        rows = self._rows(
+            "SELECT src_lang, tgt_lang, src, tgt FROM corrections "
+            "WHERE ? IN ('', src_lang) AND ? IN ('', tgt_lang) ORDER BY id",
+            src_lang, tgt_lang,
+        )  # fmt: skip
+        return [Correction(*row) for row in rows]
 
     def put_glossary(
         self, name: str, dictionaries: dict[tuple[str, str], str], author: str, old: StoredGlossary | None = None
     ) -> StoredGlossary:
         """Keep a glossary, in the place of an older one where there is one."""
-        made = StoredGlossary(
-            old.id if old else str(uuid.uuid4()), name, dictionaries, old.created if old else time.time()
-        )
+        id, created = (old.id, old.created) if old else (str(uuid.uuid4()), time.time())
         listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()])
-        with self._cursor() as db:
-            row = (made.id, name, listed, made.created, author)
-            db.execute("INSERT OR REPLACE INTO glossaries VALUES (?, ?, ?, ?, ?)", row)
-        return made
+        self._change("INSERT OR REPLACE INTO glossaries VALUES (?, ?, ?, ?, ?)", id, name, listed, created, author)
+        return StoredGlossary(id, name, dictionaries, created)
 
     def glossaries(self, author: str) -> list[StoredGlossary]:
-        with self._cursor() as db:
-            rows = db.execute(
-                "SELECT id, name, dictionaries, created FROM glossaries WHERE author = ? ORDER BY created", (author,)
-            )
-            return [
-                StoredGlossary(id, name, {(src, tgt): entries for src, tgt, entries in json.loads(listed)}, created)
-                for id, name, listed, created in rows
-            ]
+        rows = self._rows(
+            "SELECT id, name, dictionaries, created FROM glossaries WHERE author = ? ORDER BY created", author
+        )
+        return [
+            StoredGlossary(id, name, {(src, tgt): entries for src, tgt, entries in json.loads(listed)}, created)
+            for id, name, listed, created in rows
+        ]
 
-    def remove_glossary(self, id: str, author: str) -> bool:
-        with self._cursor() as db:
-            return db.execute("DELETE FROM glossaries WHERE id = ? AND author = ?", (id, author)).rowcount > 0
+    def remove_glossary(self, id: str, author: str) -> None:
+        self._change("DELETE FROM glossaries WHERE id = ? AND author = ?", id, author)
 
 
 def _hash(key: str) -> str:

@@ -40,7 +40,7 @@ Links = list[tuple[int, int, int, int]]
 
 
 def _complaint(error: ErrorDetails) -> str:
-    name = error["loc"][0]
+    name = "".join([str(error["loc"][0]), *(f"[{part}]" for part in error["loc"] if isinstance(part, int))])
     if error["type"] in ("missing", "string_too_short", "string_pattern_mismatch"):
         return f"{name}: missing"
     return f"{name}: {error['msg']}"
