@@ -14,8 +14,9 @@ from pathlib import Path
 
 from localisation import items_of
 
-from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing, carried, text_and_codes
+from dragoman.alignment.erasure import erasure_links
+from dragoman.alignment.links import AlignedPair
+from dragoman.alignment.markup import text_and_codes, transfer_markup
 from dragoman.formats.base import Code, Item
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.words import words
@@ -53,8 +54,8 @@ def main() -> None:
         src_words, tgt_words = words(src_text), words(tgt_text)
         if len(translator.tokenizers.src.encode(src_text)) >= translator.max_src_tokens:
             continue
-        [links] = word_links(translator, [Pairing(src_text, tgt_text, src_words, tgt_words)])
-        ours = pairs_of(carried(Pairing(src_text, tgt_text, src_words, tgt_words), codes, links))
+        [links] = erasure_links(translator, [AlignedPair(src_text, tgt_text, src_words, tgt_words)])
+        ours = pairs_of(transfer_markup(AlignedPair(src_text, tgt_text, src_words, tgt_words), codes, links))
         theirs = pairs_of(tgt)
         tags_ours = Counter(tag for tag, _ in ours.elements())
         tags_theirs = Counter(tag for tag, _ in theirs.elements())

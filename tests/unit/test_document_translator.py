@@ -48,7 +48,7 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
-    monkeypatch.setattr(module, "word_links", links)
+    monkeypatch.setattr(module, "erasure_links", links)
     pipeline: Any = SimpleNamespace(splitter=Splitter(("en", "de")), by_sentence=Backwards(), own=None)
     return DocumentTranslator(pipeline)
 

@@ -15,7 +15,8 @@ import torch
 from hypothesis import strategies as st
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
-from dragoman.alignment.attention import align, owners
+from dragoman.alignment.attention import align
+from dragoman.alignment.links import token_shares
 from dragoman.alignment.term_placement import bound
 from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig, Hypothesis
@@ -323,7 +324,7 @@ def test_the_word_of_each_token(config: object) -> None:
     tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
     text = LINES[3]
     ids = tokenizer.encode(text)
-    found = owners(tokenizer, text, words(text))
+    found = token_shares(tokenizer, text, words(text))
     spelt = [""] * len(words(text))
     for token, row in zip(ids, found, strict=True):
         if row.any():
@@ -347,7 +348,7 @@ def test_the_word_of_each_token_beside_what_is_unknown_or_not_normalised(config:
     tokenizer = train_tokenizers(config, lambda: iter(LINES), lambda: iter(LINES)).src  # type: ignore[arg-type]
     text = "the Žluťoučký kuň sees u\u0308ber the dog"  # the umlaut in two characters, and one letter for the tokenizer
     spans, normalize = [Word(*match.span()) for match in re.finditer(r"\S+", text)], NORMALIZERS["nfc"]
-    ids, found = tokenizer.encode(normalize(text)), owners(tokenizer, text, spans, normalize)
+    ids, found = tokenizer.encode(normalize(text)), token_shares(tokenizer, text, spans, normalize)
     pieces: list[list[int]] = [[] for _ in spans]
     for token, row in zip(ids, found, strict=True):
         if row.any():

@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
+from dragoman.alignment.links import AlignedPair
+from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected
 from dragoman.formats.base import Code, Item
 from dragoman.text.words import words
 
@@ -42,7 +43,7 @@ def carry(markup: str, tgt: str, pairs: list[tuple[int, int]] | None = None) -> 
     links = np.zeros((len(tgt_words), len(src_words)))
     for row, column in pairs if pairs is not None else zip(range(len(tgt_words)), range(len(src_words)), strict=False):
         links[row, column] = 1
-    return shown(unprotected(carried(Pairing(src, tgt, src_words, tgt_words), codes, links), protected))
+    return shown(unprotected(transfer_markup(AlignedPair(src, tgt, src_words, tgt_words), codes, links), protected))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_chinese_characters_are_words() -> None:
     links = np.zeros((4, 3))
     for row, column in ((0, 0), (1, 0), (2, 1), (3, 2)):
         links[row, column] = 1
-    assert shown(carried(Pairing(src, tgt, words(src), words(tgt)), codes, links)) == "我的<b>红</b>狗"
+    assert shown(transfer_markup(AlignedPair(src, tgt, words(src), words(tgt)), codes, links)) == "我的<b>红</b>狗"
 
 
 def random_markup(rng: random.Random, depth: int = 0) -> str:
@@ -111,7 +112,7 @@ def test_every_code_comes_once_and_nested_whatever_the_links_are() -> None:
             links[:] = 0
         if round_number % 5 == 1:
             links[:] = np.nan
-        out = carried(Pairing(src, tgt, src_words, tgt_words), codes, links)
+        out = transfer_markup(AlignedPair(src, tgt, src_words, tgt_words), codes, links)
         assert Counter(item for item in out if isinstance(item, Code)) == Counter(code for _, code in codes)
         assert "".join(item for item in out if isinstance(item, str)) == tgt
         stack: list[int] = []
@@ -122,3 +123,16 @@ def test_every_code_comes_once_and_nested_whatever_the_links_are() -> None:
                 assert stack.pop() == item.pair
         assert not stack
         assert all(isinstance(piece, str) for piece in protected)
+
+
+def test_a_word_that_the_source_has_twice_in_parts_and_the_translation_once() -> None:
+    markup = "H<sub>2</sub>O is <b>H2</b>O"
+    translation = carry(markup, "H2O", [(0, 0)])
+    assert re.sub("<[^>]*>", "", translation) == "H2O"
+    assert Counter(re.findall("<[^>]*>", translation)) == Counter(re.findall("<[^>]*>", markup))
+    assert translation.startswith("H<sub>2</sub>")
+
+
+def test_codes_may_be_nested_as_deep_as_they_like() -> None:
+    markup = "<b>" * 2000 + "one" + "</b>" * 2000 + " two"
+    assert carry(markup, "one two") == markup

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.alignment import term_placement
+from dragoman.alignment import erasure, term_placement
 from dragoman.alignment.term_placement import place_terms, without, words_of
 from dragoman.errors import Error
 from dragoman.inference.translation import Scored
@@ -22,9 +22,10 @@ class Dictionary:
 
     join, languages, max_src_tokens = " ", ("de", "en"), 100
     model = SimpleNamespace(max_target_length=None)
+    normalize = staticmethod(str)
 
     def __init__(self) -> None:
-        text = [*SOURCES, "a an the dog sees police officer cat"]
+        text = [*SOURCES, "a an the dog Dog sees police officer cat"]
         self.tokenizers = train_tokenizers(WordsConfig(), lambda: iter(text), lambda: iter(text))
 
     def score(self, pairs: list[tuple[str, str]]) -> list[Scored]:
@@ -46,11 +47,17 @@ class Dictionary:
 
 @pytest.fixture
 def dictionary(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def links(*_: Any) -> None:
+    def no_attention(*_: Any) -> None:
         raise Error.UNSUPPORTED("no attention")
 
-    monkeypatch.setattr(term_placement, "links", links)
-    monkeypatch.setattr(term_placement, "score", lambda model, pairs: model.score(pairs))
+    def token_log_probs(translator: Any, pairs: Any) -> list[list[float]]:
+        sides = translator.tokenizers.src, translator.tokenizers.tgt
+        texts = [tuple(" ".join(side.pieces(ids)) for side, ids in zip(sides, pair, strict=True)) for pair in pairs]
+        return [[value for _, value in scored.tokens] for scored in translator.score(texts)]
+
+    monkeypatch.setattr(term_placement, "attention_links", no_attention)
+    monkeypatch.setattr(term_placement, "score", lambda translator, pairs: translator.score(pairs))
+    monkeypatch.setattr(erasure, "token_log_probs", token_log_probs)
     return Dictionary()
 
 

@@ -1,41 +1,34 @@
-"""Which word of a translation comes from which word of its source, told from where the model looked."""
+"""Links of words by attention: where the model looked when it wrote a word."""
 
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 
+from dragoman.alignment.links import AlignedPair, Links, no_links, token_ids, token_shares
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.words import Word
 
 _SPACED = re.compile(r"\S+")
 
 
 @torch.inference_mode()
-def links(
-    translator: SearchTranslator, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]
-) -> np.ndarray:
-    """Attention of each target word to each source word, (target words, source words): the attention of its pieces,
-    added up over the source word's pieces.
+def attention_links(translator: SearchTranslator, pair: AlignedPair) -> Links:
+    """The attention of each target word's pieces, added up over each source word's pieces.
 
-    Raises DragomanError for a model without attention, and for a source that is too long to be read at once.
+    All are 0 for a pair that cannot be read at once. Raises DragomanError for a model without attention.
     """
-    tokenizers = translator.tokenizers
-    ids = tokenizers.src.encode(translator.normalize(src)), tokenizers.tgt.encode(translator.normalize(tgt))
-    if not (ids[0] and ids[1]):
-        return np.zeros((len(tgt_words), len(src_words)))
+    ids = token_ids(translator, pair)
+    if ids is None:
+        return no_links(pair)
     batch = collate([ids]).to(translator.device)
-    attention = (
-        cross_attention(translator.model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0].float().cpu().numpy()
-    )
-    src_of = owners(tokenizers.src, src, src_words, translator.normalize)
-    tgt_of = owners(tokenizers.tgt, tgt, tgt_words, translator.normalize)
-    return tgt_of.T @ attention[: len(ids[1]), : len(ids[0])] @ src_of
+    attention = cross_attention(translator.model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0]
+    src_shares = token_shares(translator.tokenizers.src, pair.src, pair.src_words, translator.normalize)
+    tgt_shares = token_shares(translator.tokenizers.tgt, pair.tgt, pair.tgt_words, translator.normalize)
+    links: Links = tgt_shares.T @ attention.float().cpu().numpy()[: len(ids[1]), : len(ids[0])] @ src_shares
+    return links
 
 
 def align(translator: SearchTranslator, src: str, tgt: str) -> list[tuple[int, int]]:
@@ -45,17 +38,10 @@ def align(translator: SearchTranslator, src: str, tgt: str) -> list[tuple[int, i
     reads. Raises DragomanError for a model without attention.
     """
     src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
-    if not (src_words and tgt_words):
+    pair = AlignedPair(src, tgt, src_words, tgt_words)
+    if not (src_words and tgt_words) or token_ids(translator, pair) is None:
         return []
-    tokenizers, longest = translator.tokenizers, translator.model.max_target_length or math.inf
-    src_len, tgt_len = (
-        len(tokenizers.src.encode(translator.normalize(src))),
-        len(tokenizers.tgt.encode(translator.normalize(tgt))),
-    )
-    if src_len > translator.max_src_tokens or 1 + tgt_len > longest:  # <s> is read, too
-        return []
-    found = links(translator, src, tgt, src_words, tgt_words)
-    return sorted((int(row.argmax()), place) for place, row in enumerate(found))
+    return sorted((int(row.argmax()), place) for place, row in enumerate(attention_links(translator, pair)))
 
 
 def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
@@ -65,31 +51,3 @@ def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     '0-0 2-1'
     """
     return " ".join(f"{src}-{tgt}" for src, tgt in pairs)
-
-
-def owners(tokenizer: Tokenizer, text: str, words: Sequence[Word], normalize: Callable[[str], str] = str) -> np.ndarray:
-    """Which word each token of a text is a piece of, (tokens, words), as shares of the token's letters.
-
-    `normalize` is what comes before the tokenizer; words are places in the text as it was before.
-    """
-    word_of: list[int] = []  # of each letter of the normalised text, -1 between words
-    done = 0
-    for number, word in enumerate(words):
-        word_of += [-1] * _letters(normalize(text[done : word.start]))
-        word_of += [number] * _letters(normalize(text[word.start : word.end]))
-        done = word.end
-    word_of += [-1] * _letters(normalize(text[done:]))
-    letters = tokenizer.letters(normalize(text))
-    shares = np.zeros((len(letters), len(words)))
-    done = 0
-    for token, count in enumerate(letters):
-        for owner in word_of[done : done + count]:
-            if owner >= 0:
-                shares[token, owner] += 1
-        done += count
-    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
-
-
-def _letters(text: str) -> int:
-    """Tokenizers deal with spaces in their own ways, so they are not counted."""
-    return sum(not letter.isspace() for letter in text)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing, carried, text_and_codes, unprotected
+from dragoman.alignment.erasure import erasure_links
+from dragoman.alignment.links import AlignedPair, proportional
+from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.translation import NBest
 from dragoman.pipeline.pipeline import Pipeline
@@ -107,7 +108,7 @@ class DocumentTranslator:
         for block in blocks:
             matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
-        items = carried(Pairing(text, joined.text, src_words, tgt_words), codes, matrix)
+        items = transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix)
         if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
             return self._around(codes, joined.text)
         return items
@@ -125,14 +126,8 @@ class DocumentTranslator:
         for src, tgt in pairs:
             lower = is_in_capitals(src) and (len(src.lower()), len(tgt.lower())) == (len(src), len(tgt))
             texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
-            pairings.append(Pairing(*texts, words(src), words(tgt)))
+            pairings.append(AlignedPair(*texts, words(src), words(tgt)))
         found = {}
-        for pair, links in zip(pairs, word_links(self.pipeline.own, pairings), strict=True):
-            found[pair] = links if links.any() else _proportional(*links.shape)
+        for pair, links in zip(pairs, erasure_links(self.pipeline.own, pairings), strict=True):
+            found[pair] = links if links.any() else proportional(*links.shape)
         return found
-
-
-def _proportional(tgt: int, src: int) -> np.ndarray:
-    """Links of words as far from the beginning as each other."""
-    places = np.linspace(0, max(src - 1, 0), tgt).round().astype(int)
-    return (np.arange(src)[None] == places[:, None]).astype(float)

@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from dragoman.alignment.attention import links
+from dragoman.alignment.attention import attention_links
+from dragoman.alignment.links import AlignedPair, Links, no_links, proportional
 from dragoman.alignment.term_placement import place_terms
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
@@ -114,8 +113,8 @@ class GuardedTranslator:
             removed = [*removed, item_removed]
             translation = _word(word).sub("", translation).strip()
         removed = sorted(removed, key=lambda one: one.offset)
-        src_words, tgt_words = words(text), words(translation)
-        where = self._links(text, translation, src_words, tgt_words)
+        src_words = words(text)
+        where = self._links(AlignedPair(text, translation, src_words, words(translation)))
         stand_ins = [match.span() for word, _ in put for match in _word(word).finditer(translation)]
         whole = [*self._terms(text, translation), *stand_ins]
         kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
@@ -167,13 +166,13 @@ class GuardedTranslator:
             reasons.append(Warning(WarningKind.UNKNOWN_WORDS, " ".join(unknown)))
         return [replace(item, warnings=(*item.warnings, *reasons)) for item in translations]
 
-    def _links(self, src: str, tgt: str, src_words: Sequence[Word], tgt_words: Sequence[Word]) -> np.ndarray:
+    def _links(self, pair: AlignedPair) -> Links:
         """Where words went; in the order they came for a model that has no attention to tell it."""
         try:
-            return links(self.translator, src, tgt, src_words, tgt_words)
+            links = attention_links(self.translator, pair)
         except DragomanError:
-            places = np.linspace(0, max(len(tgt_words) - 1, 0), len(src_words)).round().astype(int)
-            return (np.arange(len(tgt_words))[:, None] == places).astype(float)
+            links = no_links(pair)
+        return links if links.any() else proportional(*links.shape)
 
     def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:
         """Where the glossary's terms stand in a translation."""

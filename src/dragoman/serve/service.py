@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
-from dragoman.alignment.erasure import word_links
-from dragoman.alignment.markup import Pairing
+from dragoman.alignment.erasure import erasure_links
+from dragoman.alignment.links import AlignedPair, strong
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
@@ -318,13 +316,13 @@ class Service:
         if len(legs) > 1:
             return []
         pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
-        pairings = [Pairing(*pair, *map(words, pair)) for pair in pairs]
+        pairings = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
         handle.check()
         with self._links:
-            found = word_links(legs[0].own, pairings)
+            found = erasure_links(legs[0].own, pairings)
         out = []
         for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
-            for row, column in _strong(links):
+            for row, column in strong(links, LINKED):
                 src_word, tgt_word = pairing.src_words[column], pairing.tgt_words[row]
                 src_at, tgt_at = one.src[0], one.tgt[0]
                 places = (
@@ -385,15 +383,6 @@ def _in_steps(handle: RequestHandle, translate: DocumentTranslator, advance: Cal
             advance(done)
 
     return of_units
-
-
-def _strong(links: np.ndarray) -> list[tuple[int, int]]:
-    """(target word, source word) of the links that are worth showing: of each target word the best, and all strong."""
-    found = []
-    for row, values in enumerate(links):
-        if values.size and values.max() > 0:
-            found += [(row, column) for column, value in enumerate(values) if value >= max(LINKED, values.max() / 2)]
-    return found
 
 
 def same_language(code: str, known: Iterable[str]) -> str | None:

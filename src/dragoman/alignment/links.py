@@ -1,0 +1,97 @@
+"""Links of words: which word of a translation comes from which word of its source.
+
+An alignment takes a pair of texts with their words and gives links, whatever it goes by: where the model looked
+(`attention.py`), what gets improbable without a source word (`erasure.py`), or the order of the words (`proportional`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.words import Word
+
+Links = np.ndarray[Any, np.dtype[np.float64]]
+"""(target words, source words), not negative: how much of a target word comes from a source word. A row adds up to at
+most 1, and to little for a word that the source hardly decides."""
+
+
+class AlignedPair(NamedTuple):
+    """A source and its translation, with the words of each between which there may be links."""
+
+    src: str
+    tgt: str
+    src_words: Sequence[Word]
+    tgt_words: Sequence[Word]
+
+
+def no_links(pair: AlignedPair) -> Links:
+    return np.zeros((len(pair.tgt_words), len(pair.src_words)))
+
+
+def proportional(num_tgt: int, num_src: int) -> Links:
+    """Links of words that are as far from the beginning as each other, for texts of which nothing else is known.
+
+    >>> proportional(3, 2)
+    array([[1. , 0. ],
+           [0.5, 0. ],
+           [0. , 1. ]])
+    """
+    links = np.zeros((num_tgt, num_src))
+    if links.size:
+        # Half a link from each target word to the nearest source word, and half a link the other way round.
+        links[np.arange(num_tgt), np.linspace(0, num_src - 1, num_tgt).round().astype(int)] += 0.5
+        links[np.linspace(0, num_tgt - 1, num_src).round().astype(int), np.arange(num_src)] += 0.5
+    return links
+
+
+def strong(links: Links, least: float) -> list[tuple[int, int]]:
+    """(target word, source word) of the links of at least `least` and half of the best one of their target word.
+
+    >>> strong(np.array([[0.5, 0.3, 0.1], [0.1, 0.0, 0.0]]), 0.15)
+    [(0, 0), (0, 1)]
+    """
+    best = links.max(axis=1, keepdims=True, initial=0.0)
+    found = np.argwhere(links >= np.maximum(best / 2, least))
+    return [(int(row), int(column)) for row, column in found]
+
+
+def token_ids(translator: SearchTranslator, pair: AlignedPair) -> tuple[list[int], list[int]] | None:
+    """The tokens of both sides; None where a side has none, or more than the model reads at once."""
+    src = translator.tokenizers.src.encode(translator.normalize(pair.src))
+    tgt = translator.tokenizers.tgt.encode(translator.normalize(pair.tgt))
+    longest = translator.model.max_target_length
+    too_long = len(src) > translator.max_src_tokens or (longest is not None and len(tgt) + 1 > longest)  # <s>, too
+    return None if too_long or not (src and tgt) else (src, tgt)
+
+
+def token_shares(
+    tokenizer: Tokenizer, text: str, words: Sequence[Word], normalize: Callable[[str], str] = str
+) -> np.ndarray:
+    """Which word each token of a text is a piece of, (tokens, words), as shares of the token's letters.
+
+    `normalize` is what comes before the tokenizer; words are places in the text as it was before.
+    """
+    word_of: list[int] = []  # of each letter of the normalised text, -1 between words
+    done = 0
+    for number, word in enumerate(words):
+        word_of += [-1] * _letters(normalize(text[done : word.start]))
+        word_of += [number] * _letters(normalize(text[word.start : word.end]))
+        done = word.end
+    word_of += [-1] * _letters(normalize(text[done:]))
+    letters = tokenizer.letters(normalize(text))
+    shares = np.zeros((len(letters), len(words)))
+    done = 0
+    for token, count in enumerate(letters):
+        for owner in word_of[done : done + count]:
+            if owner >= 0:
+                shares[token, owner] += 1
+        done += count
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
+
+
+def _letters(text: str) -> int:
+    """Tokenizers deal with spaces in their own ways, so they are not counted."""
+    return sum(not letter.isspace() for letter in text)
