@@ -24,11 +24,11 @@ import numpy as np
 
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
 from dragoman.data.row_order import ON_DISK
-from dragoman.errors import DragomanError, Error, writing
+from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.text.corpus import Source
-from dragoman.text.lines import container, reporting_os_errors, show
+from dragoman.text.lines import container, reporting_os_errors
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers

@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift, Shifts
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, show
 from dragoman.languages import identification as identifier
 from dragoman.languages.codes import TELLING, language_of, name_of
 from dragoman.progress import Progress
@@ -22,7 +22,7 @@ from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource, Source
-from dragoman.text.lines import is_same_file, open_bytes, raw_lines, show
+from dragoman.text.lines import is_same_file, open_bytes, raw_lines
 from dragoman.text.sources.base import files_of
 
 CHUNK = 5000  # pairs that are examined at a time

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.errors import Error
+from dragoman.errors import Error, show
 from dragoman.quality.metrics import FloatArray, Metric, metric
 from dragoman.quality.test_set import TestSet
-from dragoman.text.lines import find, read_lines, show
+from dragoman.text.lines import find, read_lines
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan", re.IGNORECASE)
 _SEGMENT = re.compile(r"\bsegment\s+\d+", re.IGNORECASE)

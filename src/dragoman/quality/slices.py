@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from dragoman.errors import Error
+from dragoman.errors import Error, show
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.test_set import TestSet
-from dragoman.text.lines import find, read_lines, show
+from dragoman.text.lines import find, read_lines
 from dragoman.text.words import folded
 
 LENGTHS = (10, 20, 30, 40, 60)

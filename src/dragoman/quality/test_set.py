@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.errors import Error
-from dragoman.text.lines import find, language_of_file, read_lines, show
+from dragoman.errors import Error, show
+from dragoman.text.lines import find, language_of_file, read_lines
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.data.random import hash64
-from dragoman.errors import Error, writing
+from dragoman.errors import Error, show, writing
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.tasks.translation.job import examine
 from dragoman.text.corpus import FilesSource
-from dragoman.text.lines import show
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dragoman.config import settings
-from dragoman.errors import Error
-from dragoman.text.lines import find, open_bytes, show
+from dragoman.errors import Error, show
+from dragoman.text.lines import find, open_bytes
 from dragoman.text.sources.base import Source
 
 MAX_BYTES = 2**31

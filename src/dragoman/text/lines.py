@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
-from dragoman.errors import Error, not_installed
+from dragoman.errors import Error, not_installed, show
 from dragoman.formats import package
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -35,19 +35,7 @@ class Compression(NamedTuple):
     name: str
     magic: bytes
     """The first bytes of such a file."""
-    opened: Callable[[BinaryIO], BinaryIO]
-
-
-def _gzip(raw: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-
-
-def _xz(raw: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, lzma.open(raw))
-
-
-def _bzip2(raw: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, bz2.open(raw))
+    opened: Callable[[Any], Any]
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
@@ -90,9 +78,9 @@ class _Frames(io.RawIOBase):
 
 
 COMPRESSIONS = {
-    ".gz": Compression("gzip", b"\x1f\x8b", _gzip),
-    ".xz": Compression("xz", b"\xfd7zXZ\x00", _xz),
-    ".bz2": Compression("bzip2", b"BZh", _bzip2),
+    ".gz": Compression("gzip", b"\x1f\x8b", gzip.open),
+    ".xz": Compression("xz", b"\xfd7zXZ\x00", lzma.open),
+    ".bz2": Compression("bzip2", b"BZh", bz2.open),
     ".zst": Compression("zstd", b"\x28\xb5\x2f\xfd", _zstd),
 }
 """The ways in which a text may be compressed, by the end of its file's name."""
@@ -307,11 +295,6 @@ def _is_utf16(line: bytes) -> bool:
 
 def _refuse_utf16(name: str) -> NoReturn:
     raise Error.NOT_UTF8(" looks like UTF-16", "convert it with `iconv -f UTF-16 -t UTF-8`", file=name)
-
-
-def show(path: str | Path) -> str:
-    """The path for a message, which stays one readable line whatever the file is called."""
-    return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def in_chunks(lines: Iterable[str], size: int, waiting: Callable[[], bool] = lambda: False) -> Iterator[list[str]]:

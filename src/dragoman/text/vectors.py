@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from dragoman.errors import Error
+from dragoman.errors import Error, show
 from dragoman.progress import say
-from dragoman.text.lines import find, read_lines, show
+from dragoman.text.lines import find, read_lines
 
 
 def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32[np.ndarray, " dim"]]:

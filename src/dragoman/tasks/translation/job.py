@@ -21,7 +21,7 @@ from dragoman.data.stream_blocks import StreamBlocks, stream_folder
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor import Examination
-from dragoman.errors import DragomanError, Error, writing
+from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.evaluation.judging import Judging
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
@@ -39,7 +39,7 @@ from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source, TrainSource
-from dragoman.text.lines import find, read_lines, show
+from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource

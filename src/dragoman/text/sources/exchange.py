@@ -1,5 +1,6 @@
 """Pairs of translators' own files: translation memories (TMX), XLIFF and gettext catalogues (PO)."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error
+from dragoman.errors import Error, show
 from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
-from dragoman.text.lines import open_bytes, show
+from dragoman.text.lines import open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
 Code = Annotated[str, Field(min_length=2)]
@@ -43,8 +44,7 @@ class XliffSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            for line, src, tgt in xliff_pairs(stream, show(path)):
-                yield Pair(line, src, tgt)
+            yield from itertools.starmap(Pair, xliff_pairs(stream, show(path)))
 
 
 @settings
@@ -57,5 +57,4 @@ class PoSource(SingleFileSource):
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
             data = stream.read()
-        for line, src, tgt in po_pairs(data, show(path)):
-            yield Pair(line, src, tgt)
+        yield from itertools.starmap(Pair, po_pairs(data, show(path)))

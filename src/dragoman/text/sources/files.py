@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.config import settings
-from dragoman.errors import Error
-from dragoman.text.lines import find, is_same_file, read_lines, show
+from dragoman.errors import Error, show
+from dragoman.text.lines import find, is_same_file, read_lines
 from dragoman.text.sources.base import Pair, PairSource
 
 MAX_WEIGHT = 1000.0

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error, writing
+from dragoman.errors import Error, show, writing
 from dragoman.runs import atomic_io
-from dragoman.text.lines import raw_lines, show
+from dragoman.text.lines import raw_lines
 from dragoman.text.sources.base import Pair, PairSource
 from dragoman.text.sources.tsv import TsvSource
 

@@ -46,9 +46,14 @@ class Tokenizer(ABC):
         """Raises DragomanError when a library that the settings ask for is not installed."""
 
     @classmethod
-    @abstractmethod
     def train(cls, config: Any, lines: Iterator[str]) -> Self:
-        """A tokenizer learnt from lines of text, always the same one. Raises DragomanError if there is no text."""
+        """A tokenizer learnt from lines of text, always the same one.
+
+        Raises DragomanError if there is no text, and for a type that is imported: one without a method of its own.
+        """
+        raise Error.UNSUPPORTED(
+            f"tokenizer {{type: {config.type}}} is imported, not learnt", "use `dragoman import`, or another type"
+        )
 
     @property
     @abstractmethod

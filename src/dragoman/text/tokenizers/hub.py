@@ -4,7 +4,7 @@ The library cuts the text and gives ids of theirs; `order.json` says which of th
 vocabularies here begin with the same four specials.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -57,12 +57,6 @@ class HubTokenizer(Tokenizer):
     @classmethod
     def check(cls, config: HubConfig) -> None:
         _library()
-
-    @classmethod
-    def train(cls, config: HubConfig, lines: Iterator[str]) -> Self:
-        raise Error.UNSUPPORTED(
-            "tokenizer {type: hub} is imported, not learnt", "use `dragoman import`, or another type"
-        )
 
     @property
     def vocab_size(self) -> int:

@@ -4,7 +4,7 @@ SentencePiece cuts the text; which id a piece has is said by the table, and a pi
 tokenizers, one for each language, may have the same table (OPUS-MT): then a pair of them has one vocabulary.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -52,12 +52,6 @@ class PiecesTokenizer(VocabularyTokenizer):
             for piece in (self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize()))
             if (index := vocabulary.encode(piece)) != UNK_ID
         }
-
-    @classmethod
-    def train(cls, config: PiecesConfig, lines: Iterator[str]) -> Self:
-        raise Error.UNSUPPORTED(
-            "tokenizer {type: pieces} is imported, not learnt", "use `dragoman import`, or another type"
-        )
 
     def encode(self, text: str) -> list[int]:
         return [self._of_text.get(piece, UNK_ID) for piece in self._processor.EncodeAsPieces(text)]
