@@ -60,7 +60,7 @@ def _named_device(name: str) -> torch.device:
     if name.split(":")[0] not in available:
         raise Error.UNKNOWN_NAME(f"device {name!r}", "known are auto, cpu, cuda, mps")
     if not available[name.split(":")[0]]:
-        raise Error.NO_DEVICE(f"device {name!r} is not available on this machine", "use --device auto or cpu")
+        raise Error.NO_DEVICE(f"device {name!r} is not available on this machine", "use `device` auto or cpu")
     try:
         return torch.device(name)
     except RuntimeError as error:

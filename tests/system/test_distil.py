@@ -56,7 +56,7 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     vocabulary = set(student.tokenizers.tgt.pieces(range(student.tokenizers.tgt.vocab_size)))
     assert all(set(targets.split(" ")) <= vocabulary for targets in table.values())
     assert "▁rote" in table["▁red"].split(" ")[:8]
-    with pytest.raises(DragomanError, match="--shortlist: CTranslate2 alone"):
+    with pytest.raises(DragomanError, match="`shortlist`: CTranslate2 alone"):
         export(tmp_path / "small", "onnx", tmp_path / "onnx", shortlist=True)
 
 
@@ -93,7 +93,7 @@ def test_broken_off_teaching_goes_on_and_another_teacher_is_refused(
 def test_without_text_or_with_a_size_that_there_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(DragomanError, match="--size huge: known are tiny, small, base"):
+    with pytest.raises(DragomanError, match="`size` huge: known are tiny, small, base"):
         distil(TEACHER, tmp_path / "small", "huge")
     monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["dragoman", "distil", str(TEACHER), "--run", str(tmp_path / "small")])

@@ -361,7 +361,7 @@ def test_a_recipe_whose_search_is_not_known_there_is_exported(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "compared with decoding.no_repeat_ngram 0, decoding.sampling None" in said[0]
-    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without --engine"):
+    with pytest.raises(DragomanError, match=r"decoding\.no_repeat_ngram: .*at its default, or .*without `engine`"):
         engine(run, "ctranslate2", SearchTranslator.load(run, device="cpu"))
     found = engine(run, "ctranslate2", SearchTranslator.load(run, device="cpu", no_repeat_ngram=0, sampling=None))
     assert isinstance(found.engine, CTranslate2Engine)
@@ -496,7 +496,7 @@ def test_an_engine_is_converted_once(run: Path, monkeypatch: pytest.MonkeyPatch)
 def test_an_engine_that_cannot_be_kept_or_was_damaged_says_what_to_do(run: Path) -> None:
     translator = SearchTranslator.load(run, device="cpu")
     (run / "engines").write_text("in the way", encoding="utf-8")
-    with pytest.raises(DragomanError, match=r"engines: cannot be written.*without --engine ctranslate2, or with it"):
+    with pytest.raises(DragomanError, match=r"engines: cannot be written.*without `engine` ctranslate2, or with it"):
         engine(run, "ctranslate2", translator)
     (run / "engines").unlink()
     engine(run, "ctranslate2", translator)

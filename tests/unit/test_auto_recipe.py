@@ -84,7 +84,7 @@ def test_the_split_of_a_run_is_replaced_only_while_there_are_no_checkpoints(tmp_
     assert len(other[0]) == 147
     (run_dir / "checkpoints/step-00000001").mkdir(parents=True)
     assert split(tmp_path, corpus(150), "run/split") == other
-    with pytest.raises(DragomanError, match=r"run: holds a run that was not trained on .*all.src .*another --run"):
+    with pytest.raises(DragomanError, match=r"run: holds a run that was not trained on .*all.src .*another `run`"):
         split(tmp_path, corpus(100), "run/split")
     assert read((str(run_dir / "split/train.src"), str(run_dir / "split/train.tgt"))) == other[0]
     assert {path.name for path in run_dir.iterdir()} == {"split", "checkpoints"}
@@ -103,7 +103,7 @@ def test_too_few_different_sentences_leave_nothing_behind(tmp_path: Path) -> Non
 
 
 def test_too_few_pairs_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match=r"49 pairs are too few .* --valid-src and --valid-tgt"):
+    with pytest.raises(DragomanError, match=r"49 pairs are too few .* `valid_src` and `valid_tgt`"):
         split(tmp_path, corpus(49))
     assert not (tmp_path / "split").exists()
     with pytest.raises(DragomanError, match="too few"):

@@ -90,7 +90,7 @@ def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  #
     translator = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding("bird"))
     with pytest.raises(DragomanError, match=r"prefix 'the bird': it holds 'bird'"):
         translator.n_best(LINES[:1], ["the bird"])
-    with pytest.raises(DragomanError, match="--avoid: ctranslate2 does not"):
+    with pytest.raises(DragomanError, match="`avoid`: ctranslate2 does not"):
         engine(run, "ctranslate2", translator)
     every = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding(*" ".join(LINES).split()))
     assert every.translate(LINES[:1])  # nothing is left to be said but odd ends

@@ -185,7 +185,7 @@ def test_labels_are_renamed_and_files_scored(settings: dict[str, Any], tmp_path:
     (tmp_path / "labels").write_text("x\nw\n", encoding="utf-8")
     with pytest.raises(DragomanError, match="'w' is none that the model"):
         recipes.evaluate(found.run_dir, **pair, names=[], device="cpu")
-    with pytest.raises(DragomanError, match="--beam-size: a classifier"):
+    with pytest.raises(DragomanError, match="`beam_size`: a classifier"):
         recipes.evaluate(found.run_dir, sources=[], references=[], names=[], device="cpu", beam_size=3)
 
 
@@ -271,7 +271,7 @@ def test_a_vision_transformer_learns_where_it_is_bright(tmp_path: Path) -> None:
     assert max(sizes) == 32  # 160 // (4 patches + 1)
     assert sum(sizes) == len(job.splits[0])
     assert sizes.count(32) >= len(sizes) - 1
-    with pytest.raises(DragomanError, match="needs a --ref"):
+    with pytest.raises(DragomanError, match="needs a `ref`"):
         recipes.evaluate(found.run_dir, sources=[tmp_path / "x"], references=[], names=[], device="cpu")
 
 

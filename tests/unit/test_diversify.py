@@ -167,7 +167,7 @@ def test_a_folder_that_holds_something_stays_as_it_is(
 ) -> None:
     with pytest.raises(DragomanError, match="is there already"):
         diversify(source, tmp_path, forward=["f1"])
-    with pytest.raises(DragomanError, match="--forward RUN"):
+    with pytest.raises(DragomanError, match="`forward` RUN"):
         diversify(source, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.de", "train.en"]
 

@@ -76,7 +76,7 @@ def test_of_equal_runs_it_is_the_run(runs: Path, tmp_path: Path) -> None:
 def test_it_is_not_trained_on_but_begun_with(runs: Path, tmp_path: Path) -> None:
     out = average([runs / "a", runs / "b"], tmp_path / "mean")
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    with pytest.raises(DragomanError, match=r"the mean of several runs, .* --init-from"):
+    with pytest.raises(DragomanError, match=r"the mean of several runs, .* `init_from`"):
         recipes.run(config.parse(recipes.TranslationRecipe, config.to_dict(recipes.of_run(out))))
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     begun = recipe(runs, "begun", init_from=out, tokenizer=f"{{type: reuse, run: {out}}}")

@@ -90,7 +90,7 @@ def test_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_network(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match=r"cannot be downloaded \(no route to host\).*--from DIR"):
+    with pytest.raises(DragomanError, match=r"cannot be downloaded \(no route to host\).*give its folder \(`from`\)"):
         multi30k.fetch(tmp_path)
 
 

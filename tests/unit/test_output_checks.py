@@ -154,7 +154,7 @@ def test_parts_by_length_rarity_and_label(tmp_path):
         "rarest word 0 times": [0],
         "rarest word 1-5 times": [1, 2],
     }
-    with pytest.raises(DragomanError, match="give --training-text"):
+    with pytest.raises(DragomanError, match="give `training_text`"):
         slices(test, "rarity")
     (tmp_path / "labels").write_text("law\nnews\nlaw\n", encoding="utf-8")
     assert slices(test, str(tmp_path / "labels")) == {"law": [0, 2], "news": [1]}

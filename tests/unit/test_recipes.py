@@ -108,8 +108,8 @@ def test_a_task_that_is_none_gets_one_clear_line(tmp_path: Path, task: str) -> N
         (["a/test.de", "b/test.de", "c.de"], [], ["a/test.de", "b/test.de", "c.de"]),
         (["a/test.de", "b/dev.de"], [], ["test.de", "dev.de"]),
         (["a/test.de", "b/test.de"], ["x", "y"], ["x", "y"]),
-        (["a/test.de", "b/dev.de"], ["x", "x"], "--name x twice"),
-        (["a/test.de", "a/test.de"], [], "--src a/test.de twice: give each set a --name"),
+        (["a/test.de", "b/dev.de"], ["x", "x"], "`name` x twice"),
+        (["a/test.de", "a/test.de"], [], "`src` a/test.de twice: give each set a `name`"),
         (["a/test.de", "a/test.de"], ["x", "y"], ["x", "y"]),
     ],
 )
@@ -193,5 +193,5 @@ def test_references_go_with_their_sources() -> None:
     assert recipes.references_of([a, b], [one, two, three, four]) == [[one, two], [three, four]]
     assert recipes.references_of([a], []) == [[]]
     for sources in ([], [a, b]):
-        with pytest.raises(DragomanError, match="--src but 1 --ref"):
+        with pytest.raises(DragomanError, match="`src` but 1 `ref`"):
             recipes.references_of(sources, [one])

@@ -4,6 +4,7 @@ Exceptions are listed below by name. A listed one that has been mended fails too
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,18 @@ def test_no_signature_is_wider_than_eight_parameters() -> None:
     assert wide == WIDE_TODAY
 
 
+def test_options_of_the_command_line_are_named_in_the_command_line_alone() -> None:
+    """Below cli/ an option goes by its name, `min_context`; whole commands may be shown."""
+    for path, tree in modules():
+        if path.startswith("cli/") or path in OTHER_PROGRAMS:
+            continue
+        described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described:
+                text = re.sub(r"`(dragoman|iconv) [^`]*`|dragoman [a-z]+ .*", "", node.value)
+                assert not re.search(r"(?<![\w-])--[a-z]", text), f"{path}:{node.lineno}: {node.value}"
+
+
 def test_the_top_level_has_few_modules() -> None:
     assert len([path for path in ROOT.glob("*.py") if path.name != "__init__.py"]) <= MAX_TOP_LEVEL_MODULES
 
@@ -89,6 +102,17 @@ def test_the_top_level_has_few_modules() -> None:
 def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
     assert [path for path, text in docstrings() if text.lstrip().startswith(UNCLEAR_BEGINNINGS)] == []
 
+
+OTHER_PROGRAMS = {
+    "backends/cpu_bf16/kernels.py",  # a compiler
+    "importing/ctranslate2.py",  # CTranslate2's converters
+    "learn/book.py",  # a script of its own
+    "learn/lesson.py",  # the end of a command
+    "text/tokenizers/sentencepiece.py",  # what SentencePiece says
+    "training/distributed.py",  # whether tracebacks are shown
+    "version.py",  # git
+}
+"""Files that name options of other programs."""
 
 LONG_TODAY: set[str] = set()
 

@@ -175,11 +175,11 @@ def only(entries: Iterable[Entry], conditions: Sequence[str]) -> list[Entry]:
     for condition in conditions:
         match = re.fullmatch(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", condition)
         if match is None:
-            raise Error.WRONG_OPTION(f"--filter {condition}", "write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
+            raise Error.WRONG_OPTION(f"`filter` {condition}", "write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
         name, sign, wanted = match[1].strip(), match[2], match[3].strip()
         if entries and not any(name in _all(entry) for entry in entries):
             known = ", ".join(sorted({key for entry in entries for key in (*entry.facts, *entry.scores)}))
-            raise Error.UNKNOWN_NAME(f"--filter {condition}: no run has {name}; there are settings, and {known}")
+            raise Error.UNKNOWN_NAME(f"`filter` {condition}: no run has {name}; there are settings, and {known}")
         entries = [entry for entry in entries if _holds(_all(entry).get(name), sign, wanted)]
     return entries
 
@@ -203,7 +203,7 @@ def ordered(entries: Sequence[Entry], by: str) -> list[Entry]:
     name = by.removeprefix("-")
     have = [entry for entry in entries if _all(entry).get(name) is not None]
     if entries and not have:
-        raise Error.UNKNOWN_NAME(f"--sort {by}: no run has {name}")
+        raise Error.UNKNOWN_NAME(f"`sort` {by}: no run has {name}")
     text = any(isinstance(_all(entry)[name], str) for entry in have)
     have.sort(key=lambda entry: str(_all(entry)[name]) if text else _all(entry)[name], reverse=by.startswith("-"))
     return have + [entry for entry in entries if _all(entry).get(name) is None]

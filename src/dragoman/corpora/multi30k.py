@@ -49,7 +49,7 @@ def _fetch_one(name: str, directory: Path, source: Path | None) -> Path:
         return path
     if source is None:
         data = _download(path.name)
-        _verify(name, data, URL.format(revision=REVISIONS[0], name=path.name), "try again, or use --from DIR")
+        _verify(name, data, URL.format(revision=REVISIONS[0], name=path.name), "try again, or give its folder (`from`)")
     else:
         data = (source / path.name).read_bytes()
         _verify(name, data, str(source / path.name), "get it again from github.com/multi30k/dataset")
@@ -82,7 +82,7 @@ def _download(file_name: str) -> bytes:
                 continue
             raise Error.NO_NETWORK(
                 f"cannot be downloaded ({getattr(error, 'reason', None) or error})",
-                "with a copy of github.com/multi30k/dataset on this machine, use --from DIR",
+                "with a copy of github.com/multi30k/dataset on this machine, give its folder (`from`)",
                 file=url,
             ) from error
     raise AssertionError("no revision to try")

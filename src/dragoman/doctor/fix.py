@@ -112,7 +112,7 @@ def _write(examination: Examination, report: FixReport) -> None:
 def require_new(out: Path) -> None:
     """Raises DragomanError where a folder holds something already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise Error.ALREADY_THERE("is there already; --fix takes a new folder", file=out)
+        raise Error.ALREADY_THERE("is there already; `fix` takes a new folder", file=out)
 
 
 def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:

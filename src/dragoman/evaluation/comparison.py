@@ -53,7 +53,7 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], options: C
             "give two or more runs or files of translations; the others are compared with the first"
         )
     if not refs:
-        raise Error.MISSING_OPTION("give --ref, the reference translation of each line of --src")
+        raise Error.MISSING_OPTION("give `ref`, the reference translation of each line of `src`")
     names = _names(systems, options.names)
     test = TestSet.read(src, refs, _languages(systems))
     lang = test.languages[1]
@@ -115,12 +115,12 @@ def compare_outputs(test: TestSet, before: Sequence[str], after: Sequence[str]) 
 def _names(systems: Sequence[Path], given: Sequence[str]) -> list[str]:
     """A name for each system: that of its file or folder, or as much of the path as tells them apart."""
     if given and len(given) != len(systems):
-        raise Error.UNEQUAL_COUNTS(f"{len(given)} --name for {len(systems)} systems", "give one for each, or none")
+        raise Error.UNEQUAL_COUNTS(f"{len(given)} `name` for {len(systems)} systems", "give one for each, or none")
     names = list(given) or [path.resolve().name for path in systems]
     if len(set(names)) < len(names):
         names = list(given) or [str(path) for path in systems]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise Error.CONFLICT(f"{repeated[0]} is given twice", "compare different systems, or give each a --name")
+        raise Error.CONFLICT(f"{repeated[0]} is given twice", "compare different systems, or give each a `name`")
     return names
 
 

@@ -38,7 +38,7 @@ class Judging:
         found = [any_metric(text, tgt_lang, system=system, tokenize=tokenize, lowercase=lowercase) for text in names]
         titles = [metric.name for metric in found]
         if repeated := [name for name in titles if titles.count(name) > 1]:
-            raise Error.CONFLICT(f"--metric {repeated[0]} twice: one output has one figure of a metric")
+            raise Error.CONFLICT(f"`metric` {repeated[0]} twice: one output has one figure of a metric")
         return found
 
     def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
@@ -82,11 +82,11 @@ def judge_files(
     Raises DragomanError when files do not fit each other.
     """
     if not sources:
-        raise Error.MISSING_OPTION("--hypotheses needs --src, the text that was translated, and --ref")
+        raise Error.MISSING_OPTION("`hypotheses` needs `src`, the text that was translated, and `ref`")
     if not references and not all("=" in text or text.endswith(".py") for text in judging.metrics or ("bleu",)):
-        raise Error.MISSING_OPTION("--hypotheses needs --ref, the reference translation of each line")
+        raise Error.MISSING_OPTION("`hypotheses` needs `ref`, the reference translation of each line")
     if len(hypotheses) != len(sources):
-        raise Error.UNEQUAL_COUNTS(f"{len(hypotheses)} --hypotheses for {len(sources)} --src", "give one for each")
+        raise Error.UNEQUAL_COUNTS(f"{len(hypotheses)} `hypotheses` for {len(sources)} `src`", "give one for each")
     tests = [
         TestSet.read(src, refs, name=title)
         for src, refs, title in zip(sources, references_of(sources, references), titles_of(sources, names), strict=True)
@@ -103,7 +103,7 @@ def references_of(sources: list[Path], references: list[Path]) -> list[list[Path
     """The references of each source: as many of each, those of the first source first."""
     if len(references) % len(sources) if sources else references:
         raise Error.UNEQUAL_COUNTS(
-            f"{len(sources)} --src but {len(references)} --ref",
+            f"{len(sources)} `src` but {len(references)} `ref`",
             "give one reference for each source, or as many of each",
         )
     size = len(references) // max(1, len(sources))
@@ -113,11 +113,11 @@ def references_of(sources: list[Path], references: list[Path]) -> list[list[Path
 def titles_of(sources: list[Path], names: list[str]) -> list[str]:
     """The name of each set: as it was given, or else its file's name, or the whole path where two share a name."""
     if names and len(names) != len(sources):
-        raise Error.UNEQUAL_COUNTS(f"{len(names)} --name for {len(sources)} --src", "give one for each, or none")
+        raise Error.UNEQUAL_COUNTS(f"{len(names)} `name` for {len(sources)} `src`", "give one for each, or none")
     files = [path.name for path in sources]
     titles = names or [str(path) if files.count(path.name) > 1 else path.name for path in sources]
     if repeated := [title for title in titles if titles.count(title) > 1]:
         raise Error.CONFLICT(
-            f"{'--name' if names else '--src'} {repeated[0]} twice", "give each set a --name of its own"
+            f"{'`name`' if names else '`src`'} {repeated[0]} twice", "give each set a `name` of its own"
         )
     return titles

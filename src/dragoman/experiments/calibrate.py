@@ -31,7 +31,7 @@ def calibrate(
     """
     read_run(run, "translation")
     if (src is None) != (ref is None):
-        raise Error.MISSING_OPTION("--src and --ref", "give both, or none for the run's validation pairs")
+        raise Error.MISSING_OPTION("`src` and `ref`", "give both, or none for the run's validation pairs")
     if src is not None and ref is not None:
         pairs = [(pair.src, pair.tgt) for pair in FilesSource(src=str(src), tgt=str(ref)).pairs()]
     else:

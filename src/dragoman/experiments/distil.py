@@ -105,7 +105,7 @@ def distil(
     Raises DragomanError where there is no text, and where `run` holds what another teacher or other text began.
     """
     if size not in SIZES:
-        raise Error.UNKNOWN_NAME(f"--size {size}", f"known are {', '.join(SIZES)}")
+        raise Error.UNKNOWN_NAME(f"`size` {size}", f"known are {', '.join(SIZES)}")
     translator = SearchTranslator.load(check_run_dir(teacher), device=device, languages=languages)
     with locked(run):
         files = _taught(run / TEXT, teacher, translator, src, engine)
@@ -140,14 +140,14 @@ def _taught(
     made_from, part = folder / MADE_FROM, folder / "translations.part"
     if made_from.is_file() and read_json(made_from, dict) != asked:
         raise Error.OTHER_CONTENT(
-            "holds what another teacher, other text or another search began", "name another --run", file=folder
+            "holds what another teacher, other text or another search began", "name another `run`", file=folder
         )
     if all(path.is_file() for path in files):
         return str(files[0]), str(files[1])
     sentences = list(dict.fromkeys(filter(None, (" ".join(text.split()) for text in _text(teacher, translator, more)))))
     if not sentences:
         raise Error.MISSING_CORPUS(
-            "the text that it was trained on is not here", "give text to translate with --src FILE", file=teacher
+            "the text that it was trained on is not here", "give text to translate with `src` FILE", file=teacher
         )
     if engine != "pytorch":
         translator = export.engine(teacher, engine, translator)
@@ -244,7 +244,7 @@ def _recipe(
     model, own = SIZES[size].model(), theirs.model
     if own.d_model < model["d_model"]:
         say(
-            f"the teacher is {own.d_model} wide, and a student of --size {size} {model['d_model']}: give model.d_model "
+            f"the teacher is {own.d_model} wide, and a student of `size` {size} {model['d_model']}: give model.d_model "
             "and model.d_ff for a smaller one"
         )
     if isinstance(own, TransformerConfig) and own.d_model == model["d_model"]:  # as wide: of the same layers

@@ -59,7 +59,7 @@ def diversify(
     Raises DragomanError where `out` holds something else, there are no runs, or one translates between other languages.
     """
     if not forward and not backward:
-        raise Error.MISSING_OPTION("no run to translate with", "give --forward RUN, or --backward RUN, or several")
+        raise Error.MISSING_OPTION("no run to translate with", "give `forward` RUN, or `backward` RUN, or several")
     runs: list[tuple[Side, Path]] = [("src", Path(run)) for run in forward]
     runs += [("tgt", Path(run)) for run in backward]
     goes_on = (out / MADE_FROM).is_file()
@@ -163,13 +163,13 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSour
         first = first or pair
         if pair != first:
             raise Error.LANGUAGES_DIFFER(
-                f"translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: --forward runs "
-                "read the source side, --backward runs the target side",
+                f"translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: `forward` runs "
+                "read the source side, `backward` runs the target side",
                 file=run,
             )
         if reads != writes and (language_of_file(source.src) == pair[1] or language_of_file(source.tgt) == pair[0]):
             raise Error.LANGUAGES_DIFFER(
                 f"translates from {reads} to {writes}, but {source.src} is the source and {source.tgt} the target: "
-                "--forward runs read the source side, --backward runs the target side",
+                "`forward` runs read the source side, `backward` runs the target side",
                 file=run,
             )

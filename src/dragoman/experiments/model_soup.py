@@ -68,7 +68,7 @@ def _require_alike(first: Path, other: Path) -> None:
     if tokenizer_files(first) != tokenizer_files(other) or _labels(first) != _labels(other):
         raise Error.MISMATCH(
             f"its vocabulary or labels are others than those of {first}: there is no mean of both. Have one begin "
-            "with the other's weights (--init-from) and reuse its tokenizer (tokenizer={type: reuse, run: ...})",
+            "with the other's weights (`init_from`) and reuse its tokenizer (tokenizer={type: reuse, run: ...})",
             file=other,
         )
 

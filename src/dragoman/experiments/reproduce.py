@@ -111,7 +111,7 @@ def _environment(start: Event, recipe: Any) -> list[str]:
         if start.get(key) is not None and start[key] != value
     ]
     if (Path(recipe.run_dir) / PACE).exists():
-        found.append("the clock decided where it ended (--budget); the number of steps is kept, its marks are not")
+        found.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
     return found
 
 

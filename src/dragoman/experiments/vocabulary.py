@@ -66,7 +66,7 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     if out.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=out)
     if not (wanted.text or wanted.symbols or wanted.languages):
-        raise Error.MISSING_OPTION("nothing to change", "give --trim FILE, --add TOKEN or --add-language CODE=LIKE")
+        raise Error.MISSING_OPTION("nothing to change", "give `trim` FILE, `add` TOKEN or `add_language` CODE=LIKE")
     recipe: Any = recipes.of_run(check_run_dir(run))
     read_run(run, "translation")
     old = load_tokenizers(run / TOKENIZER)
@@ -96,13 +96,13 @@ def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[Tokeni
             raise Error.UNSUPPORTED(
                 f"the vocabulary was learnt here (tokenizer {{type: {side.config.type}}}): only imported ones are "
                 "changed",
-                "train with another, or begin with this run's weights (--init-from)",
+                "train with another, or begin with this run's weights (`init_from`)",
             )
         for symbol in wanted.symbols:
             if not symbol.strip() or any(character.isspace() for character in symbol):
-                raise Error.WRONG_OPTION(f"--add {symbol!r}: a token without white space in it")
+                raise Error.WRONG_OPTION(f"`add` {symbol!r}: a token without white space in it")
             if side.id_of(symbol) != UNK_ID or symbol in SPECIALS:
-                raise Error.ALREADY_THERE(f"--add {symbol}: the vocabulary has it already")
+                raise Error.ALREADY_THERE(f"`add` {symbol}: the vocabulary has it already")
     tags = _new_tags(pair, wanted.languages or {})
     kept = _kept(pair, wanted.text, normalize)
     found = [
@@ -122,12 +122,12 @@ def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[Tokeni
 def _new_tags(pair: TokenizerPair, languages: Mapping[str, str]) -> dict[str, str]:
     """The tag of each new language, and that of the one like it."""
     if languages and (pair.languages is None or not pair.languages.tags):
-        raise Error.UNSUPPORTED("--add-language: the model is not told languages")
+        raise Error.UNSUPPORTED("`add_language`: the model is not told languages")
     found = {}
     for code, like in languages.items():
         assert pair.languages is not None
         if code in pair.languages.tags:
-            raise Error.ALREADY_THERE(f"--add-language {code}: the model has that language already")
+            raise Error.ALREADY_THERE(f"`add_language` {code}: the model has that language already")
         known = pair.languages.code(like)
         tag = pair.languages.tags[known]
         found[tag.replace(known, code)] = tag

@@ -43,7 +43,7 @@ SENTENCES = 1000
 def target(to: str) -> ModuleType:
     """The module that exports to `to`. Raises DragomanError for a target that there is not."""
     if to not in TARGETS:
-        raise Error.UNKNOWN_NAME(f"--to {to}", f"known are {', '.join(TARGETS)}")
+        raise Error.UNKNOWN_NAME(f"`to` {to}", f"known are {', '.join(TARGETS)}")
     return import_module(TARGETS[to])
 
 
@@ -70,7 +70,7 @@ def export(
     run_dir, final = check_run_dir(run), Path(folder)
     module = target(to)
     if shortlist and to != "ctranslate2":
-        raise Error.UNSUPPORTED(f"--shortlist: CTranslate2 alone reads one, not {to}")
+        raise Error.UNSUPPORTED(f"`shortlist`: CTranslate2 alone reads one, not {to}")
     if final.exists():
         raise Error.ALREADY_THERE("is there already", "name a new folder, or delete it first", file=final)
     if (task := read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
@@ -124,23 +124,23 @@ def engine(
     does.
     """
     if name not in ENGINES:
-        raise Error.UNKNOWN_NAME(f"--engine {name}", f"known are pytorch, {', '.join(ENGINES)}")
+        raise Error.UNKNOWN_NAME(f"`engine` {name}", f"known are pytorch, {', '.join(ENGINES)}")
     run_dir, target_name = check_run_dir(run), ENGINES[name]
     module = target(target_name)
     require_possible(module, translator, run_dir, name)
     module.check_decoding(translator.decoding)
     if translator.banned is not None:
         raise Error.UNSUPPORTED(
-            f"--avoid: {name} does not search again without a phrase", f"translate without --engine {name}"
+            f"`avoid`: {name} does not search again without a phrase", f"translate without `engine` {name}"
         )
     if next(translator.model.parameters()).dtype != torch.float32:
         raise Error.UNSUPPORTED(
-            f"--precision: {name} computes as its weights are kept", f"leave it with --engine {name}"
+            f"`precision`: {name} computes as its weights are kept", f"leave it with `engine` {name}"
         )
     kind = target_name if quantize is None else f"{target_name}-{quantize}"
     folder = run_dir / "engines" / f"{kind}-{_identity(checkpoint.select(run_dir, which))}"
     if made := not folder.is_dir():
-        elsewhere = f"translate without --engine {name}, or with it once where the run can be written"
+        elsewhere = f"translate without `engine` {name}, or with it once where the run can be written"
         with locked(folder.parent, elsewhere):
             say(f"{folder}: converting this checkpoint, once")
             export(run_dir, target_name, folder, quantize=quantize, which=which)

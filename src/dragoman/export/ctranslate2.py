@@ -86,7 +86,7 @@ def check_decoding(decoding: DecodingConfig) -> None:
         if setting.name not in FOLLOWED and getattr(decoding, setting.name) != getattr(default, setting.name):
             raise Error.UNSUPPORTED(
                 f"decoding.{setting.name}: CTranslate2 does this in another way",
-                "leave it at its default, or translate without --engine ctranslate2",
+                "leave it at its default, or translate without `engine` ctranslate2",
             )
 
 
@@ -105,7 +105,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> N
 def write_model(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write what CTranslate2 itself reads, as `write` does, and no more."""
     if quantize is not None and quantize not in QUANTIZATIONS:
-        raise Error.UNKNOWN_NAME(f"--quantize {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
+        raise Error.UNKNOWN_NAME(f"`quantize` {quantize}: CTranslate2 has {', '.join(QUANTIZATIONS)}")
     specification = specify(translator)
     specification.validate()
     specification.optimize(quantization=quantize or "float32")
@@ -318,7 +318,7 @@ class CTranslate2Engine:
         check_decoding(decoding)
         if any(part.terms or list(part.prefix) != given for part in parts):
             raise Error.UNSUPPORTED(
-                "CTranslate2 is not asked for terms or prefixes", "translate without --engine ctranslate2"
+                "CTranslate2 is not asked for terms or prefixes", "translate without `engine` ctranslate2"
             )
         sources = [[self.src_pieces[index] for index in part.ids] for part in parts]
         batches = _batches(decoding, [len(part.ids) for part in parts])

@@ -72,7 +72,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
         raise Error.CANNOT_EXPORT(f"Hugging Face cannot hold this model: {'; '.join(reasons)}")
     if quantize not in DTYPES:
         raise Error.UNKNOWN_NAME(
-            f"--quantize {quantize}: Hugging Face's files hold {', '.join(filter(None, DTYPES))}; for int8, export "
+            f"`quantize` {quantize}: Hugging Face's files hold {', '.join(filter(None, DTYPES))}; for int8, export "
             "to ctranslate2 or onnx"
         )
     transformers = transformers_library()

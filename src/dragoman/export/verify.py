@@ -179,7 +179,7 @@ def held_out(
         pairs = FilesSource(src=str(src), tgt=str(ref)).pairs()
         return _some(str(src), [(pair.src, pair.tgt) for pair in islice(pairs, count)])
     if ref is not None:
-        raise Error.MISSING_OPTION(f"--ref {ref} needs --src, the text that it translates")
+        raise Error.MISSING_OPTION(f"`ref` {ref} needs `src`, the text that it translates")
     recipe = read_run(run, "translation")
     corpus = config.parse(CorpusConfig, recipe.get("corpus", {}), f"{run / 'config.yaml'}: corpus")
     sources: dict[str, Source] = {**corpus.test, "the validation set": corpus.valid}
@@ -209,7 +209,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
     except (DragomanError, OSError) as error:
         raise Error.EMPTY(
             "no held-out text to compare translations of",
-            "give --src FILE (and --ref FILE), or --no-verify",
+            "give `src` FILE (and `ref` FILE), or no `verify`",
             file=folder,
         ) from error
     rows = range(min(count, len(ids)))
@@ -219,7 +219,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
 
 def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> TestSet:
     if not any(src.strip() for src, _ in pairs):
-        raise Error.EMPTY("holds no text to compare translations of", "give another --src FILE", file=name)
+        raise Error.EMPTY("holds no text to compare translations of", "give another `src` FILE", file=name)
     return TestSet([src for src, _ in pairs], [[ref for _, ref in pairs]] if with_references else [], name=name)
 
 

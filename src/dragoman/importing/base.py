@@ -71,5 +71,5 @@ def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_
     told = origin.languages if origin is not None and origin.languages else (None, None)
     src, tgt = src_lang or told[0], tgt_lang or told[1]
     if src is None or tgt is None:
-        raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang what it translates", file=folder)
+        raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` what it translates", file=folder)
     return src, tgt

@@ -368,13 +368,13 @@ def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None, start: str) -
     if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
         raise Error.MISSING_OPTION(
             f"its vocabulary has {spaced!r}, and tokens are told by the spaces around them",
-            "name its SentencePiece model with --spm",
+            "name its SentencePiece model with `spm`",
             file=folder,
         )
     if start != SPECIALS[BOS_ID]:
         raise Error.MISSING_OPTION(
             "a model of Marian or of Hugging Face, whose tokens are pieces of words",
-            "name its SentencePiece model, or both (source.spm, target.spm), with --spm",
+            "name its SentencePiece model, or both (source.spm, target.spm), with `spm`",
             file=folder,
         )
     tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))

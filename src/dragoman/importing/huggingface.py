@@ -376,7 +376,7 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
         start_is_tag = ids["start"] in added.values() and theirs.convert_ids_to_tokens(ids["start"]) in tags
         if start_is_tag and ids["start"] != added[languages[1]]:
             said = theirs.convert_ids_to_tokens(ids["start"])
-            raise Error.MISSING_OPTION(f"its translations begin with {said}", f"give --tgt-lang {said}")
+            raise Error.MISSING_OPTION(f"its translations begin with {said}", f"give `tgt_lang` {said}")
         forced = None if start_is_tag else added[languages[1]]
     entries = Entries(
         [theirs.convert_ids_to_tokens(index) or f"<{index}>" for index in range(size)],

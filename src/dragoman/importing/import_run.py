@@ -37,7 +37,7 @@ def import_model(
             "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json", file=folder
         )
     if spm and (door is huggingface or len(spm) > 2):
-        raise Error.CONFLICT("--spm: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
+        raise Error.CONFLICT("`spm`: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
     imported = (
         huggingface.load(folder, src_lang, tgt_lang)
         if door is huggingface

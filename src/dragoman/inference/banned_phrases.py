@@ -39,7 +39,7 @@ class BannedPhrases:
                 continue
             if "\t" in phrase:
                 raise Error.WRONG_SHAPE(
-                    "two columns", "give one phrase a line, or use --glossary", file=path, line=number
+                    "two columns", "give one phrase a line, or use `glossary`", file=path, line=number
                 )
             phrases.append(phrase)
         if not phrases:

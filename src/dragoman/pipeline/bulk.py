@@ -64,7 +64,7 @@ def shard_of(text: str) -> tuple[int, int]:
     """
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise Error.WRONG_OPTION(f"--shard {text}", "write it as 1/8 to 8/8")
+        raise Error.WRONG_OPTION(f"`shard` {text}", "write it as 1/8 to 8/8")
     return int(number) - 1, int(count)
 
 

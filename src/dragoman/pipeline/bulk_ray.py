@@ -37,7 +37,7 @@ def run_on_ray(work: Work, options: TranslateOptions, form: Form, workers: int) 
         import ray
         import ray.data
     except ImportError as error:
-        raise not_installed("--ray needs a library", "ray") from error
+        raise not_installed("`ray` needs a library", "ray") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.init(ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False

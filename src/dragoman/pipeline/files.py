@@ -169,7 +169,7 @@ class _Journal:
         first, *lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         if first != self._first_line():
             raise Error.OTHER_CONTENT(
-                "was begun with another model or other options", "delete it, or leave out --resume", file=self.path
+                "was begun with another model or other options", "delete it, or leave out `resume`", file=self.path
             )
         for line in lines:
             try:
@@ -192,7 +192,7 @@ class _Journal:
         if kind is None:
             self.path.unlink()
         elif self.known:
-            say(f"what was translated until then is kept in {self.path}: the same command with --resume goes on")
+            say(f"what was translated until then is kept in {self.path}: the same command with `resume` goes on")
         else:
             self.path.unlink()
 

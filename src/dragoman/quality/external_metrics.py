@@ -47,12 +47,12 @@ class MeanMetric(Metric):
         figures = self._figures(test, list(hypotheses))
         if len(figures) != len(test):
             raise Error.UNEQUAL_COUNTS(
-                f"--metric {self.name}: {self._origin} has {len(figures):,} figures for {len(test):,} sentences of "
+                f"`metric` {self.name}: {self._origin} has {len(figures):,} figures for {len(test):,} sentences of "
                 f"{test.name}: there must be one for each, in their order"
             )
         if not np.isfinite(figures).all():
             line = int(np.flatnonzero(~np.isfinite(figures))[0]) + 1
-            raise Error.WRONG_SHAPE(f"--metric {self.name}: {self._origin} has no number for sentence {line}")
+            raise Error.WRONG_SHAPE(f"`metric` {self.name}: {self._origin} has no number for sentence {line}")
         return np.stack([np.array(figures, dtype=np.float64), np.ones(len(figures))], axis=1)
 
     def score(self, sums: FloatArray) -> float:
@@ -76,7 +76,7 @@ def any_metric(
         return metric(text, tgt_lang, tokenize=tokenize, lowercase=lowercase)
     name, _, direction = head.partition(":")
     if not name or not rest:
-        raise Error.WRONG_OPTION(f"--metric {text}", "write NAME=FILE or NAME=!COMMAND")
+        raise Error.WRONG_OPTION(f"`metric` {text}", "write NAME=FILE or NAME=!COMMAND")
     higher = direction != "lower"
     if rest.startswith("!"):
         command = rest[1:].strip()
@@ -155,10 +155,10 @@ def _called(name: str, command: str, test: TestSet, hypotheses: list[str]) -> li
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
         except OSError as error:
-            raise Error.EXTERNAL_FAILED(f"--metric {name}: `{words[0]}` cannot be run: {error.strerror}") from error
+            raise Error.EXTERNAL_FAILED(f"`metric` {name}: `{words[0]}` cannot be run: {error.strerror}") from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise Error.EXTERNAL_FAILED(f"--metric {name}: `{words[0]}` ended with code {done.returncode}: {last[:200]}")
+        raise Error.EXTERNAL_FAILED(f"`metric` {name}: `{words[0]}` ended with code {done.returncode}: {last[:200]}")
     return _figures(done.stdout, f"what `{words[0]}` printed", len(test))
 
 
@@ -172,15 +172,15 @@ def _plug_in(path: Path) -> Metric:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: {type(error).__name__}: {error}") from error
+        raise Error.EXTERNAL_FAILED(f"`metric` {show(path)}: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "score", None)):
-        raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: it has no function score(sources, hypotheses, references)")
+        raise Error.EXTERNAL_FAILED(f"`metric` {show(path)}: it has no function score(sources, hypotheses, references)")
 
     def figures(test: TestSet, hypotheses: list[str]) -> list[float]:
         try:
             return [float(value) for value in module.score(test.sources, hypotheses, test.references)]
         except Exception as error:
-            raise Error.EXTERNAL_FAILED(f"--metric {show(path)}: score(): {type(error).__name__}: {error}") from error
+            raise Error.EXTERNAL_FAILED(f"`metric` {show(path)}: score(): {type(error).__name__}: {error}") from error
 
     name = str(getattr(module, "NAME", where.stem))
     return MeanMetric(name, show(path), figures, bool(getattr(module, "HIGHER_IS_BETTER", True)))

@@ -61,7 +61,7 @@ class SacreMetric(Metric):
 
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:
         if not test.references:
-            raise Error.MISSING_OPTION(f"{self.title} needs references", "give --ref")
+            raise Error.MISSING_OPTION(f"{self.title} needs references", "give `ref`")
         references = [composed(lines) for lines in test.references]
         return np.array(self.metric._extract_corpus_statistics(composed(hypotheses), references), dtype=np.float64)
 
@@ -121,7 +121,7 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
     name = name.strip().lower()
     if name not in TITLES:
         raise Error.UNKNOWN_NAME(
-            f"--metric {text}: there is no such metric; there are {', '.join(TITLES)}, NAME=FILE for figures of "
+            f"`metric` {text}: there is no such metric; there are {', '.join(TITLES)}, NAME=FILE for figures of "
             "another program, NAME=!COMMAND to call one, and FILE.py for one of your own"
         )
     given: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
     if name == "exact_match":
         if given:
             raise Error.UNKNOWN_SETTING(
-                f"--metric {text}: exact_match has no setting {next(iter(given))}, only lowercase"
+                f"`metric` {text}: exact_match has no setting {next(iter(given))}, only lowercase"
             )
         return ExactMatch(lowercase=lowercase)
     higher_is_better = name != "ter"
@@ -170,7 +170,7 @@ def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase
             "on a machine with network once, or put the file into ~/.sacrebleu/models",
         ) from error
     except AssertionError as error:
-        raise Error.WRONG_OPTION(f"--metric {text}: {' '.join(str(error).split())}") from error
+        raise Error.WRONG_OPTION(f"`metric` {text}: {' '.join(str(error).split())}") from error
 
 
 def _value(text: str, kind: Any, key: str, value: str) -> Any:
@@ -182,19 +182,19 @@ def _value(text: str, kind: Any, key: str, value: str) -> Any:
     }
     if key not in known:
         names = ", ".join(sorted({*known, *_OURS}))
-        raise Error.UNKNOWN_SETTING(f"--metric {text}: there is no setting {key}; there are {names}")
+        raise Error.UNKNOWN_SETTING(f"`metric` {text}: there is no setting {key}; there are {names}")
     default = known[key]
     if isinstance(default, bool):
         return _truth(text, value)
     try:
         return type(default)(value) if isinstance(default, int) else float(value) if key == "smooth_value" else value
     except ValueError as error:
-        raise Error.WRONG_OPTION(f"--metric {text}: {key} must be a number, not {value}") from error
+        raise Error.WRONG_OPTION(f"`metric` {text}: {key} must be a number, not {value}") from error
 
 
 def _truth(text: str, value: str) -> bool:
     if value.lower() not in ("yes", "no", "true", "false"):
-        raise Error.WRONG_OPTION(f"--metric {text}: {value} is neither yes nor no")
+        raise Error.WRONG_OPTION(f"`metric` {text}: {value} is neither yes nor no")
     return value.lower() in ("yes", "true")
 
 

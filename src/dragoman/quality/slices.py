@@ -30,7 +30,7 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
     if by == "rarity":
         if training is None:
             raise Error.MISSING_OPTION(
-                "--by rarity counts words in the training text", "give --training-text, the source side"
+                "`by` rarity counts words in the training text", "give `training_text`, the source side"
             )
         wanted = {word for line in test.sources for word in folded(line)}
         counts = Counter(word for line in training for word in folded(line) if word in wanted)
@@ -39,13 +39,13 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
     labels = list(read_lines(find(by), may_be_empty=True))
     if len(labels) != len(test):
         raise Error.UNEQUAL_COUNTS(
-            f"--by {show(Path(by))} has {len(labels):,} lines and {test.name} {len(test):,}: one label for each line"
+            f"`by` {show(Path(by))} has {len(labels):,} lines and {test.name} {len(test):,}: one label for each line"
         )
     parts: dict[str, list[int]] = {}
     for row, label in enumerate(labels):
         parts.setdefault(label.strip() or "(no label)", []).append(row)
     if len(parts) > MOST_LABELS:
-        raise Error.TOO_LARGE(f"--by {show(Path(by))} has {len(parts):,} different labels, more than {MOST_LABELS}")
+        raise Error.TOO_LARGE(f"`by` {show(Path(by))} has {len(parts):,} different labels, more than {MOST_LABELS}")
     return dict(sorted(parts.items()))
 
 

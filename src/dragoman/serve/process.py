@@ -88,6 +88,6 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(512)
     except OSError as error:
         raise Error.CANNOT_LISTEN(
-            f"{host}:{port}: cannot listen there: {error.strerror or error}", "choose another --port"
+            f"{host}:{port}: cannot listen there: {error.strerror or error}", "choose another `port`"
         ) from error
     return listening

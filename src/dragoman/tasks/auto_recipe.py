@@ -120,7 +120,7 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     wanted = min(MAX_HELD_OUT, pairs // 50)
     if not wanted:
         raise Error.TOO_FEW(
-            f"{pairs} pairs are too few to hold some out", "give --valid-src and --valid-tgt", file=names[0]
+            f"{pairs} pairs are too few to hold some out", "give `valid_src` and `valid_tgt`", file=names[0]
         )
     source = FilesSource(src=src, tgt=tgt)
     limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in source.pairs()})[-1]
@@ -132,14 +132,14 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
                 raise Error.TOO_FEW(
                     f"so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs "
                     "to train on",
-                    "give --valid-src and --valid-tgt",
+                    "give `valid_src` and `valid_tgt`",
                     file=names[0],
                 )
             if not _same(building, directory):
                 if checkpoint.list_checkpoints(directory.parent):
                     raise Error.OTHER_CONTENT(
                         f"holds a run that was not trained on the pairs of {' and '.join(names)}",
-                        "choose another --run",
+                        "choose another `run`",
                         file=directory.parent,
                     )
                 atomic_io.publish(building, directory)

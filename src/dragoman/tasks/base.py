@@ -98,9 +98,9 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
         name = min(options)
         special = {
             "changes": "decoding.*",
-            "alpha": "--length-penalty",
-            "judging": "--metric, --by, --training-text, --no-checks",
-            "more_references": "several --ref for one --src",
+            "alpha": "`length_penalty`",
+            "judging": "`metric`, `by`, `training_text`, no `checks`",
+            "more_references": "several `ref` for one `src`",
         }
         named = special.get(name, f"--{name.replace('_', '-')}")
         raise Error.UNSUPPORTED(f"{named}: {what} is not scored by translating")
@@ -113,7 +113,7 @@ def scored_texts(recipe: Any, files: Mapping[str, tuple[Path, Path | None]], wha
     """
     for _, ref in files.values():
         if ref is not None:
-            raise Error.UNSUPPORTED(f"{what} is scored on --src alone, without --ref", file=ref)
+            raise Error.UNSUPPORTED(f"{what} is scored on `src` alone, without `ref`", file=ref)
     return {name: TextSource(path=str(src)) for name, (src, _) in files.items()} or dict(recipe.corpus.test)
 
 
@@ -246,7 +246,7 @@ class Job(ABC):
         """Prepare, all ranks together; the checkpoint to go on from."""
         if checkpoint.is_mean(self.run_dir):
             raise Error.UNSUPPORTED(
-                "holds the mean of several runs, which is not trained on: begin another run with it, --init-from "
+                "holds the mean of several runs, which is not trained on: begin another run with it, `init_from` "
                 f"{self.run_dir}",
                 file=self.run_dir,
             )
@@ -336,7 +336,7 @@ class Job(ABC):
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
         say(
             f"nothing to train: {trainer.step:,} of {trainer.pace.end:,} steps are done{why}; raise {remedy} to go on, "
-            "or begin another run with this one's weights (--init-from)"
+            "or begin another run with this one's weights (`init_from`)"
         )
         return trainer.end()
 
@@ -388,7 +388,7 @@ class Job(ABC):
             raise Error.OUT_OF_RANGE(
                 "the time is used up before training begins (what was prepared is kept, so the same command gets "
                 "further)",
-                "give a longer --budget",
+                "give a longer `budget`",
             )
         self.recipe = with_steps(self.recipe, steps)
         if training.schedule.type not in ANNEALED:

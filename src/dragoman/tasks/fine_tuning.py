@@ -166,7 +166,7 @@ def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None
     if not there:
         if mix:
             raise Error.MISSING_CORPUS(
-                "its training text is not here any more", "give --general-src and --general-tgt", file=run
+                "its training text is not here any more", "give `general_src` and `general_tgt`", file=run
             )
         say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
     return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))

@@ -118,7 +118,7 @@ def evaluate(
     recipe: Any = of_run(run_dir)
     if not sources and not recipe.corpus.test:
         raise Error.MISSING_OPTION(
-            "its recipe names no test set", "give --src (and --ref, where there is one)", file=run_dir
+            "its recipe names no test set", "give `src` (and `ref`, where there is one)", file=run_dir
         )
     titles = titles_of(sources, names)
     each = references_of(sources, references)

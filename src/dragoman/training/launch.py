@@ -73,4 +73,4 @@ def launch(arguments: Sequence[str], processes: int, max_restarts: int = 0) -> i
 def refuse_processes(processes: int) -> None:
     """Raises DragomanError where processes are asked for inside of some."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise Error.CONFLICT(f"--processes {processes}: torchrun has started the processes already", "leave it out")
+        raise Error.CONFLICT(f"`processes` {processes}: torchrun has started the processes already", "leave it out")

@@ -70,6 +70,6 @@ class ImageClassificationJob(ClassifierJob):
     def files_split(self, src: Path, ref: Path | None) -> Split:
         if ref is None:
             raise Error.MISSING_OPTION(
-                "--src is an idx file of images and needs a --ref, the idx file of their labels", file=src
+                "`src` is an idx file of images and needs a `ref`, the idx file of their labels", file=src
             )
         return read_split(IdxSource(images=str(src), labels=str(ref)), self.recipe.corpus.label_names)

@@ -201,7 +201,7 @@ class LanguageModellingJob(Job):
         refuse_search(options, "a language model")
         block_len = self.recipe.corpus.block_len
         if min_context is not None and not 1 <= min_context <= block_len:
-            raise Error.OUT_OF_RANGE(f"--min-context {min_context}: this run's windows allow 1 to {block_len}")
+            raise Error.OUT_OF_RANGE(f"`min_context` {min_context}: this run's windows allow 1 to {block_len}")
         sources = scored_texts(self.recipe, files, "a language model")
         texts = {name: self._read(source) for name, source in sources.items()}
         generator = Generator.load(self.run_dir, which=which, device=device)

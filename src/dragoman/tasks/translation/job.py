@@ -323,7 +323,7 @@ class TranslationJob(Job):
             return ""
         return (
             f"with {self.score_text(score)} this model has not learnt to translate yet: train it longer "
-            "(training.max_steps, --budget), or on more pairs; the report shows how its loss fell"
+            "(training.max_steps, `budget`), or on more pairs; the report shows how its loss fell"
         )
 
     def evaluate(
@@ -336,16 +336,16 @@ class TranslationJob(Job):
             for name, (src, ref) in files.items():
                 if ref is None:
                     raise Error.MISSING_OPTION(
-                        "--src needs a --ref, the reference translation of each line; without one a run that "
+                        "`src` needs a `ref`, the reference translation of each line; without one a run that "
                         "`dragoman calibrate` has seen says what it expects",
                         file=src,
                     )
                 tests[name] = FilesSource(src=str(src), tgt=str(ref))
         if "min_context" in options:
-            raise Error.UNSUPPORTED("--min-context: of language models, and this run translates")
+            raise Error.UNSUPPORTED("`min_context`: of language models, and this run translates")
         scoring: dict[str, Any] = {name: options.pop(name) for name in ("tokenize", "lowercase") if name in options}
         evaluation = config.parse(
-            EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "--tokenize or --lowercase"
+            EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "`tokenize` or `lowercase`"
         )
         output = options.pop("output", None)
         judging: Judging = options.pop("judging", Judging())

@@ -30,6 +30,6 @@ def source_of_file(path: str, src_lang: str, tgt_lang: str) -> Any:
     cls = SINGLE_FILES.get(kind_of(path))
     if cls is TmxSource:
         if not (src_lang and tgt_lang):
-            raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang which of its languages are meant", file=path)
+            raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` which of its languages are meant", file=path)
         return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
     return None if cls is None else cls(path=path)  # type: ignore[call-arg]
