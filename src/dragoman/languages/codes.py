@@ -1,6 +1,10 @@
-"""Facts of writing that follow from a language code."""
+"""Facts of writing that follow from a language code; `languages.toml` has them all."""
 
+import functools
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 TELLING = 20
 """Characters from which on the language of a text can be told."""
@@ -15,6 +19,21 @@ def language_of(code: str) -> str:
     return re.split("[-_]", code.lower())[0]
 
 
+@functools.cache
+def facts(kind: str) -> dict[str, Any]:
+    """The facts of a kind by language, of those languages for which the table has one.
+
+    >>> facts("script")["el"], facts("months")["de"].split()[2]
+    ('Greek', 'mär')
+    """
+    return {code: entry[kind] for code, entry in _table().items() if kind in entry}
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+
+
 def is_chinese(code: str) -> bool:
     return language_of(code) in {"zh", "cmn", "yue", "wuu", "lzh"}
 
@@ -26,7 +45,7 @@ def written_without_spaces(code: str) -> bool:
     >>> written_without_spaces("zh_CN"), written_without_spaces("ko")
     (True, False)
     """
-    return is_chinese(code) or language_of(code) in {"ja", "th", "lo", "km", "my"}
+    return language_of(code) in facts("spaces")
 
 
 def articles(code: str) -> list[tuple[str, ...]]:
@@ -35,18 +54,7 @@ def articles(code: str) -> list[tuple[str, ...]]:
     >>> articles("en")
     [('a', 'an')]
     """
-    return ARTICLES.get(language_of(code), [])
-
-
-ARTICLES: dict[str, list[tuple[str, ...]]] = {
-    "en": [("a", "an")],
-    "de": [("der", "die", "das", "den", "dem", "des"), ("ein", "eine", "einen", "einem", "einer", "eines")],
-    "es": [("el", "la"), ("los", "las"), ("un", "una")],
-    "fr": [("le", "la"), ("un", "une")],
-    "it": [("il", "lo", "la"), ("un", "uno", "una")],
-    "nl": [("de", "het")],
-    "pt": [("o", "a"), ("os", "as"), ("um", "uma")],
-}
+    return [tuple(forms.split()) for forms in facts("articles").get(language_of(code), [])]
 
 
 def name_of(code: str) -> str:
@@ -55,18 +63,4 @@ def name_of(code: str) -> str:
     >>> name_of("de"), name_of("pt_BR"), name_of("xyz")
     ('German', 'Portuguese', 'xyz')
     """
-    return NAMES.get(language_of(code), language_of(code))
-
-
-NAMES = {
-    "ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech",
-    "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto", "es": "Spanish",
-    "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French", "ga": "Irish", "gl": "Galician",
-    "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian",
-    "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer",
-    "ko": "Korean", "lo": "Lao", "lt": "Lithuanian", "lv": "Latvian", "mk": "Macedonian", "ms": "Malay",
-    "my": "Burmese", "nb": "Norwegian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
-    "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian", "sv": "Swedish",
-    "sw": "Swahili", "ta": "Tamil", "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
-    "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
-}  # fmt: skip
+    return str(facts("name").get(language_of(code), language_of(code)))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.codes import facts, language_of, name_of
 from dragoman.languages.identification import other_language
 from dragoman.quality.text_faults import script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
@@ -34,11 +34,6 @@ _MAY_DOUBLE = frozenset(
     | {"sie", "die", "der", "das", "den", "dem", "nous", "vous", "si", "on", "du", "que", "se", "lo", "la", "le"}
 )
 """Words that stand twice in sound sentences ("die, die" without its comma)."""
-_REDUPLICATING = frozenset(
-    {"id", "ms", "jv", "su", "tl", "mg", "fy", "tok", "hi", "ur", "bn", "mr", "gu", "pa", "ne", "ta", "te", "kn", "ml"}
-    | {"si", "vi", "tr", "hy", "ka", "sw"}
-)
-"""Languages in which a word that stands twice is grammar: for the plural, or for emphasis."""
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _LETTERS_AGAIN = re.compile(r"(?!(.)\1\1)([^\W\d_]\S{2,39}?)\2\2")  # "Aaaaaaaaah" is no fault
 
@@ -250,7 +245,7 @@ def doubled(line: Line) -> str | None:
     """A word stands twice, one after the other, where the source has no such thing."""
     if _DOUBLED.search(line.src) or said_again(line.tgt) is not None:
         return None
-    if language_of(line.languages[1]) in _REDUPLICATING:
+    if language_of(line.languages[1]) in facts("reduplicates"):
         return None
     found = next((m for m in _DOUBLED.finditer(line.tgt) if m[1].lower() not in _MAY_DOUBLE), None)
     return repr(found[0]) if found else None

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 
+from dragoman.languages.codes import facts
+
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _INVISIBLE = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"  # not the joiners: scripts need those
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
@@ -130,15 +132,6 @@ _SCRIPTS = {
     "Han": "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff",  # and the kana that stand among it
 }
 _LETTERS = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
-_LANGUAGES = {
-    "Latin": "en de fr cs es it pt nl sv da no nb nn fi et lv lt pl sk sl hr ro hu tr vi id ms",
-    "Cyrillic": "ru uk be bg mk kk ky mn",
-    "Arabic": "ar fa ur ps",
-    "Devanagari": "hi mr ne",
-    "Han": "zh ja yue cmn",
-    "Greek": "el", "Hebrew": "he", "Bengali": "bn", "Tamil": "ta", "Thai": "th", "Lao": "lo", "Georgian": "ka",
-    "Armenian": "hy", "Khmer": "km", "Burmese": "my", "Hangul": "ko",
-}  # fmt: skip
 
 
 def script_of(text: str) -> tuple[str, int]:
@@ -160,4 +153,4 @@ def script_of(text: str) -> tuple[str, int]:
 
 def script_of_language(language: str) -> str | None:
     """The script of a language, None for languages that are not listed here."""
-    return next((script for script, languages in _LANGUAGES.items() if language in languages.split()), None)
+    return facts("script").get(language)

@@ -1,10 +1,11 @@
 """Numbers in a text by their values: whatever separates thousands and decimals, in digits or in words, and in dates."""
 
+import functools
 import re
 import unicodedata
 from typing import NamedTuple
 
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import facts, language_of
 
 _SEPARATORS = ".,'’\u00a0\u202f "
 _DATE = r"(?P<date>\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{4}|\d{2}))(?!\.?\d)"
@@ -63,11 +64,11 @@ def words_in(text: str, language: str) -> list[str]:
     code = language_of(language) if language else ""
     if code in ("zh", "ja"):
         return [str(_han_value(run)) for run in re.findall(f"[{''.join(_HAN)}]+", text)]
-    known = WORDS.get(code, {}) | MONTHS.get(code, {})
+    known = _number_words(code) | _months(code)
     values = []
     for word in re.findall(r"[^\W\d_]+", text.lower()):
         values += [value for stem, value in known.items() if word == stem or (len(stem) > 3 and word.startswith(stem))]
-        values += [value for stem, value in MONTHS.get(code, {}).items() if word != stem and word.startswith(stem)]
+        values += [value for stem, value in _months(code).items() if word != stem and word.startswith(stem)]
     return values
 
 
@@ -91,7 +92,7 @@ def _han_value(numerals: str) -> int:
 
 def has_words(language: str) -> bool:
     """True if the number words of a language are known here."""
-    return language_of(language) in WORDS or language_of(language) in ("zh", "ja")
+    return language_of(language) in facts("numbers") or language_of(language) in ("zh", "ja")
 
 
 def _values(text: str, kind: str) -> frozenset[str]:
@@ -129,76 +130,21 @@ _HAN = {letter: value for value, letter in enumerate("零一二三四五六七�
     "〇": 0, "两": 2, "十": 10, "百": 100, "千": 1000, "万": 10000,
 }  # fmt: skip
 
-_WORDS = {
-    "en": """
-        zero/no one/a/an/first/once/single two/second/twice/both/pair/couple three/third four/forth five/fifth six
-        seven eight/eighth nine/ninth ten eleven twelve/twelfth thirteen fourteen fifteen sixteen seventeen eighteen
-        nineteen | twenty/twentieth thirty/thirtieth forty/fortieth fifty/fiftieth sixty seventy eighty ninety |
-        hundred thousand million
-    """,
-    "de": """
-        null/kein ein/eins/erst/einmal zwei/zweit/beide/paar drei/dritt vier fünf sechs sieb/sieben acht neun zehn
-        elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn | zwanzig dreißig vierzig fünfzig
-        sechzig siebzig achtzig neunzig | hundert tausend million
-    """,
-    "fr": """
-        zéro un/une/premier/première deux/second/deuxième trois/troisième quatre/quatrième cinq six/sixième sept
-        huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf | vingt trente quarante
-        cinquante soixante | cent mille million
-    """,
-    "es": """
-        cero un/una/uno/primer dos/segund tres/tercer cuatro/cuart cinco/quint seis/sext siete ocho nueve diez once
-        doce trece catorce quince dieciséis diecisiete dieciocho diecinueve | veinte/veinti treinta cuarenta
-        cincuenta sesenta setenta ochenta noventa | cien mil millón/millones
-    """,
-    "it": """
-        zero un/una/uno/prim due/second tre/terz quattro/quart cinque/quint sei/sest sette otto/ottav nove dieci
-        undici dodici tredici quattordici quindici sedici diciassette diciotto diciannove | venti trenta quaranta
-        cinquanta sessanta settanta ottanta novanta | cento mille/mila milion
-    """,
-    "nl": """
-        nul een/één/eerste twee/tweede drie/derde vier vijf zes zeven acht negen tien elf twaalf dertien veertien
-        vijftien zestien zeventien achttien negentien | twintig dertig veertig vijftig zestig zeventig tachtig
-        negentig | honderd duizend miljoen
-    """,
-    "pt": """
-        zero um/uma/primeir dois/duas/segund três/terceir quatro/quart cinco/quint seis/sext sete oito/oitav
-        nove/non dez onze doze treze quatorze/catorze quinze dezesseis/dezasseis dezessete dezoito dezenove | vinte
-        trinta quarenta cinquenta sessenta setenta oitenta noventa | cem/cento mil milh
-    """,
-    "cs": """
-        nula jeden/jedna/jedno/jedn/první dva/dvě/dvou/druh tři/tří/třet čtyř/čtvrt pět/pát šest/šesti sedm osm
-        devět/devát deset/desát jedenáct dvanáct třináct čtrnáct patnáct šestnáct sedmnáct osmnáct devatenáct |
-        dvacet třicet čtyřicet padesát šedesát sedmdesát osmdesát devadesát | sto/stech/stovk tisíc milion
-    """,
-}
-"""Number words by language: 0 to 19, then 20, 30 and so on to 90, then hundred, thousand and million; several forms
-with a slash between them. Longer ones stand for all that begins with them."""
 
-
-def _table(text: str) -> dict[str, str]:
-    small, tens, large = (part.split() for part in text.split("|"))
+@functools.cache
+def _number_words(code: str) -> dict[str, str]:
+    """The value of each number word's stem."""
+    if code not in facts("numbers"):
+        return {}
+    small, tens, large = (part.split() for part in facts("numbers")[code].split("|"))
     rows = [(str(value), words) for value, words in enumerate(small)]
     rows += [(str(20 + 10 * place), words) for place, words in enumerate(tens)]
     rows += list(zip(("100", "1000", "1000000"), large, strict=True))
     return {stem: value for value, words in rows for stem in words.split("/")}
 
 
-_MONTHS = {
-    "en": "jan feb mar apr may jun jul aug sep oct nov dec",
-    "de": "jan/jän feb mär apr mai jun jul aug sep okt nov dez",
-    "fr": "janv févr mars avr mai juin juil août sept oct nov déc",
-    "es": "ene feb mar abr may jun jul ago sep oct nov dic",
-    "it": "gen feb mar apr mag giu lug ago set ott nov dic",
-    "nl": "jan feb maa/mrt apr mei jun jul aug sep okt nov dec",
-    "pt": "jan fev mar abr mai jun jul ago set out nov dez",
-    "cs": "led únor břez dub květ červ červen srp září říj listop prosin",
-}
-MONTHS = {
-    language: {stem: str(place) for place, stems in enumerate(text.split(), start=1) for stem in stems.split("/")}
-    for language, text in _MONTHS.items()
-}
-"""The number of each month by the beginning of its name, by language."""
-
-WORDS = {language: _table(text) for language, text in _WORDS.items()}
-"""The value of each number word's stem, by language."""
+@functools.cache
+def _months(code: str) -> dict[str, str]:
+    """The number of each month by the beginning of its name."""
+    months = enumerate(facts("months").get(code, "").split(), start=1)
+    return {stem: str(place) for place, stems in months for stem in stems.split("/")}

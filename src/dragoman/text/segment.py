@@ -9,7 +9,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import facts, language_of
 
 
 class Span(NamedTuple):
@@ -66,13 +66,12 @@ class _Rules:
 
     def __init__(self, language: str) -> None:
         known = language_of(language) if language else ""
-        every = [words.split() for words in ABBREVIATIONS.values()]
-        own = ABBREVIATIONS.get(known)
-        lists = [ABBREVIATIONS["any"].split(), own.split()] if own is not None else every
+        every, starters = facts("abbreviations"), facts("starters")
+        lists = [every[code].split() for code in (("any", known) if known in every else every)]
         self.abbreviations = {word.lower().rstrip(".") for words in lists for word in words}
         self.final = {word.lower().rstrip(".") for word in FINAL.split()}
-        self.starters = set(" ".join([STARTERS[known]] if known in STARTERS else STARTERS.values()).split())
-        self.ordinals = known in ORDINALS or own is None
+        self.starters = set(starters.get(known, " ".join(starters.values())).split())
+        self.ordinals = known in facts("ordinals") or known not in every
         self.is_cased_noun = known == "de"
 
     def ends(self, text: str, start: int, match: re.Match[str]) -> bool:
@@ -155,109 +154,6 @@ def _after_initial(before: str) -> bool:
     return re.search(r"(?:^|\s)[^\W\d_]\.\s*$", before) is not None
 
 
-ORDINALS = frozenset({
-    "az", "bs", "cs", "da", "de", "dsb", "et", "eu", "fi", "hr", "hsb", "hu", "is", "ka", "lb", "lv", "mk", "nb", "nn",
-    "no", "pl", "sk", "sl", "sq", "sr", "tr",
-})  # fmt: skip
-"""Languages that write the third as "3."."""
-
-ABBREVIATIONS: dict[str, str] = {
-    "any": (
-        "dr prof mr mrs ms st jr sr vs etc e.g i.e a.m p.m no vol fig p pp ed eds al cf ca op ltd inc co corp "
-        "tel nr ph.d"
-    ),
-    "en": (
-        "mr mrs ms dr prof sr jr st rev hon gen col capt lt sgt maj gov sen rep pres supt insp mt ft ave blvd "
-        "rd dept univ assn bros inc ltd co corp e.g i.e viz cf al ibid vs v etc approx est dist appt apt no "
-        "nos fig figs vol pp p ch sec eq ed eds esp incl excl max min misc temp a.m p.m jan feb mar apr jun "
-        "jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri messrs mme mlle ca ph.d m.d b.a m.a "
-        "u.s u.k u.n d.c art"
-    ),
-    "de": (
-        "abb abg abs abt adr allg anm art aufl ausg b bd bde bearb begr beil bes betr bez bezgl bgbl bspw "
-        "bzgl bzw ca chr d dgl d.h dipl dr ing ebd eigtl einschl elektr entspr erg etc etw ev evtl exkl f ff "
-        "fr frl gal geb gegr gem gen ggf ggü gr habil hptst hr hrn hrsg i.d.r inkl insb insbes jh jhd jhs jr "
-        "kap kath kfm kl lat lfd mag max med mill min mind mio mrd mtl n nachf nat nördl nr o o.ä o.g op orig "
-        "österr p pfd phil pkt pol prof rd red reg rel resp rer s s.o s.u sen sog sr st std stellv str südl "
-        "tab tel u u.a u.ä u.u ugs usf usw v v.a v.chr verf vgl vol vorm vors vs wg z z.b z.t z.zt zit zt zz "
-        "zzgl jan feb mär apr jun jul aug sep sept okt nov dez mo di mi do sa so bsp hl päd pharm soz theol "
-        "jur rh m.a ph.d"
-    ),
-    "fr": (
-        "m mm mme mmes mlle mlles me dr pr prof st ste mgr av apr env etc ex fig cf p pp vol éd éds chap art "
-        "réf tél no nos janv févr avr juil sept oct nov déc lun mar mer jeu ven sam dim bd boul pl al op cit "
-        "ibid id hab max min j.-c"
-    ),
-    "es": (
-        "sr sra srta sres dr dra prof profa d dª dña ud uds vd vds etc pág págs p ej núm n.º art cap fig vol "
-        "ed eds av avda c cía tel a.c d.c ee.uu aprox máx mín gral ing lic arq st sto sta ene feb mar abr may "
-        "jun jul ago sep sept oct nov dic"
-    ),
-    "pt": (
-        "sr sra srs srta dr dra prof profa eng exmo exma d etc pág págs p ex núm n art cap fig vol ed av r "
-        "tel a.c d.c aprox máx mín jan fev mar abr mai jun jul ago set out nov dez ltda cia s.a"
-    ),
-    "it": (
-        "sig sigg sig.ra dott dott.ssa prof prof.ssa ing avv arch on rev ecc es p pp pag pagg cap fig vol art "
-        "n nn tel ed al cfr v vs ca a.c d.c s s.p.a max min gen feb mar apr mag giu lug ago set ott nov dic"
-    ),
-    "nl": (
-        "dhr mevr mw dr drs prof ir ing mr jr sr st bijv bv b.v n.v nl d.w.z d.m.v o.a e.d enz etc evt excl "
-        "incl i.p.v m.b.t m.i.v max min nr blz p pag par ca resp t.a.v t.o.v vgl zgn z.g tel vol v.chr n.chr "
-        "jan feb mrt apr jun jul aug sep okt nov dec"
-    ),
-    "cs": (
-        "p pí sl dr mgr ing prof doc bc mudr judr phdr rndr csc phd např apod atd aj tj tzv resp popř příp "
-        "event č čp str s sv r hod min max odst obr tab kap roč ul nám n.l př.n.l tis mil mld kč st ml vyd ed "
-        "red srov cca vč zejm"
-    ),
-    "sk": (
-        "p dr mgr ing prof doc bc napr apod atď tj tzv resp príp č str s sv r hod min max obr tab kap ul nám "
-        "tis mil mld cca"
-    ),
-    "pl": (
-        "p pan dr inż mgr prof doc hab np itp itd tj tzn tzw m.in ok zob por św ul al pl nr str s r w wyd red "
-        "tab rys godz min tys mln mld ks gen płk kpt im ds pt ww br"
-    ),
-    "ru": (
-        "г гг в вв им ул д кв стр с рис табл гл т тт п пп ст проф акад доц д-р г-н г-жа т.е т.к т.д т.п т.н "
-        "и.о н.э напр др пр см ср руб коп тыс млн млрд чел обл р-н тел изд ред янв фев мар апр июн июл авг "
-        "сент окт нояб дек"
-    ),
-    "uk": (
-        "р рр ст м вул буд кв с стор рис табл гл т п пп проф акад доц ім т.д т.п т.зв н.е напр др ін див пор "
-        "грн коп тис млн млрд обл тел вид ред"
-    ),
-    "sv": (
-        "bl.a d.v.s dvs t.ex t.o.m fr.o.m m.m m.fl o.s.v osv s.k kl ca nr s st tel jfr resp inkl exkl max min "
-        "dr prof f.d e.kr f.kr"
-    ),
-    "da": (
-        "bl.a d.v.s dvs f.eks fx m.m m.fl o.s.v osv s.k kl ca nr s tel jf resp inkl ekskl maks min dr prof "
-        "f.kr e.kr pga ifm mht mv"
-    ),
-    "nb": (
-        "bl.a d.v.s dvs f.eks m.m m.fl o.s.v osv s.k kl ca nr s tel jf resp inkl ekskl maks min dr prof f.kr "
-        "e.kr pga ifm mht mv"
-    ),
-    "fi": "esim ks mm ym yms jne eli so ts nk n klo kk s puh os v prof tri dr ent toim eaa jaa eKr jKr",
-    "hu": (
-        "dr prof ifj id özv pl ill stb ún kb old o sz u tel min max vö ld jan febr márc ápr máj jún júl aug "
-        "szept okt nov dec"
-    ),
-    "ro": (
-        "dl dna d-l d-na dr prof ing etc ex nr pag p str bd art cap fig vol al tel max min ian feb mar apr "
-        "iun iul aug sept oct nov dec"
-    ),
-    "tr": "dr prof doç av sn vb vs örn yy no s sf cad sok mah tel mr alb gen bkz krş çev yay",
-    "el": "κ κα κος δρ καθ κ.λπ κ.ά κ.τ.λ π.χ δηλ βλ σελ αρ τηλ μ.χ οδ λεωφ",
-    "ca": "sr sra dr dra prof etc pàg pàgs p ex núm art cap fig vol ed av tel aprox màx mín a.c d.c",
-    "gl": "sr sra dr dra prof etc páx páxs p ex núm art cap fig vol ed av tel aprox máx mín a.c d.c",
-    "eu": "jn and dr prof etab abar adib ik or orr zk zb k.a k.o a.k tel gehi gutx",
-    "vi": "tp ths ts pgs gs bs ks tr vd v.v v.v.v q p đ",
-}
-"""Words before a full stop that does not end the sentence, by language."""
-
 FINAL = (
     "etc. usw. usf. a.m. p.m. inc. ltd. co. corp. jr. sr. ph.d. u.s. u.k. d.c. u.n. al. ecc. enz. osv. "
     "atd. itd. itp. jne. stb. o.ä. u.ä. v.chr. n.chr. m.a. v.v. vb. и.т.д. т.д. т.п. др.  b.c. a.d. "
@@ -267,50 +163,3 @@ FINAL = (
 
 NAMED = frozenset({"inc", "ltd", "co", "corp", "jr", "sr"})
 """Abbreviations that names may go on after: "Acme Inc. USA", "Martin Luther King Jr. Day"."""
-
-STARTERS: dict[str, str] = {
-    "en": (
-        "The This That These Those It He She We They You I A An In On At If When While As But And Or So For "
-        "From With To There Here His Her Their Our My Your Its Not No After Before Since Because Although "
-        "However What Who Where Why How Use Click Choose Select Enter Open Press Then Both Some Many Most "
-        "Each All One Two Another Other By Is Are Was Do Does Did"
-    ),
-    "de": (
-        "Der Die Das Den Dem Des Ein Eine Einen Einem Einer Er Sie Es Wir Ihr Ich Man Dieser Diese Dieses "
-        "Diesen Diesem Jener Jene In Im Am An Auf Aus Bei Beim Mit Nach Von Vom Vor Zu Zum Zur Für Durch Über "
-        "Unter Um Als Wenn Weil Da Dass Daß Ob Und Oder Aber Doch Denn Auch Nur Noch So Dann Dort Hier Heute "
-        "Jetzt Nun Nicht Kein Keine Was Wer Wie Wo Warum Wann Sein Seine Ihre Ihren Unser Mein Dein Beide "
-        "Alle Viele Einige Zwei Drei Während Nachdem Bevor Seit Seitdem Danach Dabei Dazu Damit Dafür Deshalb "
-        "Daher Trotzdem Jedoch Außerdem Zudem Ist Sind War Hat Haben Wird Werden Klicken Wählen Geben Öffnen "
-        "Sobald Falls Obwohl Diesmal Später Zuvor Zuletzt Anschließend Ebenso Ebenfalls"
-    ),
-    "fr": (
-        "Le La Les Un Une Des Il Elle Ils Elles On Nous Vous Je Ce Cette Ces Cet C Cela Dans En Sur Sous Par "
-        "Pour Avec Sans Au Aux À De Du Et Mais Ou Donc Or Si Quand Lorsque Comme Après Avant Depuis Pendant "
-        "Son Sa Ses Leur Leurs Notre Votre Mon Ma Mes Qui Que Quoi Où Comment Pourquoi Deux Trois Plusieurs "
-        "Tous Toutes Chaque Ne Ainsi Alors Puis Selon L D J"
-    ),
-    "es": (
-        "El La Los Las Un Una Unos Unas Él Ella Ellos Ellas Yo Nosotros Usted Este Esta Estos Estas Ese Esa "
-        "Esto En De Del Al A Por Para Con Sin Sobre Y Pero O Si Cuando Como Después Antes Su Sus Mi No Se Lo "
-        "Le Qué Quién Dónde Cómo Hay Es"
-    ),
-    "pt": (
-        "O A Os As Um Uma Ele Ela Eles Elas Eu Nós Você Este Esta Esse Essa Isto Em No Na De Do Da Por Para "
-        "Com Sem Sobre E Mas Ou Se Quando Como Depois Antes Seu Sua Não Que Quem Onde É"
-    ),
-    "it": (
-        "Il Lo La I Gli Le Un Uno Una Lui Lei Noi Voi Loro Io Questo Questa Questi Queste In Nel Nella Di Del "
-        "Della Da Dal A Al Alla Per Con Senza Su E Ma O Se Quando Come Dopo Prima Suo Sua Non Che Chi Dove È "
-        "C L Si"
-    ),
-    "nl": (
-        "De Het Een Hij Zij Ze Wij We Ik Je U Jullie Dit Dat Deze Die In Op Aan Bij Met Van Voor Na Naar Te "
-        "En Maar Of Als Toen Omdat Want Er Hier Daar Niet Geen Wat Wie Waar Hoe Zijn Haar Hun Ons Mijn"
-    ),
-    "cs": (
-        "Ten Ta To Tento Tato Toto On Ona Ono Oni My Vy Já V Ve Na Z Ze Do S Se Po Při Pro Od U K A Ale Nebo "
-        "Když Pokud Protože Jak Kdo Co Kde Proč Jeho Její Jejich Není Je Byl Byla"
-    ),
-}
-"""Words that, with a capital, nearly always begin a sentence."""
