@@ -12,11 +12,10 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.data.encode import id_dtype
+from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
 from dragoman.text.documents import PlainSource
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
-
-IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @settings

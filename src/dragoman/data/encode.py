@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
 from dragoman.text.corpus import Pair
 from dragoman.text.normalize import NORMALIZERS
@@ -28,8 +29,6 @@ CHUNK_PAIRS = 10_000
 """Pairs that are encoded at a time: enough to make sending them to a process cheap."""
 CHUNKS_ALONE = 3
 """Up to so many chunks are encoded in this process, as starting others takes longer."""
-
-IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class Side(NamedTuple):

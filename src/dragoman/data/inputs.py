@@ -18,13 +18,12 @@ from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
 from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
+from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
 from dragoman.text.images import read_idx
 from dragoman.text.lines import find
 from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import Tokenizer
-
-IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class Inputs(Protocol):

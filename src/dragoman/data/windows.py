@@ -5,7 +5,6 @@ As with sentence pairs (`plan.py`), which windows go together in which step is a
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +13,8 @@ from torch import Tensor
 
 from dragoman.data.movable import Movable
 from dragoman.data.random import raw_words
+from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
-
-IntArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, eq=False)
