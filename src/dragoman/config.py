@@ -52,16 +52,15 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         if not isinstance(node, yaml.MappingNode):
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: no mapping")
+            raise yaml.MarkedYAMLError(problem="no mapping", problem_mark=node.start_mark)
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | bool):
                 continue
             if key in seen:
-                raise yaml.YAMLError(
-                    f"line {key_node.start_mark.line + 1}: key {key!r} again (first on line {seen[key]})"
-                )
+                problem = f"key {key!r} again (first on line {seen[key]})"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             seen[key] = key_node.start_mark.line + 1
         return super().construct_mapping(node, deep=deep)
 
@@ -85,7 +84,10 @@ def from_yaml(text: str, source: str) -> dict[str, Any]:
         TypeError,
         AttributeError,
     ) as error:  # a date of no calendar, `!!int x`
-        raise Error.BAD_SYNTAX(f"not valid YAML: {' '.join(str(error).split())[:300]}", file=source) from error
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or " ".join(str(error).split())[:300]
+        line = None if mark is None else mark.line + 1
+        raise Error.BAD_SYNTAX(f"not valid YAML: {reason}", file=source, line=line) from error
     if data is None:
         return {}
     if not isinstance(data, dict):

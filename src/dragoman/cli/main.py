@@ -3,6 +3,7 @@
 Each command is a module of this package, which is imported when the command is called: PyTorch takes a second to load.
 """
 
+import json
 import keyword
 import os
 import sys
@@ -158,19 +159,25 @@ def main() -> None:
             say("dragoman: stopped")
         sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
-        _fail("" if isinstance(error, SaidElsewhere) else str(error), debug, code=2)
+        told = (
+            json.dumps(error.as_dict(), ensure_ascii=False)
+            if "--json" in sys.argv
+            else f"dragoman: {error}"
+        )
+        _fail("" if isinstance(error, SaidElsewhere) else told, debug, code=2)
     except SystemExit as stop:
         # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.
         raise SystemExit(141 if isinstance(stop.__context__, BrokenPipeError) else stop.code) from None
     except KeyboardInterrupt:
-        _fail("stopped", debug, code=130)
+        _fail("dragoman: stopped", debug, code=130)
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own: a wrong option, a missing argument
             usage = getattr(error, "ctx", None)
             say(usage.get_usage() if usage else "")
-            _fail(error.format_message(), debug, code=2)
+            _fail(f"dragoman: {error.format_message()}", debug, code=2)
         if isinstance(error, OSError) and not debug:
-            _fail(f"{error.filename or 'standard output or a file'}: {error.strerror or error}", debug, code=2)
+            place = error.filename or "standard output or a file"
+            _fail(f"dragoman: {place}: {error.strerror or error}", debug, code=2)
         raise
 
 
@@ -178,5 +185,5 @@ def _fail(message: str, debug: bool, code: int) -> None:
     if debug:
         raise  # inside an except block of `main`
     if message:
-        complain(f"dragoman: {message}")
+        complain(message)
     sys.exit(code)

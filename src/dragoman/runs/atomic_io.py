@@ -161,7 +161,7 @@ def read_json(path: Path, kind: type[T]) -> T:
     except OSError as error:
         raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
     except (ValueError, RecursionError) as error:
-        raise Error.BAD_SYNTAX(f"not valid JSON: {error}", file=path) from error
+        raise Error.BAD_SYNTAX(f"not valid JSON: {error}", file=path, line=getattr(error, "lineno", None)) from error
     if not isinstance(value, kind):
         raise Error.WRONG_SHAPE(f"expected a JSON {'list' if kind is list else 'object'}", file=path)
     return value

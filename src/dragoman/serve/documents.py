@@ -52,6 +52,8 @@ class Job:
     characters: int = 0
     state: State = "queued"
     error: str = ""
+    cause: DragomanError | None = None
+    """What the error comes of, where a person can mend it."""
     done: int = 0
     total: int = 0
     texts: int = 0
@@ -173,7 +175,8 @@ class Jobs:
             job.state, job.error, outcome = "error", error.message, "refused"
         except DragomanError as error:
             message = str(error).replace(str(source), job.name).replace(source.name, job.name)
-            job.state, job.error, outcome = "error", message, "error"
+            error.file = error.file and error.file.replace(str(source), job.name)
+            job.state, job.error, job.cause, outcome = "error", message, error, "error"
         except Exception as error:
             say(f"a document failed: {type(error).__name__}: {error}")
             job.state, job.error, outcome = "error", "internal error", "failed"

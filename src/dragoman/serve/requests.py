@@ -126,7 +126,7 @@ def require(allowed: bool, refusal: str) -> None:
 def result_of(job: Job, waiting: str) -> Response:
     """The file of a translated document. Raises ApiError: 400 if that failed, 503 (`waiting`) if it is not done."""
     if job.state == "error":
-        raise ApiError(400, job.error)
+        raise ApiError(400, job.error, cause=job.cause)
     if job.state != "done":
         raise ApiError(503, waiting, {"Retry-After": str(job.seconds_left)})
     return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")

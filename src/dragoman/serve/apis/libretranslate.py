@@ -148,7 +148,7 @@ async def _finished(call: Call, job: Job) -> dict[str, str]:
             await call.server.in_thread(call.server.jobs.remove, job)
             raise ApiError(CLIENT_GONE, "The client has gone")
     if job.state == "error":
-        raise ApiError(400, f"Invalid request: {job.error}")
+        raise ApiError(400, f"Invalid request: {job.error}", cause=job.cause)
     url = f"{str(call.request.base_url).rstrip('/')}/download_file/{job.id}-{job.key}{job.result.suffix}"
     return {"translatedFileUrl": url}
 

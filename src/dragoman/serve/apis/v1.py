@@ -357,7 +357,7 @@ def _job_record(job: Job) -> dict[str, Any]:
     if job.state == "done":
         record |= {"characters": job.characters, "texts": job.texts, "doubts": job.doubts}
     if job.error:
-        record["error"] = job.error
+        record |= ApiError(400, job.error, cause=job.cause).as_dict()
     return record
 
 
