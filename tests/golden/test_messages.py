@@ -5,8 +5,8 @@ record them anew and read the difference:
 
     DRAGOMAN_RECORD=1 python -m pytest tests/golden/test_messages.py
 
-and commit messages.json. What bad corpora are refused with stands in bad_corpora.json: `tests/system/test_bad_corpora.py`
-records that in the same way, and prints it in docs/bad-corpora.md.
+and commit messages.json. What bad corpora are refused with stands in docs/bad-corpora.md, printed by
+`tests/system/test_bad_corpora.py`.
 """
 
 import fcntl
@@ -19,7 +19,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dragoman.analysis import figure
@@ -33,7 +32,6 @@ from dragoman.errors import DragomanError, Error, not_installed, writing
 from dragoman.experiments import model_soup
 from dragoman.formats.document import Document
 from dragoman.importing.base import refusal
-from dragoman.learn import answers
 from dragoman.learn.exercise import Wrong
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline import confidence
@@ -42,7 +40,7 @@ from dragoman.quality.external_metrics import any_metric
 from dragoman.quality.slices import slices
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import checkpoint, directory, lock
-from dragoman.tasks import recipes, settings_reference
+from dragoman.tasks import settings_reference
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import find, lines_in, read_lines, reporting_os_errors
 from dragoman.text.sources.files import FilesSource

@@ -5,8 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments.adapt import adapt
 from dragoman.inference.search_translator import SearchTranslator
 
@@ -64,8 +65,8 @@ def test_bad_corrections_are_refused_and_the_model_put_aside(run: Path, tmp_path
 
 def test_what_cannot_be_learnt_from_is_told(run: Path, tmp_path: Path) -> None:
     few = written(tmp_path / "few.tsv", pairs()[:5])
-    with pytest.raises(DragomanError, match="too few to learn"):
+    with raises_error(Error.TOO_FEW):
         adapt(run, few, tmp_path / "new", device="cpu")
     (tmp_path / "there").mkdir()
-    with pytest.raises(DragomanError, match="is there already"):
+    with raises_error(Error.ALREADY_THERE):
         adapt(run, few, tmp_path / "there", device="cpu")

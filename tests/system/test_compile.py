@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 from torch import nn
 
 from dragoman.backends import compile as compilation
 from dragoman.backends.compile import compile_layers, pick_compilation
 from dragoman.config import parse
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.families import TransformerConfig
 from dragoman.tasks import recipes
 from dragoman.training.config import TrainingConfig
@@ -128,10 +129,10 @@ def test_without_a_compiler_what_was_asked_for_is_refused_in_a_line(monkeypatch:
 
 
 def test_graphs_are_refused_where_there_is_no_such_gpu(said: list[str]) -> None:
-    with pytest.raises(DragomanError, match=r"compile=graphs needs an NVIDIA GPU and the device is cpu: set it to"):
+    with raises_error(Error.NO_DEVICE):
         pick_compilation("graphs", CPU)
     recipe = recipes.load(ROOT / "recipes/lm-demo.yaml", ["training.compile=graphs", "device=cpu"])
-    with pytest.raises(DragomanError, match="needs an NVIDIA GPU"):
+    with raises_error(Error.NO_DEVICE):
         recipes.check(recipe)
 
 
@@ -146,5 +147,5 @@ def test_a_model_without_such_layers_is_left_alone(said: list[str], monkeypatch:
 
 def test_the_setting_has_four_values() -> None:
     assert parse(TrainingConfig, {}).compile == "auto"
-    with pytest.raises(DragomanError, match="compile"):
+    with raises_error(Error.WRONG_SETTING):
         parse(TrainingConfig, {"compile": "yes"})

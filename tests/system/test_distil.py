@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.errors import raises_error
 
 from dragoman.cli import main as cli
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments import distil as module
 from dragoman.experiments.distil import distil
 from dragoman.export import ctranslate2 as target
@@ -56,7 +57,7 @@ def test_a_student_learns_from_its_teacher_and_goes_out_with_a_shortlist(tmp_pat
     vocabulary = set(student.tokenizers.tgt.pieces(range(student.tokenizers.tgt.vocab_size)))
     assert all(set(targets.split(" ")) <= vocabulary for targets in table.values())
     assert "▁rote" in table["▁red"].split(" ")[:8]
-    with pytest.raises(DragomanError, match="`shortlist`: CTranslate2 alone"):
+    with raises_error(Error.UNSUPPORTED, "shortlist"):
         export(tmp_path / "small", "onnx", tmp_path / "onnx", shortlist=True)
 
 
@@ -80,7 +81,7 @@ def test_broken_off_teaching_goes_on_and_another_teacher_is_refused(
         distil(TEACHER, tmp_path / "small", src=[more], device="cpu", changes=QUICK)
     assert len(lines(tmp_path / "small" / "taught" / "translations.part")) == 50
     monkeypatch.setattr(SearchTranslator, "translate", translate)
-    with pytest.raises(DragomanError, match="another teacher, other text or another search"):
+    with raises_error(Error.OTHER_CONTENT):
         distil(TEACHER, tmp_path / "small", device="cpu", changes=QUICK)
     found = distil(TEACHER, tmp_path / "small", src=[more], device="cpu", changes=[*QUICK, "training.max_steps=2"])
     assert found.result.outcome.step == 2
@@ -93,7 +94,7 @@ def test_broken_off_teaching_goes_on_and_another_teacher_is_refused(
 def test_without_text_or_with_a_size_that_there_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(DragomanError, match="`size` huge: known are tiny, small, base"):
+    with raises_error(Error.UNKNOWN_NAME, "huge"):
         distil(TEACHER, tmp_path / "small", "huge")
     monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["dragoman", "distil", str(TEACHER), "--run", str(tmp_path / "small")])

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import sentencepiece as spm
 import torch
+from tests.errors import raises_error
 from torch.nn import functional
 
 from dragoman import config
 from dragoman.data.batch import collate
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import argos, ctranslate2, export
 from dragoman.export.verify import compare
 from dragoman.inference.loading import build_model
@@ -182,7 +183,7 @@ def test_a_wrong_package_is_found_and_leaves_nothing(
 ) -> None:
     mutate(monkeypatch)
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(DragomanError, match="does not translate as the run does and was deleted"):
+    with raises_error(Error.EXPORT_DIFFERS):
         export(run, "argos", tmp_path / "out", src=tmp_path / "lines", tell=lambda line: None)
     assert sorted(tmp_path.iterdir()) == before
 
@@ -192,15 +193,15 @@ def test_int8_is_smaller(run: Path, tmp_path: Path) -> None:
         export(run, "argos", tmp_path / f"{quantize}", quantize=quantize, verify=False)
     full, small = (next((tmp_path / name).glob("*.argosmodel")).stat().st_size for name in ("None", "int8"))
     assert small < full
-    with pytest.raises(DragomanError, match="int4"):
+    with raises_error(Error.UNKNOWN_NAME):
         argos.write(tiny(), tmp_path, "int4")
 
 
 def test_a_package_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="not a package that can be read"):
+    with raises_error(Error.CANNOT_READ):
         argos.load(tmp_path, tiny())
     (tmp_path / "translate-en_de-1_0.argosmodel").write_bytes(b"no archive")
-    with pytest.raises(DragomanError, match="not a package that can be read"):
+    with raises_error(Error.CANNOT_READ):
         argos.load(tmp_path, tiny())
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman.data.batch import collate
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.decoding.search import DecodingConfig
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import huggingface
 from dragoman.export.huggingface_tokenizer import Vocabulary, unicode_normalizers
 from dragoman.inference.loading import build_model
@@ -346,7 +347,7 @@ def test_what_they_cannot_hold_is_refused(variant: dict[str, Any], words: str, t
     assert words in reason
     assert "train with" in reason
     assert "\n" not in reason
-    with pytest.raises(DragomanError, match="train with"):
+    with raises_error(Error.CANNOT_EXPORT):
         huggingface.write(translator, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -367,6 +368,6 @@ def test_reasons_are_all_told() -> None:
 
 
 def test_other_types_of_weights_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="int8"):
+    with raises_error(Error.UNKNOWN_NAME):
         huggingface.write(translator_of(), tmp_path, "int8")
     assert not list(tmp_path.iterdir())

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman import config
 from dragoman.data.store import prepare
 from dragoman.decoding.base import DecodingConfig
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export.verify import Comparison, compare, held_out
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
@@ -129,7 +130,7 @@ def test_held_out_text_is_looked_for_where_it_may_be(run: Path, tmp_path: Path) 
         LINES[:2], [LINES[:2]], name="the validation pairs that the run keeps"
     )
     (run / "prepared" / "valid" / "meta.json").unlink()
-    with pytest.raises(DragomanError, match=r"give `src` FILE .* or no `verify`"):
+    with raises_error(Error.EMPTY):
         held_out(run, translator, 2)
 
 
@@ -140,10 +141,10 @@ def test_held_out_text_may_be_given(run: Path, tmp_path: Path) -> None:
     reference.write_text("z\n\n", encoding="utf-8")
     assert held_out(run, translator, 9, src=given) == TestSet(["x", "y"], [], name=str(given))
     assert held_out(run, translator, 1, src=given, ref=reference) == TestSet(["x"], [["z"]], name=str(given))
-    with pytest.raises(DragomanError, match="needs `src`"):
+    with raises_error(Error.MISSING_OPTION, "src"):
         held_out(run, translator, 9, ref=reference)
     given.write_text("\n\n", encoding="utf-8")
-    with pytest.raises(DragomanError, match="holds no text"):
+    with raises_error(Error.EMPTY):
         held_out(run, translator, 9, src=given)
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.corpora import embedded
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import prepare
 from dragoman.data.stream_blocks import StreamBlocks
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.log import read_events
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
@@ -96,7 +97,7 @@ def test_nothing_comes(recipe: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "nowhere: no such pipe" in done.stderr
-    with pytest.raises(DragomanError, match="valid"):  # a set that is read again and again
+    with raises_error(Error.WRONG_SETTING, "valid"):  # a set that is read again and again
         parse(CorpusConfig, {**RECIPE["corpus"], "valid": {"type": "stream"}})
 
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
 from dragoman.alignment.term_placement import bound
 from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig, SampledConfig
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import engine
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import build_model
@@ -85,19 +86,19 @@ def test_the_fewest_tokens_that_spell_a_phrase() -> None:
 
 
 def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  # noqa: F811
-    with pytest.raises(DragomanError, match=r"term 'the bird': it holds 'bird', which is to be avoided"):
+    with raises_error(Error.CONFLICT):
         bound(SearchTranslator.load(run, device="cpu"), Glossary({"dog": "the bird"}), avoiding("bird"))
     translator = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding("bird"))
-    with pytest.raises(DragomanError, match=r"prefix 'the bird': it holds 'bird'"):
+    with raises_error(Error.CONFLICT):
         translator.n_best(LINES[:1], ["the bird"])
-    with pytest.raises(DragomanError, match="`avoid`: ctranslate2 does not"):
+    with raises_error(Error.UNSUPPORTED):
         engine(run, "ctranslate2", translator)
     every = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding(*" ".join(LINES).split()))
     assert every.translate(LINES[:1])  # nothing is left to be said but odd ends
 
-    for text, message in [("# none\n\n", "no phrases in it"), ("a\nb\tc\n", "line 2: two columns")]:
+    for text, error in [("# none\n\n", (Error.EMPTY, "avoid")), ("a\nb\tc\n", (Error.WRONG_SHAPE, "avoid:2"))]:
         (tmp_path / "avoid").write_text(text, encoding="utf-8")
-        with pytest.raises(DragomanError, match=message):
+        with raises_error(*error):
             BannedPhrases.load(tmp_path / "avoid")
 
 

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.pipeline import bulk
 from dragoman.pipeline.bulk import Blocks, Work, run_worker, shard_of
 
@@ -76,20 +77,20 @@ def test_shards(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_what_does_not_fit_is_refused(source: Path, tmp_path: Path) -> None:
     Work(source, tmp_path / "out", "how")
-    with pytest.raises(DragomanError, match="another weights or options"):
+    with raises_error(Error.OTHER_CONTENT, "out"):
         Work(source, tmp_path / "out", "otherwise")
     with gzip.open(source, "at") as file:
         file.write("one more\n")
-    with pytest.raises(DragomanError, match=r"another input \(lines\)"):
+    with raises_error(Error.OTHER_CONTENT, "out"):
         Work(source, tmp_path / "out", "how")
     plain = tmp_path / "text.txt"
     plain.write_text("a\n")
     (tmp_path / "same").mkdir()
     os.link(plain, tmp_path / "same" / "text.txt")
-    with pytest.raises(DragomanError, match="would be lost"):
+    with raises_error(Error.SAME_FILE, "text.txt"):
         Work(plain, tmp_path / "same", "how")
     for text in ("0/3", "4/3", "x", "1/0", "-1/2"):
-        with pytest.raises(DragomanError, match="write it as"):
+        with raises_error(Error.WRONG_OPTION):
             shard_of(text)
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.errors import raises_error
 
 import dragoman
 from dragoman import config
 from dragoman.data.examples import Split
 from dragoman.data.inputs import ImageReader, TextReader
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, logits_of
 from dragoman.inference.generator import Generator
 from dragoman.inference.search_translator import SearchTranslator
@@ -143,25 +144,28 @@ def test_runs_are_used_with_what_they_are_for(texts_run: Path, images_run: Path,
     assert dragoman.load_classifier(str(texts_run), device="cpu").labels == ("ant", "bee", "cat")
     for run, task in ((texts_run, "classification"), (images_run, "image classification")):
         for other in (SearchTranslator, Generator):
-            with pytest.raises(DragomanError, match=rf"a run for {task}, not for .*: use it with `dragoman predict"):
+            with raises_error(Error.WRONG_TASK):
                 other.load(run)
     (tmp_path / "config.yaml").write_text("task: translation\n", encoding="utf-8")
     checkpoint.save(tmp_path, 1, {"model": {"x": torch.zeros(1)}}, {"step": 1})
-    with pytest.raises(DragomanError, match=r"a run for translation, not for .*: use it with `dragoman translate"):
+    with raises_error(Error.WRONG_TASK):
         Predictor.load(tmp_path)
 
 
 def test_loading_names_what_is_wrong(texts_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="no such run directory"):
+    with raises_error(Error.MISSING_FILE, "none"):
         Predictor.load(tmp_path / "none")
     labels = (texts_run / LABELS).read_text(encoding="utf-8")
     try:
-        for damaged in ("[", "{}", '["one"]', "[1, 2]"):
+        for damaged, code in [
+            ("[", Error.BAD_SYNTAX), ("{}", Error.WRONG_SHAPE), ('["one"]', Error.WRONG_SHAPE),
+            ("[1, 2]", Error.WRONG_SHAPE),
+        ]:  # fmt: skip
             (texts_run / LABELS).write_text(damaged, encoding="utf-8")
-            with pytest.raises(DragomanError, match=LABELS):
+            with raises_error(code, LABELS):
                 Predictor.load(texts_run)
         (texts_run / LABELS).write_text('["ant", "bee"]', encoding="utf-8")
-        with pytest.raises(DragomanError, match=r"head.weight is \(3, 16\) and should be \(2, 16\)"):
+        with raises_error(Error.MISMATCH, "step-00000001"):
             Predictor.load(texts_run)
     finally:
         (texts_run / LABELS).write_text(labels, encoding="utf-8")

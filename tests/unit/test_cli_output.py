@@ -5,9 +5,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.cli.options import text_output
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.lines import read_lines
 
 
@@ -28,17 +29,17 @@ def test_what_was_written_before_a_mistake_is_kept_beside_it(
     def write_one_line(path: Path) -> None:
         with text_output(path) as write:
             write("one\n")
-            raise DragomanError("line 2")
+            raise Error.EMPTY("line 2")
 
-    with pytest.raises(DragomanError, match="line 2"):
+    with raises_error(Error.EMPTY):
         write_one_line(path)
     assert kept.read_text(encoding="utf-8") == "one\n"
     assert str(kept) in capsys.readouterr().err
     with text_output(path) as write:
         write("one\ntwo\n")
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
-    with pytest.raises(DragomanError, match="line 1"), text_output(tmp_path / "none.txt"):
-        raise DragomanError("line 1")
+    with raises_error(Error.EMPTY), text_output(tmp_path / "none.txt"):
+        raise Error.EMPTY("line 1")
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt"]
 
 
@@ -51,8 +52,8 @@ def test_a_file_called_gz_is_one(tmp_path: Path) -> None:
     with text_output(path) as write:
         write("ä\n")
     assert path.read_bytes() == first
-    with pytest.raises(DragomanError, match="line 1"), text_output(path):
-        raise DragomanError("line 1")
+    with raises_error(Error.EMPTY), text_output(path):
+        raise Error.EMPTY("line 1")
     assert [found.name for found in tmp_path.iterdir()] == ["out.txt.gz"]
 
 
@@ -82,5 +83,5 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match="cannot be written"), text_output(tmp_path) as write:
+    with raises_error(Error.CANNOT_WRITE), text_output(tmp_path) as write:
         write("x")

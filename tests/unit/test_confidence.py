@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.errors import raises_error
 from tests.unit.test_translator import run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.corpora import embedded
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline import confidence
 from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, project
@@ -75,7 +76,7 @@ def test_a_projection_has_an_error_that_grows_with_the_distance(translator, cali
     far = project(calibration, [it if it is None else type(it)(it.line, it.words, it.chrf / 4) for it in found])
     assert far.chrf < near.chrf
     assert far.error > near.error
-    with pytest.raises(DragomanError, match="nothing to judge"):
+    with raises_error(Error.EMPTY):
         project(calibration, [None])
 
 
@@ -100,7 +101,7 @@ def test_calibration_errors():
 
 
 def test_few_lines_are_refused(translator):
-    with pytest.raises(DragomanError, match="3 lines with references are too few"):
+    with raises_error(Error.TOO_FEW):
         confidence.calibrate(translator, [("a", "b")] * 3, "step-1")
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.config import Field, by_type, changes, override, parse, settings, to_dict, to_yaml
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.runs.atomic_io import read_yaml
 
 
@@ -58,13 +59,13 @@ def refusal(data: Mapping[str, Any]) -> str:
     return text.removeprefix("here.yaml: ")
 
 
-def refused_file(path: Path, content: bytes) -> str:
+def refused_file(path: Path, content: bytes) -> DragomanError:
     path.write_bytes(content)
     with pytest.raises(DragomanError) as caught:
         read_yaml(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.file == str(path)
     assert "\n" not in str(caught.value)
-    return str(caught.value).removeprefix(f"{path}: ")
+    return caught.value
 
 
 def test_what_is_left_out_has_the_default_of_its_class() -> None:
@@ -175,12 +176,16 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 def test_files_that_hold_no_settings_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
-    assert refused_file(path, b"- a\n- b\n") == "expected `key: value` lines, found list"
-    assert refused_file(path, b"5\n") == "expected `key: value` lines, found int"
-    assert refused_file(path, b"a: [1\n").startswith("not valid YAML: ")
-    assert refused_file(path, b"a: b\n\tc: d\n").startswith("not valid YAML: ")
-    assert refused_file(path, "a: ä\n".encode("latin-1")).startswith("cannot be read: ")
-    with pytest.raises(DragomanError, match=r"absent\.yaml: no such file$"):
+    for content, code, line in [
+        (b"- a\n- b\n", Error.WRONG_SHAPE, None),
+        (b"5\n", Error.WRONG_SHAPE, None),
+        (b"a: [1\n", Error.BAD_SYNTAX, 2),
+        (b"a: b\n\tc: d\n", Error.BAD_SYNTAX, 2),
+        ("a: ä\n".encode("latin-1"), Error.NOT_UTF8, None),
+    ]:
+        error = refused_file(path, content)
+        assert (error.code, error.line) == (code, line)
+    with raises_error(Error.MISSING_FILE, "absent.yaml"):
         read_yaml(tmp_path / "absent.yaml")
 
 
@@ -192,16 +197,19 @@ def test_an_empty_file_is_an_empty_mapping(tmp_path: Path) -> None:
 
 def test_a_key_written_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
-    assert refused_file(path, b"a: 1\nb: 2\na: 3\n").endswith("line 3: key 'a' again (first on line 1)")
-    assert refused_file(path, b"x:\n  a: 1\n  b: 2\n  b: 3\n").endswith("line 4: key 'b' again (first on line 3)")
+    assert str(refused_file(path, b"a: 1\nb: 2\na: 3\n")).endswith(
+        "yaml:3: not valid YAML: key 'a' again (first on line 1)"
+    )
+    error = refused_file(path, b"x:\n  a: 1\n  b: 2\n  b: 3\n")
+    assert (error.code, error.line) == (Error.BAD_SYNTAX, 4)
     path.write_text("a: {k: 1}\nb: {k: 1}\n", encoding="utf-8")
     assert read_yaml(path) == {"a": {"k": 1}, "b": {"k": 1}}  # the same key in two places is no repetition
 
 
 def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
     target = tmp_path / "made"
-    text = refused_file(tmp_path / "settings.yaml", f"a: !!python/object/apply:os.mkdir ['{target}']\n".encode())
-    assert text.startswith("not valid YAML: could not determine a constructor")
+    error = refused_file(tmp_path / "settings.yaml", f"a: !!python/object/apply:os.mkdir ['{target}']\n".encode())
+    assert error.code is Error.BAD_SYNTAX
     assert not target.exists()
 
 
@@ -218,7 +226,7 @@ def test_overrides_reach_deep_and_leave_the_data_alone() -> None:
 
 @pytest.mark.parametrize("text", ["max_steps", "=3", " =3", "", "a=[1", "a={b: 1"])
 def test_an_override_that_cannot_be_read_is_refused_by_its_own_words(text: str) -> None:
-    with pytest.raises(DragomanError) as caught:
+    with raises_error(Error.WRONG_OPTION) as caught:
         override({}, [text])
     assert str(caught.value).startswith(f"override {text!r}: ")
     assert "\n" not in str(caught.value)
@@ -237,7 +245,7 @@ def test_changes_are_told_by_dotted_key_none_for_a_side_without_it() -> None:
 )  # fmt: skip
 def test_values_that_are_none_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "recipe.yaml").write_text(text + "\n", encoding="utf-8")
-    with pytest.raises(DragomanError, match=r"recipe.yaml: ") as caught:
+    with raises_error(Error.BAD_SYNTAX, "recipe.yaml") as caught:
         read_yaml(tmp_path / "recipe.yaml")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman import device
 from dragoman.backends import threads
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 
 def test_auto_is_always_there() -> None:
@@ -19,12 +20,12 @@ def test_auto_is_always_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("gpu", "known are auto, cpu, cuda, mps"), ("cuda", "not available"), ("cpu:foo", "write it as")],
+    ("name", "error"),
+    [("gpu", Error.UNKNOWN_NAME), ("cuda", Error.NO_DEVICE), ("cpu:foo", Error.WRONG_OPTION)],
 )
-def test_a_device_that_is_not_there_is_refused(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_not_there_is_refused(name: str, error: Error, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(DragomanError, match=message):
+    with raises_error(error):
         device.pick_device(name)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman.config import parse
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.summation import Sums, tree_sum
@@ -63,7 +64,7 @@ with joined() as ranks:
     found["gathered"] = [ranks.all_gather(str(ranks.rank * call)) for call in (1, 2, 3)]
 
     def refused():
-        raise DragomanError("the disk is full")
+        raise Error.NO_SPACE("the disk is full")
 
     try:
         ranks.first(refused)
@@ -187,7 +188,7 @@ def test_what_cannot_be_divided_is_refused(micro_batches: int, processes: int, r
     if remedy is None:
         check_division(training, processes)
     else:
-        with pytest.raises(DragomanError, match=remedy):
+        with raises_error(Error.WRONG_SETTING):
             check_division(training, processes)
 
 
@@ -195,7 +196,7 @@ def test_processes_in_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     from dragoman.training import launch
 
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(DragomanError, match="torchrun has started the processes already"):
+    with raises_error(Error.CONFLICT):
         launch.refuse_processes(2)
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.cli import main as cli
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.experiments import diversify as module
 from dragoman.experiments.diversify import diversify
 from dragoman.text.corpus import FilesSource
@@ -85,13 +86,15 @@ def test_what_is_there_already_or_blank_is_not_added(
 
 
 @pytest.mark.parametrize(
-    ("second", "told"), [(("de", "en"), "from de to en"), (("en", "fr"), "from en to fr")], ids=["turned", "other"]
+    ("second", "error"),
+    [(("de", "en"), (Error.LANGUAGES_DIFFER, "f2")), (("en", "fr"), (Error.LANGUAGES_DIFFER, "f2"))],
+    ids=["turned", "other"],
 )
 def test_runs_between_other_languages_are_refused(
-    second: tuple[str, str], told: str, source: FilesSource, runs: dict[str, Stub], tmp_path: Path
+    second: tuple[str, str], error: tuple[Any, ...], source: FilesSource, runs: dict[str, Stub], tmp_path: Path
 ) -> None:
     runs["f1"], runs["f2"] = Stub(str.upper), Stub(str.upper, second)
-    with pytest.raises(DragomanError, match=f"f2: translates {told}"):
+    with raises_error(*error):
         diversify(source, tmp_path / "out", forward=["f1", "f2"])
     assert not (tmp_path / "out").exists()
 
@@ -101,7 +104,7 @@ def test_runs_that_go_the_other_way_than_the_files_are_refused(
     ways: dict[str, list[str]], source: FilesSource, runs: dict[str, Stub], tmp_path: Path
 ) -> None:
     runs["f"], runs["b"] = Stub(str.upper), Stub(str.upper, ("de", "en"))
-    with pytest.raises(DragomanError, match=r"train.en is the source and \S+train.de the target"):
+    with raises_error(Error.LANGUAGES_DIFFER):
         diversify(source, tmp_path / "out", **ways)
     assert not (tmp_path / "out").exists()
 
@@ -115,11 +118,11 @@ def test_every_run_is_loaded_before_the_first_one_translates(
 
     def damaged(run: Path, **options: Any) -> Any:
         if str(run) == "f2":
-            raise DragomanError("f2: no checkpoint verifies")
+            raise Error.NO_CHECKPOINT("no checkpoint verifies", file="f2")
         return load(run, **options)
 
     monkeypatch.setattr(module.SearchTranslator, "load", damaged)
-    with pytest.raises(DragomanError, match="f2: no checkpoint"):
+    with raises_error(Error.NO_CHECKPOINT):
         diversify(source, tmp_path / "out", forward=["f1", "f2"])
     assert read == []
 
@@ -148,7 +151,7 @@ def test_what_was_broken_off_goes_on_and_ends_in_the_same_bytes(
     assert asked == ["aone", "atwo", "athree", "b1", "b2", "b3"]
     with (broken / "2-b.part").open("a", encoding="utf-8") as part:
         part.write("half a li")  # as a kill may leave it
-    with pytest.raises(DragomanError, match="other runs or other settings began: name a new folder"):
+    with raises_error(Error.OTHER_CONTENT, "broken"):
         diversify(source, broken, forward=["a"])
     asked.clear()
     broken_at.clear()
@@ -165,9 +168,9 @@ def test_what_was_broken_off_goes_on_and_ends_in_the_same_bytes(
 def test_a_folder_that_holds_something_stays_as_it_is(
     source: FilesSource, runs: dict[str, Stub], tmp_path: Path
 ) -> None:
-    with pytest.raises(DragomanError, match="is there already"):
+    with raises_error(Error.ALREADY_THERE):
         diversify(source, tmp_path, forward=["f1"])
-    with pytest.raises(DragomanError, match="`forward` RUN"):
+    with raises_error(Error.MISSING_OPTION):
         diversify(source, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.de", "train.en"]
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.data.documents import TextCorpusConfig, encode, prepare_text
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.pair import TOKENIZERS as KINDS
 from dragoman.text.tokenizers.pair import CharactersConfig, SentencePieceConfig, WhitespaceConfig, WordsConfig
@@ -110,7 +111,7 @@ def test_what_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     tokenizer = trained(CharactersConfig(), TEXT)
-    with pytest.raises(DragomanError, match="file/train"):
+    with raises_error(Error.CANNOT_WRITE, "train", "file/train"):
         prepare_text(Reader(TEXT), tokenizer, tmp_path / "file" / "train", made_from="a")
 
 
@@ -122,5 +123,5 @@ def test_a_large_vocabulary_takes_wider_ids() -> None:
 
 def test_more_context_than_a_window_has_is_refused() -> None:
     source = {"type": "text", "path": "x"}
-    with pytest.raises(DragomanError, match="min_context 9 is more than block_len 8"):
+    with raises_error(Error.WRONG_SETTING):
         parse(TextCorpusConfig, {"train": source, "valid": source, "block_len": 8, "min_context": 9})

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman import errors
 from dragoman.cli.main import main
 from dragoman.decoding.base import FoundNothing
 from dragoman.errors import DragomanError, Error
-from tests.errors import raises_error
 
 PACKAGE = Path(errors.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs/errors.md"
@@ -33,7 +33,7 @@ def test_an_error_within_another_keeps_code_and_place() -> None:
     "error", [Error.WRONG_SHAPE("no tab", "write one", file="a.tsv", line=3), FoundNothing(Error.DIVERGED, 2, "NaN")]
 )
 def test_errors_come_from_other_processes_as_they_are(error: DragomanError) -> None:
-    again = pickle.loads(pickle.dumps(error))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
     assert (type(again), str(again), again.details()) == (type(error), str(error), error.details())
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman import config
 from dragoman.config import parse
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
 from dragoman.tasks.fine_tuning import FineTuning, fine_tuning_recipe
@@ -87,9 +88,9 @@ def test_the_run_is_trained_from_there_with_everything_else_fresh(tmp_path: Path
 
 
 def test_another_model_or_no_run_is_refused(tmp_path: Path, first: Path) -> None:
-    with pytest.raises(DragomanError, match=r"init_from: .*does not fit.*both runs need the same `model:`"):
+    with raises_error(Error.MISMATCH, "first"):
         begun(settings(tmp_path, "second", *SECOND, d_model=16), first)
-    with pytest.raises(DragomanError, match="nowhere: not a run directory"):
+    with raises_error(Error.NOT_A_RUN, "nowhere"):
         begun(settings(tmp_path, "third", *SECOND), tmp_path / "nowhere")
 
 
@@ -98,7 +99,7 @@ def test_another_model_is_refused_before_anything_is_written(
     tmp_path: Path, first: Path, change: dict[str, Any]
 ) -> None:
     data = config.override(settings(tmp_path, "second", *SECOND, **change), [f"init_from={first}"])
-    with pytest.raises(DragomanError, match=r"init_from: .*first: does not fit.*both runs need the same `model:`"):
+    with raises_error(Error.MISMATCH, "first"):
         recipes.run(parse(TranslationRecipe, data))
     assert not (tmp_path / "second").exists()
 
@@ -129,7 +130,7 @@ def test_a_run_of_damaged_checkpoints_does_not_begin_with_the_other_run_again(tm
     for path in checkpoint.list_checkpoints(tmp_path / "second"):
         (path / "state.json").write_text("{}")
     log = (tmp_path / "second/metrics.jsonl").read_bytes()
-    with pytest.raises(DragomanError, match=r"no checkpoint verifies.*state\.json"):
+    with raises_error(Error.DAMAGED, "checkpoints"):
         recipes.run(parse(TranslationRecipe, data))
     assert (tmp_path / "second/metrics.jsonl").read_bytes() == log
 

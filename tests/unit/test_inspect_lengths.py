@@ -1,10 +1,13 @@
 """BLEU by length: buckets and scores equal to sacreBLEU's own on the sentences of each bucket."""
 
+from typing import Any
+
 import pytest
 import sacrebleu
+from tests.errors import raises_error
 
 from dragoman.analysis.lengths import FEW, Result, bleu_by_length, lengths_figure, lengths_table
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 REFERENCES = [f"the {'very ' * n}small dog number {n} runs through the grass ." for n in range(40)]
 LENGTHS = [1 + n for n in range(40)]
@@ -41,17 +44,17 @@ def test_a_blank_source_counts_as_shortest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "edges", "message"),
+    ("found", "edges", "error"),
     [
-        ({}, [5], "no sentences"),
-        ({"a": []}, [5], "no sentences"),
-        ({"a": [(1, "x", "y")], "b": [(1, "x", "z")]}, [5], "same sentences"),
-        ({"a": [(1, "x", "y")]}, [5, 5], "rise"),
-        ({"a": [(1, "x", "y")]}, [0, 5], "positive"),
+        ({}, [5], (Error.EMPTY,)),
+        ({"a": []}, [5], (Error.EMPTY,)),
+        ({"a": [(1, "x", "y")], "b": [(1, "x", "z")]}, [5], (Error.UNEQUAL_COUNTS,)),
+        ({"a": [(1, "x", "y")]}, [5, 5], (Error.WRONG_OPTION, "rise")),
+        ({"a": [(1, "x", "y")]}, [0, 5], (Error.WRONG_OPTION, "positive")),
     ],
 )
-def test_what_cannot_be_compared(found: dict[str, list[Result]], edges: list[int], message: str) -> None:
-    with pytest.raises(DragomanError, match=message):
+def test_what_cannot_be_compared(found: dict[str, list[Result]], edges: list[int], error: tuple[Any, ...]) -> None:
+    with raises_error(*error):
         bleu_by_length(found, edges)
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman.analysis.examples import words_of
 from dragoman.analysis.trace import STEPS, TraceRow, trace, trace_table
 from dragoman.data.batch import collate
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.loading import build_model
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.training.loss import token_loss
@@ -135,5 +135,5 @@ def test_a_model_of_another_vocabulary_shows_ids() -> None:
 
 
 def test_a_blank_sentence_is_refused() -> None:
-    with pytest.raises(DragomanError, match="blank"):
+    with raises_error(Error.BLANK, "blank"):
         trace(model(), WORDS, [("ja", " ")])

@@ -3,12 +3,12 @@
 import gzip
 from pathlib import Path
 
-import pytest
+from tests.errors import raises_error
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.corpora.libreoffice_help import paragraphs, write
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 PAGE = """<!DOCTYPE html><html><head><title>no</title><script>var a = "<p id=x>no</p>";</script></head><body>
 <p>no id</p>
@@ -71,5 +71,5 @@ def test_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
     assert "train.en.gz, .de.gz:" in result.stdout
-    with pytest.raises(DragomanError, match="no pages of eu there: unpack the package libreoffice-help-eu"):
+    with raises_error(Error.MISSING_FILE, "help"):
         write(source, "en-US", "eu", tmp_path / "out")

@@ -3,14 +3,14 @@
 import shutil
 from pathlib import Path
 
-import pytest
 import torch
+from tests.errors import raises_error
 from tests.unit.test_reranking import tokenizers, translator  # noqa: F401 (a fixture)
 from tests.unit.test_translator import LINES, run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -79,7 +79,7 @@ def test_the_command_takes_further_runs(run: Path, tmp_path: Path) -> None:  # n
     assert {item.text for item in expected} == {item.text for item in (*own, *other)}
     config = (second / "config.yaml").read_text(encoding="utf-8").replace("src_lang: en", "src_lang: fr")
     (second / "config.yaml").write_text(config, encoding="utf-8")
-    with pytest.raises(DragomanError, match="give runs from en to en"):
+    with raises_error(Error.LANGUAGES_DIFFER):
         CliRunner().invoke(app, [*command, "--mbr", str(second)], catch_exceptions=False)
-    with pytest.raises(DragomanError, match="choose one of both"):
+    with raises_error(Error.CONFLICT):
         CliRunner().invoke(app, [*command, "--mbr", str(run), "--rerank", str(run)], catch_exceptions=False)

@@ -3,8 +3,9 @@
 import random
 
 import pytest
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.quality.output_checks import check_output, leaks, named
 from dragoman.quality.slices import slices
 from dragoman.quality.test_set import TestSet
@@ -154,10 +155,10 @@ def test_parts_by_length_rarity_and_label(tmp_path):
         "rarest word 0 times": [0],
         "rarest word 1-5 times": [1, 2],
     }
-    with pytest.raises(DragomanError, match="give `training_text`"):
+    with raises_error(Error.MISSING_OPTION):
         slices(test, "rarity")
     (tmp_path / "labels").write_text("law\nnews\nlaw\n", encoding="utf-8")
     assert slices(test, str(tmp_path / "labels")) == {"law": [0, 2], "news": [1]}
     (tmp_path / "labels").write_text("law\n", encoding="utf-8")
-    with pytest.raises(DragomanError, match="has 1 lines and test 3: one label for each line"):
+    with raises_error(Error.UNEQUAL_COUNTS):
         slices(test, str(tmp_path / "labels"))

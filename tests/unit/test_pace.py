@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.config import parse
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.training.config import TrainingConfig
 from dragoman.training.pace import PACE, Budget, Mark, Pace
 
@@ -137,7 +138,7 @@ def test_another_length_goes_on_from_where_the_schedule_stands(tmp_path: Path) -
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / PACE).write_text('{"marks": [{}], "validations": []}')
-    with pytest.raises(DragomanError, match=r"pace.json: damaged"):
+    with raises_error(Error.DAMAGED, "pace.json"):
         Pace(config(), tmp_path)
 
 

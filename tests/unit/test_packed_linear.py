@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 from torch import nn
 
 from dragoman.backends.packed_linear import PackedLinear, pack
 from dragoman.device import has_onednn, side_by_side
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="this build of PyTorch has no oneDNN for this processor")
@@ -101,9 +102,9 @@ def test_a_complaint_of_a_job_reaches_the_caller(threads: Any) -> None:
 
     def work(job: int) -> int:
         if job == 3:
-            raise DragomanError("the third")
+            raise Error.BLANK("the third")
         return job
 
-    with pytest.raises(DragomanError, match="the third"):
+    with raises_error(Error.BLANK):
         side_by_side(work, range(6), CPU)
     assert torch.get_num_threads() == 2

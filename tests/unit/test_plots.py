@@ -7,10 +7,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.analysis import plots
 from dragoman.analysis.figure import save, to_svg
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 Event = dict[str, Any]
 
@@ -90,7 +91,7 @@ def test_saving(tmp_path: Path, name: str) -> None:
 
 
 def test_saving_as_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match=r"use \.svg, \.png or \.pdf"):
+    with raises_error(Error.UNKNOWN_FORMAT, "curves.docx"):
         save(plots.training_curves([]), tmp_path / "curves.docx")
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman.analysis.marked import marked
 from dragoman.analysis.report import SHOWN_VALIDATIONS, write_report
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.quality.classification import score_labels
 from dragoman.runs.log import RunLog
 
@@ -247,7 +248,7 @@ def test_a_classifier_has_its_own_words_and_shows_what_was_taken_for_what(
 def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
     run_directory(tmp_path)
     (tmp_path / missing).unlink()
-    with pytest.raises(DragomanError, match=rf"{re.escape(missing)}: no such file") as caught:
+    with raises_error(Error.MISSING_FILE) as caught:
         write_report(tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "report.html").exists()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.runs.log import RunLog, best_validation, read_events, without_repeats
 
 
@@ -67,15 +68,15 @@ def test_a_last_line_that_lacks_only_its_line_feed_is_kept(tmp_path: Path) -> No
 def test_a_damaged_line_before_the_last_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"event": "start"}\n' + line.encode("latin-1") + b'\n{"event": "end"}\n')
-    with pytest.raises(DragomanError, match=r"metrics\.jsonl:2: not an event") as caught:
+    with raises_error(Error.WRONG_SHAPE, "metrics.jsonl:2") as caught:
         read_events(path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_or_unreadable_log_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DragomanError, match=r"metrics\.jsonl: no such file"):
+    with raises_error(Error.MISSING_FILE, "metrics.jsonl"):
         read_events(tmp_path / "metrics.jsonl")
-    with pytest.raises(DragomanError, match="cannot be read"):
+    with raises_error(Error.CANNOT_READ):
         read_events(tmp_path)
     (tmp_path / "metrics.jsonl").touch()
     assert read_events(tmp_path / "metrics.jsonl") == []

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 import sentencepiece as spm
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without
 
 LINES = [f"a young girl is climbing number {number} into a house" for number in range(300)]
@@ -61,5 +62,5 @@ def test_a_symbol_is_a_piece_of_its_own_wherever_it_stands(model: bytes) -> None
 
 def test_a_damaged_model_is_told() -> None:
     for damaged in (b"\x0a\xff", b"\x0b", b"\xff" * 12, b"\x0a\x05ab"):
-        with pytest.raises(DragomanError, match="the SentencePiece model is damaged"):
+        with raises_error(Error.DAMAGED):
             without(damaged, {"x"})

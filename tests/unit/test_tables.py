@@ -12,10 +12,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
+from tests.errors import raises_error
 from torch import Tensor, nn
 
 from dragoman import config
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.export import TARGETS
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.families import CLASSIFIERS, MODELS
@@ -102,7 +103,7 @@ def test_the_choices_are_the_tables() -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(DragomanError, match="`norm`: should be 'layer' or 'rms' \\(given: 'batch'\\)"):
+    with raises_error(Error.WRONG_SETTING):
         config.parse(MODELS["transformer"], {"norm": "batch"})
 
 

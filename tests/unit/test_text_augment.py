@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.errors import raises_error
 
 from dragoman import config
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.quality.scores import EvaluationConfig
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.augment import TextAugmentConfig, with_typos, without_final_mark
@@ -70,7 +71,7 @@ def test_shares_are_kept_on_average() -> None:
 
 
 def test_shares_of_cases_are_refused_above_one() -> None:
-    with pytest.raises(DragomanError, match="at most 1"):
+    with raises_error(Error.WRONG_SETTING):
         config.parse(TextAugmentConfig, {"upper": 0.6, "lower": 0.6})
     assert {field.name for field in fields(TextAugmentConfig)} >= {"upper", "lower", "typos"}
 

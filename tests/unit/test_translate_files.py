@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.capitals import CapitalsTranslator
 from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
@@ -77,7 +78,7 @@ def test_a_stopped_file_goes_on_and_ends_in_the_same_bytes(tmp_path: Path, capsy
     journal = tmp_path / "b.txt.partial"
     assert "with --resume goes on" in capsys.readouterr().err
     journal.write_bytes(journal.read_bytes()[:-7])  # the process was killed in the middle of a line
-    with pytest.raises(DragomanError, match="was begun with another model or other options"):
+    with raises_error(Error.OTHER_CONTENT, "b.txt.partial"):
         translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
     second = Upper()
     translate_files(pipeline(second), [Job(source, target)], FileOptions(resume=True), "x")
@@ -110,7 +111,7 @@ def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
     (out / "old.txt").write_text("no\n", encoding="utf-8")
     jobs = jobs_of([folder], out, "de")
     assert [job.source.name for job in jobs] == ["a.txt", "c.txt", "b.md"]
-    with pytest.raises(DragomanError, match=r"1 of 3 files could not be translated, .*c.txt:1: byte 0xFF"):
+    with raises_error(Error.INCOMPLETE):
         translate_files(pipeline(Upper()), jobs, FileOptions(), "x")
     assert (out / "a.txt").read_text(encoding="utf-8") == "ONE.!\n"
     assert (out / "sub" / "b.md").read_text(encoding="utf-8") == "# TWO!\n"
@@ -133,17 +134,17 @@ def test_where_translations_go(tmp_path: Path) -> None:
         tmp_path / "out/a.docx",
         tmp_path / "out/b.txt",
     ]
-    for paths, output, message in [
-        ([a, b], None, "say with -o FOLDER"),
-        ([a, b], a, "is a file: name a folder"),
-        ([a], a, "would be lost: name another with -o"),
-        ([tmp_path / "none"], None, "no such file or folder"),
-        ([tmp_path / "a.docx", tmp_path / "a.docx"], tmp_path / "out", "the translation of two files would go there"),
+    for paths, output, error in [
+        ([a, b], None, (Error.MISSING_OPTION, "-o")),
+        ([a, b], a, (Error.WRONG_FILE_TYPE, "a.docx")),
+        ([a], a, (Error.SAME_FILE, "a.docx")),
+        ([tmp_path / "none"], None, (Error.MISSING_FILE, "none")),
+        ([tmp_path / "a.docx", tmp_path / "a.docx"], tmp_path / "out", (Error.CONFLICT, "a.docx")),
     ]:
-        with pytest.raises(DragomanError, match=message):
+        with raises_error(*error):
             jobs_of(paths, output, "de")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DragomanError, match="no file of a known kind"):
+    with raises_error(Error.EMPTY, "empty"):
         jobs_of([tmp_path / "empty"], tmp_path / "out", "de")
 
 

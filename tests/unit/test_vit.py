@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from tests.errors import raises_error
 from torch import nn
 from torch.nn import functional as F
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.models.families import ViTConfig
 from dragoman.models.vit import ViT
 from dragoman.nn.patches import PatchEmbedding
@@ -52,11 +53,11 @@ def test_there_are_as_many_learned_positions_as_patches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [({"image_size": 28, "patch_size": 5}, "multiple of model.patch_size"), ({"d_model": 30}, "multiple of model.num")],
+    ("settings", "error"),
+    [({"image_size": 28, "patch_size": 5}, Error.WRONG_SETTING), ({"d_model": 30}, Error.WRONG_SETTING)],
 )
-def test_sizes_that_do_not_fit_are_refused(settings: dict[str, int], message: str) -> None:
-    with pytest.raises(DragomanError, match=message):
+def test_sizes_that_do_not_fit_are_refused(settings: dict[str, int], error: Error) -> None:
+    with raises_error(error):
         ViTConfig(**settings).build(num_labels=2)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
+from tests.errors import raises_error
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference import mbr
 from dragoman.inference.mbr import expected_utility
 from dragoman.quality.faults import warnings_of
@@ -137,5 +138,5 @@ def test_n_grams_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_unknown_utility_is_refused() -> None:
-    with pytest.raises(DragomanError, match="chrf or bleu"):
+    with raises_error(Error.UNKNOWN_NAME):
         expected_utility(["a"], "ter")

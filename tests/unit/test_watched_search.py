@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman.analysis.search_tree import search_figure, search_table
 from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import FINISHED, GOES_ON, watch_search
@@ -93,9 +94,9 @@ def test_it_stops_for_the_reason_that_is_told() -> None:
 
 
 def test_what_is_no_plain_beam_search_is_refused() -> None:
-    with pytest.raises(DragomanError, match="the sentence is blank"):
+    with raises_error(Error.BLANK):
         watch_search(translator("lstm"), " ")
-    with pytest.raises(DragomanError, match="a plain beam search"):
+    with raises_error(Error.UNSUPPORTED):
         watch_search(translator("lstm", coverage_penalty=0.2), "the dog")
 
 

@@ -7,10 +7,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.errors import raises_error
 
 from dragoman.data import windows
 from dragoman.data.windows import WindowPlan, covering, cut
-from dragoman.errors import DragomanError
+from dragoman.errors import Error
 
 
 def epoch_of(plan: WindowPlan, epoch: int) -> list[list[np.ndarray]]:
@@ -72,11 +73,11 @@ def test_epochs_and_seeds_differ_in_order_and_in_where_they_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "block_len", "batch_tokens", "message"),
-    [(15, 8, 64, "lower corpus.block_len"), (100, 8, 7, "training.batch_tokens to 8")],
+    ("num_tokens", "block_len", "batch_tokens", "error"),
+    [(15, 8, 64, Error.TOO_FEW), (100, 8, 7, Error.TOO_LONG)],
 )
-def test_what_does_not_fit_is_refused(num_tokens: int, block_len: int, batch_tokens: int, message: str) -> None:
-    with pytest.raises(DragomanError, match=message):
+def test_what_does_not_fit_is_refused(num_tokens: int, block_len: int, batch_tokens: int, error: Error) -> None:
+    with raises_error(error):
         WindowPlan(num_tokens, block_len, batch_tokens=batch_tokens)
 
 

@@ -159,11 +159,7 @@ def main() -> None:
             say("dragoman: stopped")
         sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
-        told = (
-            json.dumps(error.as_dict(), ensure_ascii=False)
-            if "--json" in sys.argv
-            else f"dragoman: {error}"
-        )
+        told = json.dumps(error.as_dict(), ensure_ascii=False) if "--json" in sys.argv else f"dragoman: {error}"
         _fail("" if isinstance(error, SaidElsewhere) else told, debug, code=2)
     except SystemExit as stop:
         # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.

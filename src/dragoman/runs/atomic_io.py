@@ -178,6 +178,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         raise
     except FileNotFoundError as error:
         raise Error.MISSING_FILE("no such file", file=path) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise Error.CANNOT_READ(f"cannot be read: {error}", file=path) from error
+    except OSError as error:
+        raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
+    except UnicodeDecodeError as error:
+        raise Error.NOT_UTF8(f"is not UTF-8: {error}", file=path) from error
     return config.from_yaml(text, str(path))
