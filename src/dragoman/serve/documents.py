@@ -53,7 +53,7 @@ class Job:
     state: State = "queued"
     error: str = ""
     cause: DragomanError | None = None
-    """What the error comes of, where a person can mend it."""
+    """The error itself, where a person can mend it."""
     done: int = 0
     total: int = 0
     texts: int = 0
