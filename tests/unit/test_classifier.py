@@ -144,7 +144,7 @@ def test_runs_are_used_with_what_they_are_for(texts_run: Path, images_run: Path,
     assert dragoman.load_classifier(str(texts_run), device="cpu").labels == ("ant", "bee", "cat")
     for run, task in ((texts_run, "classification"), (images_run, "image classification")):
         for other in (SearchTranslator, Generator):
-            with raises_error(Error.WRONG_TASK):
+            with raises_error(Error.WRONG_TASK, task):
                 other.load(run)
     (tmp_path / "config.yaml").write_text("task: translation\n", encoding="utf-8")
     checkpoint.save(tmp_path, 1, {"model": {"x": torch.zeros(1)}}, {"step": 1})

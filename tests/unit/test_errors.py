@@ -74,7 +74,7 @@ def test_raises_error_asks_for_code_and_names() -> None:
         raise error
     assert caught.value is error
     for code, *names in [
-        (Error.EMPTY, "a.tsv"), (Error.WRONG_SHAPE, "a.tsv:2"), (Error.WRONG_SHAPE, "b.tsv"), (Error.WRONG_SHAPE, "a.t"),
+        (Error.EMPTY, "a.tsv"), (Error.WRONG_SHAPE, "a.tsv:2"), (error.code, "b.tsv"), (error.code, "a.t"),
     ]:  # fmt: skip
         with pytest.raises(AssertionError), raises_error(code, *names):
             raise error

@@ -416,12 +416,8 @@ def test_the_command_line(run: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
         call("decoding.no_repeat_ngrams=3")
     with raises_error(Error.CONFLICT):
         call("--length-penalty", "0", "decoding.length_penalty.alpha=2")
-    for change, message in (
-        ("decoding=5", r"decoding=5: .*only decoding\.SETTING=VALUE"),
-        ("decoding=", r"decoding=: .*only decoding\.SETTING=VALUE"),
-        ("decoding.which=last", "decoding settings: .*`which`"),
-    ):
-        with raises_error(Error.UNKNOWN_SETTING):
+    for change, name in (("decoding=5", "decoding=5"), ("decoding=", "decoding"), ("decoding.which=last", "which")):
+        with raises_error(Error.UNKNOWN_SETTING, name):
             call(change)
     with raises_error(Error.UNSUPPORTED):
         call("--engine", "ctranslate2", "--prefix", str(begin))

@@ -44,7 +44,7 @@ def test_what_is_in_a_memory_is_said_again(tmp_path: Path) -> None:
         packed = tmp_path / f"{name}.gz"
         packed.write_bytes(gzip.compress(text.encode()))
         assert TranslationMemory.load(packed, ("de", "en")).exact("Datei öffnen") == "Open file"
-    with raises_error(Error.EMPTY, "a.tmx"):
+    with raises_error(Error.EMPTY, "a.tmx", "fr", "en"):
         TranslationMemory.load(tmp_path / "a.tmx", ("fr", "en"))
 
 

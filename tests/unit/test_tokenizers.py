@@ -202,7 +202,7 @@ def test_han_characters_stand_alone_and_need_no_mark() -> None:
 def test_words_from_libraries_that_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for rules, module, extra in (("spacy", "spacy", "spacy"), ("jieba", "jieba", "chinese")):
         monkeypatch.setitem(sys.modules, module, None)
-        with raises_error(Error.NOT_INSTALLED):
+        with raises_error(Error.NOT_INSTALLED, f"dragoman[{extra}]"):
             WordsTokenizer.train(WordsConfig(rules=rules, lang="unheard"), iter(["a"]))
 
 

@@ -205,8 +205,8 @@ def test_scores_do_not_depend_on_neighbours_and_blanks_have_none(run: Path) -> N
     alone = [score(translator, [pair])[0] for pair in pairs]
     for one, other in zip(score(translator, pairs), alone, strict=True):
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
-    for pair, message in [(("a", " "), "pair 1: the translation is blank"), (("", "a"), "the source is blank")]:
-        with raises_error(Error.BLANK):
+    for pair, side in [(("a", " "), "translation"), (("", "a"), "source")]:
+        with raises_error(Error.BLANK, "pair 1", side):
             score(translator, [pair])
     with raises_error(Error.TOO_LONG):
         score(translator, [("a cat " * 20, "a")])
