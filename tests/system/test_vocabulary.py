@@ -14,7 +14,7 @@ from tests.system.hub_models import FAMILIES, sentences  # noqa: E402
 
 from dragoman.cli import main as cli  # noqa: E402
 from dragoman.data.batch import collate  # noqa: E402
-from dragoman.errors import Error
+from dragoman.errors import Error  # noqa: E402
 from dragoman.experiments.vocabulary import Wanted, change_vocabulary  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
