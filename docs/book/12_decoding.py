@@ -112,7 +112,7 @@ with torch.no_grad():
 from dragoman.analysis.search_tree import search_figure, search_table
 from dragoman.inference.watched_search import watch_search
 
-watched = watch_search(dragoman.load(run, beam_size=2, device="cpu"), sentence, top=3)
+watched = watch_search(dragoman.load(run, beam_size=2, device="cpu").search, sentence, top=3)
 print(search_table(watched))
 
 # %%

@@ -121,7 +121,7 @@ print(sum(pair.src in train for pair in pairs), "of 200 test sentences stand in 
 from dragoman.analysis.attention import attention_figure
 from dragoman.inference.attention_maps import attention_of
 
-kinds = attention_of(dragoman.load(run, device="cpu"), pairs[0].src)
+kinds = attention_of(dragoman.load(run, device="cpu").search, pairs[0].src)
 show(attention_figure(kinds["decoder.cross"]), "cross-attention")
 
 # %% [markdown]

@@ -65,6 +65,16 @@ def test_a_translation_does_not_depend_on_its_batch(folder: Path) -> None:
     assert out.splitlines(keepends=True)[3:4] == alone
 
 
+def test_every_door_gives_the_same_answer(folder: Path) -> None:
+    texts = ["ICH MÖCHTE EIN BIER", "ich möchte ein bier. Die katze schläft.", "", "der {hund} schläft ", "12 + 30"]
+    (folder / "doors.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    python("-m", "dragoman", "translate", "run", "doors.txt", "-o", "doors.en.txt", cwd=folder)
+    lines = python("-m", "dragoman", "translate", "run", cwd=folder, text="".join(f"{text}\n" for text in texts))
+    assert lines == (folder / "doors.en.txt").read_text(encoding="utf-8")
+    code = f"import dragoman; print(*dragoman.load('run').translate({texts!r}), sep='\\n')"
+    assert python("-c", code, cwd=folder) == lines
+
+
 def test_an_export_translates_the_same(folder: Path) -> None:
     python("-m", "dragoman", "export", "run", "exported", "--to", "ctranslate2", cwd=folder)
     lines = "ich möchte ein bier\nder hund\n\ndas kind sieht den kleinen hund und die frau\n"

@@ -15,9 +15,12 @@ from dragoman.inference.attention_maps import attention_arrays, attention_of
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.inference.translation import Reranker, Scored, Translation
+from dragoman.models.base import Seq2SeqModel
+from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import in_chunks
+from dragoman.text.tokenizers.pair import TokenizerPair
 
 
 class Translator:
@@ -65,6 +68,16 @@ class Translator:
         return self.pipeline.search
 
     @property
+    def model(self) -> Seq2SeqModel:
+        """The network."""
+        return self.search.model
+
+    @property
+    def tokenizers(self) -> TokenizerPair:
+        """Tokenizers of the source and of the target."""
+        return self.search.tokenizers
+
+    @property
     def decoding(self) -> DecodingConfig:
         """The settings of the search."""
         return self.search.decoding
@@ -81,6 +94,10 @@ class Translator:
         Raises DragomanError for a term that is banned.
         """
         return Translator(self.pipeline.with_terms(glossary, banned))
+
+    def with_memory(self, memory: TranslationMemory | None) -> "Translator":
+        """This translator, which says what is in a memory (`pipeline/memory.py`) and makes the rest."""
+        return Translator(replace(self.pipeline, memory=memory))
 
     def with_decoding(self, **changes: Any) -> "Translator":
         """This translator, of the same model, with some fields of its `DecodingConfig` changed."""
@@ -169,7 +186,7 @@ class Translator:
         return f"<table><caption>Translator</caption>{rows}</table>"
 
     def _facts(self) -> dict[str, str]:
-        model = self.search.model
+        model = self.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
         return {
             "languages": " to ".join(self.languages or ("?", "?")),
