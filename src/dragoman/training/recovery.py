@@ -47,7 +47,8 @@ class Resumable:
         self.config, self.training_step = config, training_step
         self.run_dir, self.log = run_dir, log
         self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
-        self.state = TrainingState(config.schedule.build(config.max_steps, d_model), training_step.precision)
+        schedule = config.schedule.build(config.max_steps, d_model)
+        self.state = TrainingState(schedule=schedule, precision=training_step.precision)
         self.averager = config.averaging.build(self.model, run_dir)
         self.elapsed_before = 0.0
         self.started: float | None = None

@@ -8,13 +8,10 @@ from dragoman.training.schedules import Schedule
 from dragoman.training.window import Window
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TrainingState:
     """The place where a training stands. A checkpoint's state.json holds every field, so a new field is saved too."""
 
-    schedule: Schedule
-    precision: str
-    """The number format that the training began in, whatever `auto` is where it goes on."""
     step: int = 0
     best_step: int = 0
     best: dict[str, float] = field(default_factory=dict)
@@ -23,7 +20,10 @@ class TrainingState:
     """Validations since the best one."""
     skipped: int = 0
     rollbacks: int = 0
+    schedule: Schedule
     window: Window = field(default_factory=Window)
+    precision: str
+    """The number format that the training began in, whatever `auto` is where it goes on."""
 
     def to_dict(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
