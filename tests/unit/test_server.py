@@ -303,3 +303,25 @@ def test_a_language_without_a_way_and_odd_values_are_the_clients_mistakes() -> N
             assert answer.json()["error"].startswith("text[1]: ")
 
     asyncio.run(ask())
+
+
+def test_a_glossary_that_many_change_at_once_loses_nothing_and_may_be_empty() -> None:
+    languages = {"source_lang": "en", "target_lang": "de"}
+
+    def dictionary(row: int) -> dict[str, str]:
+        return {**languages, "entries": f"term {row}\tWort {row}", "entries_format": "tsv"}
+
+    async def ask() -> None:
+        async with client_of() as client:
+            made = await client.post("/v3/glossaries", json={"name": "a", "dictionaries": [dictionary(0)]})
+            address = f"/glossaries/{made.json()['glossary_id']}"
+            changes = [client.patch(f"/v3{address}", json={"dictionaries": [dictionary(row)]}) for row in range(1, 20)]
+            assert {answer.status_code for answer in await asyncio.gather(*changes)} == {200}
+            entries = (await client.get(f"/v2{address}/entries")).text.splitlines()
+            assert sorted(entries) == sorted(dictionary(row)["entries"] for row in range(20))
+            removed = await client.delete(f"/v3{address}/dictionaries", params=languages)
+            assert (removed.status_code, removed.content) == (204, b"")
+            assert (await client.get(f"/v2{address}")).json()["entry_count"] == 0
+            assert (await client.get(f"/v2{address}/entries")).text == ""
+
+    asyncio.run(ask())

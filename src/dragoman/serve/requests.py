@@ -1,6 +1,7 @@
 """A request for translations, as all APIs understand it: checked, counted, its languages identified, and done."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from starlette.responses import FileResponse, Response
@@ -30,7 +31,8 @@ def language(server: Server, code: str) -> str | None:
     return same_language(code, known)
 
 
-class Detected(NamedTuple):
+@dataclass(frozen=True)
+class Detected:
     """A language, and how sure that is, from 0 to 1."""
 
     language: str
@@ -47,7 +49,8 @@ class Answer(NamedTuple):
 
 def detect(server: Server, text: str) -> list[Detected]:
     """The languages that a text may be in, of those that are served, best first; at least one."""
-    return [Detected(*found) for found in likely_languages(text, tuple(server.service.languages()))]
+    known = tuple(server.service.languages())
+    return [Detected(code, round(share, 4)) for code, share in likely_languages(text, known)]
 
 
 def check_size(server: Server, texts: Sequence[str]) -> None:

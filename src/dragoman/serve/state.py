@@ -52,7 +52,8 @@ class Server:
         self.service.on_warnings = self.metrics.guard_warnings.inc
         self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
         self._reloading = threading.Lock()
-        self._correcting = threading.Lock()
+        self.changing = threading.Lock()
+        """Held while corrections or a glossary change: they are read, changed and written back."""
 
     def start(self) -> None:
         """Start the scheduler, and load the runs behind it."""
@@ -123,14 +124,14 @@ class Server:
 
     def correct(self, correction: Correction, author: str) -> None:
         """Keep a correction, and use it from now on."""
-        with self._correcting:
+        with self.changing:
             self.store.correct(correction, author)
             languages = (correction.src_lang, correction.tgt_lang)
             self.service.memories.setdefault(languages, TranslationMemory([])).add(correction.src, correction.tgt)
 
     def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
         """Forget the correction of a text; False where there is none."""
-        with self._correcting:
+        with self.changing:
             found = self.store.forget(src_lang, tgt_lang, src)
             if found and (memory := self.service.memories.get((src_lang, tgt_lang))) is not None:
                 memory.remove(src)

@@ -6,8 +6,8 @@ Formality, context, style rules and custom instructions are taken and change not
 import csv
 import io
 import re
-import time
 from collections.abc import Awaitable
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -277,21 +277,14 @@ def _put(call: Call, name: str, dictionaries: Dictionaries, old: StoredGlossary 
 
 
 def _time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1e6):06d}Z"
+    return datetime.fromtimestamp(seconds).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _one_dictionary(stored: StoredGlossary) -> dict[str, Any]:
     """A glossary as version 2 knows it: of one pair of languages."""
-    [(languages, entries)] = list(stored.dictionaries.items())[:1]
-    return {
-        "glossary_id": stored.id,
-        "ready": True,
-        "name": stored.name,
-        "source_lang": languages[0],
-        "target_lang": languages[1],
-        "creation_time": _time(stored.created),
-        "entry_count": len(entries.splitlines()),
-    }
+    first = next(iter(stored.dictionaries.items()), (("", ""), ""))
+    made = {"glossary_id": stored.id, "ready": True, "name": stored.name, "creation_time": _time(stored.created)}
+    return {**made, **_dictionary_record(*first)}
 
 
 def _dictionary_record(languages: tuple[str, str], entries: str) -> dict[str, Any]:
@@ -344,33 +337,37 @@ def glossary(call: Call) -> dict[str, Any]:
 @api.operation("PATCH", "/v3/glossaries/{id}", "Another name, or more entries", _RECORD_3)
 def change_glossary(call: Call, given: ChangedGlossary) -> dict[str, Any]:
     """A new name, or entries that come to those that are there or take their place."""
-    stored = _stored(call)
-    dictionaries = dict(stored.dictionaries)
-    for one in given.dictionaries:
-        languages, entries = _dictionary(call, one)
-        lines = [*dictionaries.get(languages, "").splitlines(), *entries.splitlines()]
-        merged = {line.partition("\t")[0]: line for line in lines}  # later ones count
-        dictionaries[languages] = "\n".join(merged.values())
-    return _all_dictionaries(_put(call, given.name or stored.name, dictionaries, stored))
+    with call.server.changing:
+        stored = _stored(call)
+        dictionaries = dict(stored.dictionaries)
+        for one in given.dictionaries:
+            languages, entries = _dictionary(call, one)
+            lines = [*dictionaries.get(languages, "").splitlines(), *entries.splitlines()]
+            merged = {line.partition("\t")[0]: line for line in lines}  # later ones count
+            dictionaries[languages] = "\n".join(merged.values())
+        return _all_dictionaries(_put(call, given.name or stored.name, dictionaries, stored))
 
 
 @api.operation("PUT", "/v3/glossaries/{id}/dictionaries", "Entries in the place of those of two languages",
                {"source_lang": "de", "target_lang": "en", "entry_count": 1})  # fmt: skip
 def put_dictionary(call: Call, given: Dictionary) -> dict[str, Any]:
-    stored = _stored(call)
     languages, entries = _dictionary(call, given)
-    _put(call, stored.name, {**stored.dictionaries, languages: entries}, stored)
+    with call.server.changing:
+        stored = _stored(call)
+        _put(call, stored.name, {**stored.dictionaries, languages: entries}, stored)
     return _dictionary_record(languages, entries)
 
 
 @api.operation("DELETE", "/v3/glossaries/{id}/dictionaries", "Delete the entries of two languages",
                status=204)  # fmt: skip
 def remove_dictionary(call: Call, given: Pair) -> None:
-    stored = _stored(call)
     languages = _pair(call, given)
-    if languages not in stored.dictionaries:
-        raise ApiError(404, "Dictionary not found")
-    _put(call, stored.name, {key: lines for key, lines in stored.dictionaries.items() if key != languages}, stored)
+    with call.server.changing:
+        stored = _stored(call)
+        dictionaries = dict(stored.dictionaries)
+        if dictionaries.pop(languages, None) is None:
+            raise ApiError(404, "Dictionary not found")
+        _put(call, stored.name, dictionaries, stored)
 
 
 @api.operation("GET", "/v2/glossaries/{id}/entries", "The entries of a glossary, tab-separated", "Bier\tale")

@@ -135,7 +135,7 @@ def _record(
         text=item.text,
         source=answer.src,
         target=tgt,
-        detected=_detected(answer),
+        detected=answer.detected,
         score=item.score,
         log_prob=item.log_prob,
         alternatives=list(item.alternatives),
@@ -149,7 +149,7 @@ def _record(
     if details.warnings:
         record.warnings = _records(item, notes=False)
         record.memory = [
-            models.LikeText(source=match.src, target=match.tgt, similarity=round(match.similarity, 4))
+            {"source": match.src, "target": match.tgt, "similarity": round(match.similarity, 4)}
             for match in service.similar(answer.src, tgt, text)
         ]
     return record
@@ -158,14 +158,6 @@ def _record(
 def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
     """The notes of a translation, or its other warnings."""
     return [one.record() for one in item.warnings if one.is_note == notes]
-
-
-def _identified(found: Detected) -> models.Detected:
-    return models.Detected(language=found.language, confidence=round(found.confidence, 4))
-
-
-def _detected(answer: Answer) -> models.Detected | None:
-    return None if answer.detected is None else _identified(answer.detected)
 
 
 def _sentences(item: Translated) -> Links:
@@ -236,7 +228,7 @@ async def _events(
                 alternatives=list(item.alternatives),
                 notes=_records(item, notes=True),
                 source=first.src,
-                detected=_detected(first),
+                detected=first.detected,
             )
             yield _event("part", record)
             joined = Translated(
@@ -291,11 +283,11 @@ def words(call: Call, given: models.WordsRequest) -> Awaitable[dict[str, Any]]:
     return call.run(work, 4 * service.tokens(src, tgt, [given.text]))
 
 
-@api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[models.Detected])
+@api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[Detected])
 def detect_languages(call: Call, given: models.DetectRequest) -> list[Any]:
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
-    found = [[_identified(one) for one in detect(call.server, text)] for text in texts]
+    found = [detect(call.server, text) for text in texts]
     return found if isinstance(given.text, list) else found[0]
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
+from dragoman.serve.requests import Detected
 from dragoman.serve.service import AUTO
 
 MAX_TERMS = 1000
@@ -100,19 +101,6 @@ class KeyOfDocument(BaseModel):
     key: str = ""
 
 
-class Detected(BaseModel):
-    language: Code
-    confidence: float
-
-
-class LikeText(BaseModel):
-    """A correction of a text that is like the one that was translated."""
-
-    source: str
-    target: str
-    similarity: float
-
-
 class Part(BaseModel):
     """The translation of a part of a text."""
 
@@ -132,7 +120,8 @@ class Translation(Part):
     confidence: list[tuple[int, int, float]] | None = None
     """Characters from and to of each word, and its confidence."""
     warnings: list[dict[str, Any]] | None = None
-    memory: list[LikeText] | None = None
+    memory: list[dict[str, Any]] | None = None
+    """Corrections of texts that are like this one."""
 
 
 class Translations(BaseModel):
