@@ -64,20 +64,14 @@ def load(run: str | Path, **options: Any) -> "Translator":
     `options` are those of `Translator.load`. Raises DragomanError for a run that is none, or of another kind:
     `load_classifier` and `load_language_model` are for those.
     """
-    from dragoman.pipeline.translator import Translator
-
-    return Translator.load(run, **options)
+    return __getattr__("Translator").load(run, **options)
 
 
 def load_classifier(run: str | Path, **options: Any) -> "Predictor":
     """Load the classifier of a run, of texts or of images; options as in `Predictor.load`."""
-    from dragoman.inference.classifier import Predictor
-
-    return Predictor.load(run, **options)
+    return __getattr__("Predictor").load(run, **options)
 
 
 def load_language_model(run: str | Path, **options: Any) -> "Generator":
     """Load the language model of a run; options as in `Generator.load`."""
-    from dragoman.inference.generator import Generator
-
-    return Generator.load(run, **options)
+    return __getattr__("Generator").load(run, **options)

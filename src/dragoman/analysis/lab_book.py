@@ -14,6 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
+from dragoman.analysis.printed import columns
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import clock, say
 from dragoman.runs.atomic_io import read_yaml
@@ -216,15 +217,8 @@ def as_text(rows: Sequence[Mapping[str, Cell]]) -> str:
     alike = {name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1}
     names = [name for name in rows[0] if name not in alike]
     cells = [names, *([_shown(row[name]) for name in names] for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
-    numeric = [all(isinstance(row[name], int | float | None) for row in rows) for name in names]
-    lines = [
-        "  ".join(
-            f"{cell:>{width}}" if right else f"{cell:<{width}}"
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
+    text = [at for at, name in enumerate(names) if any(isinstance(row[name], str) for row in rows)]
+    lines = [columns(cells, left=text)]
     lines += [f"all: {name} {_shown(rows[0][name])}" for name in rows[0] if name in alike]
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from dragoman.nn.positions import sinusoidal_rates, sinusoidal_table
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words under each other; a Chinese character is two columns wide on a screen."""
+def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Rows of words under each other, columns `left` to the left; a Chinese character is two columns wide."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        first, *rest = row
-        cells = [first + " " * (widths[0] - display_width(first))]
-        cells += [" " * (width - display_width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
+        blanks = [" " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [f"{cell}{blanks[at]}" if at in left else f"{blanks[at]}{cell}" for at, cell in enumerate(row)]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dragoman.analysis.comparison import shown_p, write_page
+from dragoman.analysis.printed import columns
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import Error
@@ -93,10 +94,7 @@ def _print(comparison: "Comparison", page: Path) -> None:
             p_values = (shown_p(value) for value in (test.p_bootstrap, test.p_randomised, test.p_corrected))
             figures = (f"{test.first:.2f}", f"{test.second:.2f}", f"{test.difference:+.2f}", interval)
             rows.append((titles[test.metric], *figures, *p_values, str(test.wins), str(test.losses), test.verdict))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        for row in rows:
-            cells = [f"{cell:>{width}}" for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-            typer.echo("  ".join([f"{row[0]:<{widths[0]}}", *cells, row[-1]]).rstrip())
+        typer.echo(columns(rows, left=(0, len(head) - 1)))
         if pair.classes:
             shown = (f"{kind} {row.first_alone}/{row.second_alone}" for kind, row in pair.classes.items())
             typer.echo("faults that one has alone (first/second): " + ", ".join(shown))

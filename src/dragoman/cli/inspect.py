@@ -111,12 +111,10 @@ def positions(
             raise Error.WRONG_OPTION(f"{name} {value}: must be even, as a sine has its cosine")
     if not 1 < base < math.inf:
         raise Error.WRONG_OPTION(f"--base {base:g}: a number above 1")
-    if printed:
-        if min(position or [0]) < 0:
-            raise Error.WRONG_OPTION(f"--position {min(position or [0])}: positions are counted from 0")
-        typer.echo(positions_text(d_model, position or [0, 1, 2], base))
-        if output is None:
-            return
+    if min(position or [0]) < 0:
+        raise Error.WRONG_OPTION(f"--position {min(position or [0])}: positions are counted from 0")
+    if printed and _only_printed(positions_text(d_model, position or [0, 1, 2], base), output):
+        return
     tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in wanted and run else {}
     draw = {
         "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model, base),
@@ -152,10 +150,8 @@ def masks(
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
     found = sentence_masks(lines, tokenizers.tgt)
-    if printed or hidden:
-        typer.echo(masks_text(found, hidden))
-        if output is None:
-            return
+    if (printed or hidden) and _only_printed(masks_text(found, hidden), output):
+        return
     _write(output, "masks", masks_figure(found))
 
 
@@ -172,9 +168,7 @@ def batch(
 
     Example: dragoman inspect batch "ich möchte ein bier" "i want a beer" "guten tag" "hello"
     """
-    texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
-    if len(texts) % 2:
-        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give each its translation")
+    texts = _in_pairs(sentences)
     sides = texts[::2], texts[1::2]
     pair = (
         load_tokenizers(run / "tokenizer")
@@ -234,10 +228,8 @@ def smoothing(
     for value in epsilons:
         if not 0 <= value < 1:
             raise Error.WRONG_OPTION(f"--epsilon {value:g}: must be at least 0 and below 1")
-    if printed is not None:
-        typer.echo(smoothing_text(epsilons, printed, target=min(2, printed - 1)))
-        if output is None:
-            return
+    if printed and _only_printed(smoothing_text(epsilons, printed, target=min(2, printed - 1)), output):
+        return
     _write(output, "smoothing", smoothing_figure(epsilons, loss_vocab_size=vocab_size))
 
 
@@ -254,10 +246,8 @@ def norms(sentences: Sentences = None, printed: Printed = False, output: Output 
     """
     lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
     found = normed_batch(lines)
-    if printed:
-        typer.echo(norms_text(*found))
-        if output is None:
-            return
+    if printed and _only_printed(norms_text(*found), output):
+        return
     _write(output, "norms", norms_figure(*found))
 
 
@@ -388,9 +378,7 @@ def trace(
 
     Example: dragoman inspect trace runs/mine "Ein Hund schläft." "A dog is asleep."
     """
-    texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
-    if len(texts) % 2:
-        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give a translation with each sentence")
+    texts = _in_pairs(sentences)
     is_run = run_or_recipe.is_dir()
     recipe: Any = recipes.of_run(run_or_recipe) if is_run else recipes.load(run_or_recipe)
     if recipe.task != "translation":
@@ -460,6 +448,20 @@ def _write(output: Path | None, command: str, figure: Any = None, **figures: Any
     check_suffix(path)
     for name, drawn in (figures or {"": figure}).items():
         typer.echo(save(drawn, path.with_stem(f"{path.stem}-{name}") if len(figures) > 1 else path))
+
+
+def _only_printed(text: str, output: Path | None) -> bool:
+    """Print the numbers; True where no picture is asked for beside them."""
+    typer.echo(text)
+    return output is None
+
+
+def _in_pairs(sentences: list[str] | None) -> list[str]:
+    """Sentences and their translations in turn; the examples, where none are given."""
+    texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
+    if len(texts) % 2:
+        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give each its translation")
+    return texts
 
 
 def _not_blank(sentences: list[str]) -> list[str]:

@@ -345,35 +345,4 @@ def a_loss_is_divided_by_real_tokens() -> None:
     )
 
 
-SELF_TESTS = {
-    test.__name__: test
-    for test in (
-        the_decoder_reads_one_token_behind,
-        padding_is_not_counted,
-        a_sure_and_right_model_has_no_loss,
-        no_position_sees_the_future,
-        a_sentence_does_not_depend_on_its_batch,
-        the_source_matters,
-        order_matters,
-        positions_are_different,
-        attention_is_pytorchs,
-        queries_differ_in_what_they_look_at,
-        the_lstm_is_pytorchs,
-        the_encoder_looks_both_ways,
-        gradients_arrive_everywhere,
-        a_step_repeats,
-        a_plain_loop_uses_each_gradient_once,
-        the_rate_warms_up,
-        the_weights_move,
-        layers_have_weights_of_their_own,
-        a_stack_ends_in_numbers_of_size_one,
-        norms_are_pytorchs,
-        embeddings_are_as_large_as_positions,
-        dropout_keeps_the_mean,
-        a_search_says_what_the_model_says,
-        a_search_stops_at_the_end,
-        a_translation_does_not_change_from_one_time_to_the_next,
-        batches_are_shuffled,
-        a_loss_is_divided_by_real_tokens,
-    )
-}
+SELF_TESTS = {name: test for name, test in list(globals().items()) if getattr(test, "__module__", "") == __name__}

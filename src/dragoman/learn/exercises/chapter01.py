@@ -53,16 +53,4 @@ def draw(rng: random.Random) -> tuple[Any, ...]:
     return [rng.randrange(4, 50) for _ in range(rng.randrange(2, 8))], 2, 3
 
 
-EXERCISES = [
-    Exercise(
-        1,
-        shift,
-        draw,
-    ),
-    Exercise(
-        1,
-        settings,
-        lambda rng: (),
-        grade_settings,
-    ),
-]
+EXERCISES = [Exercise(1, shift, draw), Exercise(1, settings, lambda rng: (), grade_settings)]

@@ -38,15 +38,4 @@ def draw_rows(rng: random.Random) -> tuple[Any, ...]:
     return rows, pad_id
 
 
-EXERCISES = [
-    Exercise(
-        2,
-        build_vocabulary,
-        draw_sentences,
-    ),
-    Exercise(
-        2,
-        pad,
-        draw_rows,
-    ),
-]
+EXERCISES = [Exercise(2, build_vocabulary, draw_sentences), Exercise(2, pad, draw_rows)]

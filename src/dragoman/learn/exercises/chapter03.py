@@ -56,24 +56,8 @@ def draw_scores(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        3,
-        sequence_mask,
-        draw_lengths,
-    ),
-    Exercise(
-        3,
-        joint_mask,
-        draw_real,
-    ),
-    Exercise(
-        3,
-        to_other_convention,
-        draw_mask,
-    ),
-    Exercise(
-        3,
-        masked_softmax,
-        draw_scores,
-    ),
+    Exercise(3, sequence_mask, draw_lengths),
+    Exercise(3, joint_mask, draw_real),
+    Exercise(3, to_other_convention, draw_mask),
+    Exercise(3, masked_softmax, draw_scores),
 ]

@@ -56,19 +56,7 @@ def draw_hidden(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        4,
-        lstm_step,
-        draw_step,
-    ),
-    Exercise(
-        4,
-        init_state,
-        draw_states,
-    ),
-    Exercise(
-        4,
-        last_states,
-        draw_hidden,
-    ),
+    Exercise(4, lstm_step, draw_step),
+    Exercise(4, init_state, draw_states),
+    Exercise(4, last_states, draw_hidden),
 ]

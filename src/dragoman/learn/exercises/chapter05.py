@@ -35,15 +35,4 @@ def draw_losses(rng: random.Random) -> tuple[Any, ...]:
     return torch.rand(3, 5) * 4, real
 
 
-EXERCISES = [
-    Exercise(
-        5,
-        masked_cross_entropy,
-        draw,
-    ),
-    Exercise(
-        5,
-        perplexity,
-        draw_losses,
-    ),
-]
+EXERCISES = [Exercise(5, masked_cross_entropy, draw), Exercise(5, perplexity, draw_losses)]

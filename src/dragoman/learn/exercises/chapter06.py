@@ -42,15 +42,4 @@ def draw_attention(rng: random.Random) -> tuple[Any, ...]:
     return torch.randn(2, 5, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 3), mask
 
 
-EXERCISES = [
-    Exercise(
-        6,
-        additive_scores,
-        draw_additive,
-    ),
-    Exercise(
-        6,
-        attention,
-        draw_attention,
-    ),
-]
+EXERCISES = [Exercise(6, additive_scores, draw_additive), Exercise(6, attention, draw_attention)]

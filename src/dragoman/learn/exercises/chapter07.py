@@ -44,19 +44,7 @@ def draw_sizes(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        7,
-        split_heads,
-        draw_split,
-    ),
-    Exercise(
-        7,
-        merge_heads,
-        draw_heads,
-    ),
-    Exercise(
-        7,
-        count_parameters,
-        draw_sizes,
-    ),
+    Exercise(7, split_heads, draw_split),
+    Exercise(7, merge_heads, draw_heads),
+    Exercise(7, count_parameters, draw_sizes),
 ]

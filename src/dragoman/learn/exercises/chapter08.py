@@ -35,15 +35,4 @@ def draw_move(rng: random.Random) -> tuple[Any, ...]:
     return sinusoid(position, d_model, base), rng.randrange(1, 40), base
 
 
-EXERCISES = [
-    Exercise(
-        8,
-        sinusoid,
-        draw_position,
-    ),
-    Exercise(
-        8,
-        move,
-        draw_move,
-    ),
-]
+EXERCISES = [Exercise(8, sinusoid, draw_position), Exercise(8, move, draw_move)]

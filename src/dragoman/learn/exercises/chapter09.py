@@ -49,19 +49,7 @@ def draw_residual(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        9,
-        layer_norm,
-        draw_norm,
-    ),
-    Exercise(
-        9,
-        as_convolution,
-        draw_network,
-    ),
-    Exercise(
-        9,
-        pre_norm,
-        draw_residual,
-    ),
+    Exercise(9, layer_norm, draw_norm),
+    Exercise(9, as_convolution, draw_network),
+    Exercise(9, pre_norm, draw_residual),
 ]

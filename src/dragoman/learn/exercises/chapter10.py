@@ -94,11 +94,4 @@ def draw(rng: random.Random) -> tuple[Any, ...]:
     return {name: value.detach() for name, value in model.state_dict().items()}, src, torch.randint(4, 19, (3, 5)), 4, 2
 
 
-EXERCISES = [
-    Exercise(
-        10,
-        transformer,
-        draw,
-        given=[attend],
-    ),
-]
+EXERCISES = [Exercise(10, transformer, draw, given=[attend])]

@@ -46,19 +46,7 @@ def draw_padded(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        11,
-        noam,
-        draw_step,
-    ),
-    Exercise(
-        11,
-        smooth,
-        draw_target,
-    ),
-    Exercise(
-        11,
-        smooth_without_pad,
-        draw_padded,
-    ),
+    Exercise(11, noam, draw_step),
+    Exercise(11, smooth, draw_target),
+    Exercise(11, smooth_without_pad, draw_padded),
 ]

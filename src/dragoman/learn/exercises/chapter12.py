@@ -69,15 +69,4 @@ def draw_beam(rng: random.Random) -> tuple[Any, ...]:
     return model(rng.randrange(10**6)), 2, 3, 7, rng.choice([2, 3])
 
 
-EXERCISES = [
-    Exercise(
-        12,
-        greedy,
-        draw_greedy,
-    ),
-    Exercise(
-        12,
-        beam_search,
-        draw_beam,
-    ),
-]
+EXERCISES = [Exercise(12, greedy, draw_greedy), Exercise(12, beam_search, draw_beam)]

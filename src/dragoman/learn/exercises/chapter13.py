@@ -67,19 +67,7 @@ def draw_signature(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        13,
-        modified_precision,
-        draw_pair,
-    ),
-    Exercise(
-        13,
-        bleu,
-        draw_corpus,
-    ),
-    Exercise(
-        13,
-        read_signature,
-        draw_signature,
-    ),
+    Exercise(13, modified_precision, draw_pair),
+    Exercise(13, bleu, draw_corpus),
+    Exercise(13, read_signature, draw_signature),
 ]

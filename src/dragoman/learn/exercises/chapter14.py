@@ -46,19 +46,7 @@ def draw_chosen(rng: random.Random) -> tuple[Any, ...]:
 
 
 EXERCISES = [
-    Exercise(
-        14,
-        mean_over_real,
-        draw_hidden,
-    ),
-    Exercise(
-        14,
-        next_token_pairs,
-        draw_ids,
-    ),
-    Exercise(
-        14,
-        hide_tokens,
-        draw_chosen,
-    ),
+    Exercise(14, mean_over_real, draw_hidden),
+    Exercise(14, next_token_pairs, draw_ids),
+    Exercise(14, hide_tokens, draw_chosen),
 ]
