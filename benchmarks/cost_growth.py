@@ -28,7 +28,7 @@ from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.experiments.bench import commit
 from dragoman.experiments.bench.batches import RandomPairs, subject
-from dragoman.runs.log import METRICS, read_events
+from dragoman.runs.events import METRICS, read_events
 from dragoman.tasks import recipes
 from dragoman.tasks.base import machine_name
 from dragoman.text.tokenizers.base import SPECIALS

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dragoman.experiments.bench import commit
-from dragoman.runs.log import read_events
+from dragoman.runs.events import read_events
 
 WAYS = {
     "1 process of 1 thread": (1, 1, "exact"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dragoman.analysis.figure import save
 from dragoman.analysis.plots import training_curves
-from dragoman.runs.log import METRICS, read_events
+from dragoman.runs.events import METRICS, read_events
 
 FOLDER = Path(__file__).parent / "runs"
 

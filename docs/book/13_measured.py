@@ -56,7 +56,7 @@ with contextlib.redirect_stderr(io.StringIO()):
 
 # %%
 from dragoman.analysis.plots import training_curves
-from dragoman.runs.log import METRICS, read_events
+from dragoman.runs.events import METRICS, read_events
 
 events = list(read_events(run / METRICS))
 show(training_curves(events), "curves")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dragoman.runs import checkpoint
-from dragoman.runs.log import read_events
+from dragoman.runs.events import read_events
 from dragoman.text.corpus import DemoSource
 
 SCRIPT = Path(__file__).parent / "killed.py"

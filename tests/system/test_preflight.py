@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.runs.log import read_events
+from dragoman.runs.events import read_events
 
 RECIPE = """
 task: translation

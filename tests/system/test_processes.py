@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dragoman.runs.log import read_events
+from dragoman.runs.events import read_events
 
 RECIPE: dict[str, Any] = {
     "corpus": {

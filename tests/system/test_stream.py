@@ -19,7 +19,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.store import prepare
 from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.errors import Error
-from dragoman.runs.log import read_events
+from dragoman.runs.events import read_events
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
 from dragoman.text.tokenizers.pair import WhitespaceConfig, train_tokenizers

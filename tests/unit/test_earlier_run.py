@@ -23,7 +23,8 @@ import torch
 from dragoman.device import cpu_capabilities
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
-from dragoman.runs.log import RunLog, read_events
+from dragoman.runs.events import read_events
+from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -22,7 +22,8 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import require_alike
-from dragoman.runs.log import RunLog, read_events
+from dragoman.runs.events import read_events
+from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.time_budget import with_steps

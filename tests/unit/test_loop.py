@@ -23,7 +23,8 @@ from dragoman.config import parse
 from dragoman.errors import Error
 from dragoman.nn.dropout import Dropout
 from dragoman.runs import checkpoint
-from dragoman.runs.log import RunLog, best_validation, read_events
+from dragoman.runs.events import best_validation, read_events
+from dragoman.runs.log import RunLog
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer

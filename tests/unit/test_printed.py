@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.analysis.columns import columns
 from dragoman.analysis.examples import words_of
 from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.norms import normed_batch
-from dragoman.analysis.printed import batch_text, columns, masks_text, norms_text, positions_text, smoothing_text
+from dragoman.analysis.printed import batch_text, masks_text, norms_text, positions_text, smoothing_text
 from dragoman.cli.main import app
 from dragoman.text.tokenizers.pair import TokenizerPair
 

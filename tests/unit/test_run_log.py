@@ -8,7 +8,8 @@ import pytest
 from tests.errors import raises_error
 
 from dragoman.errors import Error
-from dragoman.runs.log import RunLog, best_validation, read_events, without_repeats
+from dragoman.runs.events import best_validation, read_events, without_repeats
+from dragoman.runs.log import RunLog
 
 
 def test_events_come_back_as_they_were_logged(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from dragoman.analysis.printed import columns
+from dragoman.analysis.columns import columns
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import clock, say
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
-from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
+from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 DEEPEST = 4
 """Folders below the one that is searched."""

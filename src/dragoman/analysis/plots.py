@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dragoman.analysis.figure import INK, MUTED, TRAIN, VALID, step_axis, styled
-from dragoman.runs.log import Event, best_validation, without_repeats
+from dragoman.runs.events import Event, best_validation, without_repeats
 
 
 @styled

@@ -1,36 +1,17 @@
 """Numbers on the screen for what the pictures of `inspect` show: batches, masks, positions, norms, smoothed targets."""
 
 import math
-import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dragoman.analysis.columns import columns
 from dragoman.analysis.norms import GROUPS, Normed
 from dragoman.analysis.smoothing import target_distribution
 from dragoman.data.batch import collate
 from dragoman.inference.attention_maps import labels
 from dragoman.nn.positions import sinusoidal_rates, sinusoidal_table
 from dragoman.text.tokenizers.pair import TokenizerPair
-
-
-def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
-    """Rows of words under each other, columns `left` to the left; a Chinese character is two columns wide."""
-    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        blanks = [" " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
-        cells = [f"{cell}{blanks[at]}" if at in left else f"{blanks[at]}{cell}" for at, cell in enumerate(row)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def display_width(text: str) -> int:
-    """Columns that a text takes on a screen."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
 
 
 def batch_text(pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair) -> str:

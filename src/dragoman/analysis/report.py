@@ -19,7 +19,7 @@ from dragoman.analysis.marked import marked
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
+from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 SHOWN_VALIDATIONS = 6
 METRIC_NAMES = {

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.analysis.columns import columns
 from dragoman.analysis.comparison import shown_p, write_page
-from dragoman.analysis.printed import columns
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import Error

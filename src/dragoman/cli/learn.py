@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dragoman.analysis.columns import display_width
 from dragoman.analysis.figure import save
-from dragoman.analysis.printed import display_width
 from dragoman.errors import Error
 from dragoman.learn import lesson
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers

@@ -10,7 +10,7 @@ from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
-from dragoman.runs.log import METRICS, Event, last_event, read_events, without_repeats
+from dragoman.runs.events import METRICS, Event, last_event, read_events, without_repeats
 from dragoman.runs.new_run import IDENTITY
 from dragoman.tasks import recipes
 from dragoman.tasks.announcement import circumstances

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.analysis.printed import columns
+from dragoman.analysis.columns import columns
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.log import METRICS, read_events, without_repeats
+from dragoman.runs.events import METRICS, read_events, without_repeats
 from dragoman.tasks import recipes
 
 FILE = "sweep.json"

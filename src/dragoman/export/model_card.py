@@ -15,7 +15,7 @@ from dragoman.languages.codes import language_of, name_of
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
-from dragoman.runs.log import METRICS, Event, best_validation, last_event, read_events, without_repeats
+from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 FILE = "MODEL_CARD.md"
 PIPELINES = {

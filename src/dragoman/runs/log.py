@@ -7,7 +7,7 @@ docs/architecture.md); TensorBoard is for watching.
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
@@ -15,14 +15,10 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from dragoman.errors import Error, writing
+from dragoman.errors import writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io
-from dragoman.runs.best import UNRANKED, rank
-
-Event = dict[str, Any]
-
-METRICS = "metrics.jsonl"
+from dragoman.runs.events import METRICS, REPEATED, SCALARS, Event, parsed, place_of, read_events
 
 
 class RunLog(contextlib.AbstractContextManager["RunLog", None]):
@@ -54,7 +50,7 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
 
         def is_kept(event: Event) -> bool:
             last = rollbacks if event["event"] == "rollback" else step
-            return event["event"] not in REPEATED or bool(_place(event) <= last)
+            return event["event"] not in REPEATED or bool(place_of(event) <= last)
 
         kept = list(filter(is_kept, read_events(self.path)))
         seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
@@ -125,70 +121,6 @@ class SilentLog(RunLog):
     def close(self) -> None: ...
 
 
-def read_events(path: str | Path) -> list[Event]:
-    """The events of a metrics.jsonl, in the order in which they were logged.
-
-    A last line that was cut off (the run was killed, or is writing it right now) is left out. Raises DragomanError
-    when the file is missing or cannot be read, and when any other line is not an event.
-    """
-    try:
-        *lines, tail = Path(path).read_bytes().split(b"\n")
-    except FileNotFoundError as error:
-        raise Error.MISSING_FILE(
-            "no such file", "is this a run directory, and has its training begun?", file=path
-        ) from error
-    except OSError as error:
-        raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
-    events = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        event = _parse(line)
-        if event is None:
-            raise Error.WRONG_SHAPE(
-                "not an event (a JSON object with `event`)", "mend or delete this line", file=path, line=number
-            )
-        events.append(event)
-    last = _parse(tail)
-    return [*events, last] if last is not None else events
-
-
-def without_repeats(events: Iterable[Event]) -> list[Event]:
-    """`events` less those that a resumed run logged again: where a kind of event goes back in steps, the later stay.
-
-    >>> logged = [{"event": "train", "step": step} for step in (100, 200, 300, 200)]
-    >>> [event["step"] for event in without_repeats(logged)]
-    [100, 200]
-    """
-    kept: list[Event] = []
-    lowest: dict[str, float] = {}  # per kind, the lowest step among the events that come later
-    for event in reversed(list(events)):
-        kind, step = str(event["event"]), _place(event)
-        if kind in REPEATED and isinstance(step, int | float):
-            if step >= lowest.get(kind, math.inf):
-                continue
-            lowest[kind] = step
-        kept.append(event)
-    return kept[::-1]
-
-
-def _place(event: Event) -> Any:
-    """The key of an event of a kind that is logged again: its step, but of a rollback, which goes back from any
-    step, how many there were."""
-    return event.get("rollbacks" if event["event"] == "rollback" else "step")
-
-
-def best_validation(events: Iterable[Event]) -> Event | None:
-    """The best validation (`best.rank`), the first of equals; None where none measured anything."""
-    ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
-    return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
-
-
-def last_event(events: Sequence[Event], kind: str) -> Event:
-    """The last event of a kind; an empty one where there is none."""
-    return next((event for event in reversed(events) if event["event"] == kind), {})
-
-
 def _mend(path: Path) -> None:
     """End a log on a whole line: complete what lacks only its line feed, cut off what is half an event."""
     if not path.exists():
@@ -198,19 +130,11 @@ def _mend(path: Path) -> None:
     if not tail:
         return
     with path.open("r+b") as file:
-        if _parse(tail) is not None:
+        if parsed(tail) is not None:
             file.seek(0, 2)
             file.write(b"\n")
         else:
             file.truncate(len(data) - len(tail))
-
-
-def _parse(line: bytes) -> Event | None:
-    try:
-        value = json.loads(line)
-    except ValueError:  # both half a JSON text and half a UTF-8 character
-        return None
-    return value if isinstance(value, dict) and "event" in value else None
 
 
 def _plain(value: Any) -> Any:
@@ -232,13 +156,3 @@ def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:
     """Samples for TensorBoard, which reads Markdown: four spaces of indent keep every character as it is."""
     blocks = ("\n".join(f"    {name}  {sample.get(name, '')}" for name in ("src", "ref", "hyp")) for sample in samples)
     return "\n    \n".join(blocks)
-
-
-SCALARS = {
-    "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
-    "valid": ("loss", "perplexity", "bleu", "chrf", "accuracy"),
-}
-"""The fields that TensorBoard draws, by kind of event."""
-
-REPEATED = (*SCALARS, "checkpoint", "skip", "rollback")
-"""The kinds of events of single steps, which a run that goes on from an earlier step logs again."""
