@@ -100,6 +100,7 @@ def test_reports_of_false_alarms_elsewhere(src: str, translation: str, languages
         ("Ein Hund läuft, im Park!", Warning(WarningKind.SOURCE_ECHOED)),  # case and marks are no translation
         ("A dog runs there. A dog runs there.", Warning(WarningKind.REPETITION, "'a dog runs there'")),
         ("一只狗在公园里一只狗在公园里一只狗在公园里", Warning(WarningKind.REPETITION, "'一只狗在公园里'")),
+        ("一只狗在公园里 一只狗在公园里 一只狗在公园里", Warning(WarningKind.REPETITION, "'一只狗在公园里'")),
     ],
 )
 def test_every_door_calls_the_same_a_copy_and_a_repetition(translation: str, warning: Warning) -> None:

@@ -59,7 +59,7 @@ Fault = Callable[[Sentence], str]
 
 def too_long_or_short(it: Sentence) -> str:
     """Longer or shorter than every reference."""
-    nearest = min((length_ratio(it.hyp, ref) for ref in it.refs), key=lambda ratio: abs(math.log(ratio)))
+    nearest = min((length_ratio(it.hyp, ref, room=8) for ref in it.refs), key=lambda ratio: abs(math.log(ratio)))
     if nearest > LENGTH:
         return "too long"
     return "too short" if nearest < 1 / LENGTH else ""

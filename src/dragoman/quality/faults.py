@@ -104,18 +104,19 @@ def said_again(text: str) -> str | None:
     >>> said_again("A man in a hat in a hat in a hat"), said_again("有一个人在那里有一个人在那里有一个人在那里")
     ('in a hat', '有一个人在那里')
     """
-    words = folded(text)
+    words, dense = folded(text), written_densely(text)
+    between = "" if dense else " "
     for size in range(1, 5):
         times = 4 if size == 1 else 3
         for start in range(len(words) - times * size + 1):
             unit = words[start : start + size]
             if all(words[start + i * size : start + (i + 1) * size] == unit for i in range(1, times)):
-                return " ".join(unit)
-    letters = _LETTERS_AGAIN.search(text)
+                return between.join(unit)
+    letters = _LETTERS_AGAIN.search("".join(text.split()) if dense else text)
     if letters:
         return letters[2]
     half = len(words) // 2
-    return " ".join(words[:half]) if half >= 3 and words[:half] == words[half : 2 * half] else None
+    return between.join(words[:half]) if half >= 3 and words[:half] == words[half : 2 * half] else None
 
 
 def echoed(line: Line) -> str | None:
