@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dragoman.formats.base import Code, Item, Options, Unit, refuse
-from dragoman.formats.inline import Token, escaped, unit_of
+from dragoman.formats.inline import Token, escaped, units_of
 from dragoman.formats.xml import Event, after, attribute, events, local
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
@@ -33,11 +34,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         if event.kind == "end" and tag in ("string", "item"):
             content = text[held[0].end : held[-1].start]
             if not content.lstrip().startswith(("@", "?")):
-                unit = unit_of(list(_tokens(text, held[1:-1])), name, _render, source=text)
-                if unit is not None and kept:
-                    yield Unit(unit.items, unit.start, unit.end, _render, name, kept='translatable="false"')
-                elif unit is not None:
-                    yield unit
+                for unit in units_of(list(_tokens(text, held[1:-1])), name, _render, source=text):
+                    yield replace(unit, kept='translatable="false"') if kept else unit
             held = None
 
 

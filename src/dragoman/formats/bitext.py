@@ -5,7 +5,7 @@ Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. La
 
 import re
 import xml.parsers.expat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -30,14 +30,12 @@ class Texts(NamedTuple):
 
 def tmx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
     """(line, source, target) of the units of a TMX that have both languages."""
-    yield from _pairs(_Reader("tu", "tuv", "seg", lambda attributes: _lang(attributes)), stream, name, src, tgt)
+    yield from _pairs(_Reader(("tu",), ("tuv",), "seg"), stream, name, src, tgt)
 
 
 def tbx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
     """(line, term, its translation) of the entries of a TBX (versions 2 and 3) that have both languages."""
-    yield from _pairs(
-        _Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), "term", _lang), stream, name, src, tgt
-    )
+    yield from _pairs(_Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), "term"), stream, name, src, tgt)
 
 
 def xliff_pairs(stream: BinaryIO, name: str) -> Iterator[tuple[int, str, str]]:
@@ -77,16 +75,8 @@ def _lang(attributes: dict[str, str]) -> str:
 class _Reader:
     """Collects the texts of units."""
 
-    def __init__(
-        self,
-        unit: str | tuple[str, ...],
-        variant: str | tuple[str, ...],
-        text: str,
-        lang: Callable[[dict[str, str]], str],
-    ) -> None:
-        self.unit = (unit,) if isinstance(unit, str) else unit
-        self.variant = (variant,) if isinstance(variant, str) else variant
-        self.text, self.lang = text, lang
+    def __init__(self, unit: tuple[str, ...], variant: tuple[str, ...], text: str) -> None:
+        self.unit, self.variant, self.text = unit, variant, text
         self.done: list[Texts] = []
         self.line = 0
         self.current: dict[str, str] = {}
@@ -98,7 +88,7 @@ class _Reader:
         if name in self.unit:
             self.current, self.line = {}, line
         elif name in self.variant:
-            self.code = self.lang(attributes)
+            self.code = _lang(attributes)
         elif name == self.text and not self.skipped:
             self.collected = []
         elif self.collected is not None and name in _CODES:
@@ -122,7 +112,7 @@ class _XliffReader(_Reader):
     """Sources and targets of XLIFF's units; not those of other translations on offer."""
 
     def __init__(self) -> None:
-        super().__init__(("trans-unit", "segment"), (), "", lambda _: "")
+        super().__init__(("trans-unit", "segment"), (), "")
         self.offered = 0
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:

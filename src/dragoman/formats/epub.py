@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.formats.base import Options, Pass, Unit
 from dragoman.formats.html import attribute_units, text_units
-from dragoman.formats.inline import Token, unit_of
+from dragoman.formats.inline import Token, units_of
 from dragoman.formats.xml import events, local
 
 
@@ -23,6 +23,4 @@ def contents(text: str, options: Options) -> Iterator[Unit]:
         if local(event.name) == "text":
             inside = event.kind == "start"
         elif inside and event.kind == "text":
-            unit = unit_of([Token("text", event.start, event.end, event.text)], "table of contents", source=text)
-            if unit is not None:
-                yield unit
+            yield from units_of([Token("text", event.start, event.end, event.text)], "table of contents", source=text)

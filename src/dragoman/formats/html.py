@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
-from dragoman.formats.inline import Token, as_attribute, unit_of
+from dragoman.formats.inline import Token, as_attribute, units_of
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
@@ -141,9 +141,7 @@ def attribute_units(text: str, options: Options) -> Iterator[Unit]:
         for name, value, start, end in found:
             if name in names and start < end:
                 token = Token("text", start, end, value)
-                unit = unit_of([token], f"line {line_of(text, start)}, {name}", as_attribute)
-                if unit is not None:
-                    yield unit
+                yield from units_of([token], f"line {line_of(text, start)}, {name}", as_attribute)
 
 
 class _Kept:
@@ -186,10 +184,8 @@ def text_units(text: str, options: Options) -> Iterator[Unit]:
         if tokens:
             line += text.count("\n", counted, tokens[0].start)
             counted = tokens[0].start
-            unit = unit_of(tokens, f"line {line}", source=text)
+            yield from units_of(tokens, f"line {line}", source=text)
             tokens.clear()
-            if unit is not None:
-                yield unit
 
     for tag in scan(text):
         if isinstance(tag, tuple):

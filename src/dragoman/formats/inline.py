@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from dragoman.formats.base import Code, Item, Unit
@@ -44,15 +44,15 @@ def as_attribute(items: Sequence[Item]) -> str:
     return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)
 
 
-def unit_of(
+def units_of(
     tokens: Sequence[Token],
     where: str,
     render: Callable[[Sequence[Item]], str] = as_markup,
     *,
     collapse: bool = True,
     source: str | None = None,
-) -> Unit | None:
-    """The unit of a paragraph's tokens; None where it has no letters to translate.
+) -> Iterator[Unit]:
+    """The unit of a paragraph's tokens; none where it has no letters to translate.
 
     `collapse`: white space counts as one space, as in HTML. `source`: the file's text, where tokens of text are written
     in it as they read but for entities: spaces at the edges then stay outside of the unit.
@@ -61,7 +61,7 @@ def unit_of(
     first, last = _edges(paired)
     inner = paired[first:last]
     if not any(token.kind == "text" and _LETTER.search(token.text) for token, _ in inner):
-        return None
+        return
     start, end = inner[0][0].start, inner[-1][0].end
     texts = [token.text for token, _ in inner]
     if collapse:
@@ -86,7 +86,7 @@ def unit_of(
             items[-1] += _SPACES.sub(" ", text) if not collapse else text.lstrip(" ") if items[-1][-1:] == " " else text
         elif text:
             items.append(text)
-    return Unit(tuple(items), start, end, render, where)
+    yield Unit(tuple(items), start, end, render, where)
 
 
 def _paired(tokens: Sequence[Token]) -> list[tuple[Token, int]]:

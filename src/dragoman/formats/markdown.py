@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 
 from dragoman.formats.base import Code, Item, Options, Unit
-from dragoman.formats.inline import Token, unit_of
+from dragoman.formats.inline import Token, units_of
 
 _FRONT = re.compile(r"---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*\r?\n", re.DOTALL)
 _INLINE = re.compile(
@@ -69,10 +69,7 @@ def _block(text: str, content: str, begin: int, end: int, limit: int, where: str
         if hard or number + 1 == len(places):
             if text[stop - 1] == "\\" and hard:
                 part[-1] = (start, stop - 1)
-            tokens = list(_tokens(text, part))
-            unit = unit_of(tokens, where, _render, source=text)
-            if unit is not None:
-                yield unit
+            yield from units_of(list(_tokens(text, part)), where, _render, source=text)
             part = []
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.formats.base import Item, Options, Pass, Unit, plain
-from dragoman.formats.inline import Token, as_attribute, unit_of
+from dragoman.formats.inline import Token, as_attribute, units_of
 from dragoman.formats.xml import Event, after, attribute, events, local
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
@@ -69,22 +69,20 @@ def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]
     """The units of a paragraph."""
     name = inside[0].name
     prefix = name[: -len(local(name))]
-    unit = _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, where)
-    if unit is not None:
-        yield unit
+    yield from _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, where)
 
 
-def _unit_of_runs(tokens: "Sequence[RunToken]", prefix: str, where: str) -> Unit | None:
+def _unit_of_runs(tokens: "Sequence[RunToken]", prefix: str, where: str) -> Iterator[Unit]:
     """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes."""
     runs = [token.run for token in tokens if token.run is not None and token.run.text is not None]
     letters = Counter[str]()
     for run in runs:
         letters[_key(run.format)] += len(run.text or "")
     if not letters:
-        return None
+        return
     base = letters.most_common(1)[0][0]
     base_run = next(run for run in runs if _key(run.format) == base)
-    return unit_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
+    yield from units_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
 
 
 class RunToken(NamedTuple):
@@ -234,7 +232,7 @@ def _key(properties: str) -> str:
 
 
 def _with_formats(tokens: Sequence[RunToken], base: str) -> list[Token]:
-    """Tokens for `unit_of`: runs of another formatting than the paragraph's in pairs of codes."""
+    """Tokens for `units_of`: runs of another formatting than the paragraph's in pairs of codes."""
     out: list[Token] = []
     current: str | None = None
 
@@ -311,11 +309,9 @@ def described(text: str, options: Options) -> Iterator[Unit]:
     """The descriptions of pictures, which screen readers read."""
     pattern = r"<(?:wp:docPr|p:cNvPr|pic:cNvPr|xdr:cNvPr)\b[^<>]*?\s(?:descr|title)=\"([^\"<>]*)\""
     for match in re.finditer(pattern, text):
-        unit = unit_of(
-            [Token("text", *match.span(1), html.unescape(match.group(1)))], "picture's description", as_attribute
-        )
-        if unit is not None and not re.search(r"\.\w{2,4}$", match.group(1)):
-            yield unit
+        if not re.search(r"\.\w{2,4}$", match.group(1)):
+            token = Token("text", *match.span(1), html.unescape(match.group(1)))
+            yield from units_of([token], "picture's description", as_attribute)
 
 
 def word_part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
@@ -401,15 +397,11 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
             tokens.append(RunToken("alone", start, end, text[start:end]))
         at = stop
     said = "".join(token.text for token in whole).strip()
-    unit = None
     if whole and not tokens:
-        unit = unit_of(whole, where, collapse=False, source=text)
+        for unit in units_of(whole, where, collapse=False, source=text):
+            yield from _by_line(text, whole, where) if "\n" in said else [unit]
     elif tokens and not whole:
-        unit = _unit_of_runs(tokens, prefix, where)
-    if unit is not None and "\n" not in said:
-        yield unit
-    elif unit is not None:
-        yield from _by_line(text, whole, where) if whole else iter([unit])
+        yield from _unit_of_runs(tokens, prefix, where)
 
 
 def _by_line(text: str, whole: Sequence[Token], where: str) -> Iterator[Unit]:
@@ -418,7 +410,5 @@ def _by_line(text: str, whole: Sequence[Token], where: str) -> Iterator[Unit]:
     at = start
     for line in text[start:end].split("\n"):
         token = Token("text", at, at + len(line), html.unescape(line))
-        unit = unit_of([token], where, collapse=False, source=text)
-        if unit is not None:
-            yield unit
+        yield from units_of([token], where, collapse=False, source=text)
         at += len(line) + 1

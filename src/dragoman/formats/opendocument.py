@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.formats.base import Options, Pass, Unit
-from dragoman.formats.inline import Token, unit_of
+from dragoman.formats.inline import Token, units_of
 from dragoman.formats.xml import Event, after, events, local
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
@@ -32,9 +32,7 @@ def paragraphs(nested: int) -> Pass:
             if event.kind == "end" and is_paragraph and stack:
                 inside = stack.pop()
                 if len(stack) == nested:
-                    unit = unit_of(list(_tokens(text, inside[1:-1])), f"paragraph {number}", source=text)
-                    if unit is not None:
-                        yield unit
+                    yield from units_of(list(_tokens(text, inside[1:-1])), f"paragraph {number}", source=text)
 
     return units
 

@@ -9,6 +9,7 @@ from dragoman.formats.base import Edit, Item, Options, Unit, line_of, plain, ref
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()})
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -39,19 +40,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             plural = fields.get("msgid_plural")
             said = plural if plural is not None and name != "msgstr[0]" else source
             also, mark = mark, ()
-            yield Unit(
-                tuple(_items(said.text)),
-                target.start,
-                target.end,
-                _Render(said.text, newline),
-                where,
-                also,
-                bilingual=True,
-            )
-
-
-def _items(text: str) -> Iterator[Item]:
-    yield text.strip("\n")
+            items, render = (said.text.strip("\n"),), _Render(said.text, newline)
+            yield Unit(items, target.start, target.end, render, where, also, bilingual=True)
 
 
 class _Render:
@@ -71,18 +61,7 @@ class _Render:
 
 
 def _quoted(text: str) -> str:
-    escapes = {
-        "\\": "\\\\",
-        '"': '\\"',
-        "\n": "\\n",
-        "\t": "\\t",
-        "\r": "\\r",
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\v": "\\v",
-    }
-    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
+    return f'"{text.translate(_ESCAPED)}"'
 
 
 def _unquoted(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dragoman.formats.base import Code, Item, Options, Unit, line_of
-from dragoman.formats.inline import Token, unit_of
+from dragoman.formats.inline import Token, units_of
 
 MAX_CUES = 6
 """Cues that one sentence may go over."""
@@ -31,11 +31,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             if number:
                 tokens.append(Token("break", group[number - 1][1], start, text[group[number - 1][1] : start]))
             tokens += _tokens(text, start, end)
-        unit = unit_of(
-            tokens, f"line {line_of(text, group[0][0])}", _Render([text[a:b] for a, b in group]), source=text
-        )
-        if unit is not None:
-            yield unit
+        where, render = f"line {line_of(text, group[0][0])}", _Render([text[a:b] for a, b in group])
+        yield from units_of(tokens, where, render, source=text)
 
 
 def _cues(text: str) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import quoteattr
 
 from dragoman.formats.base import Edit, Options, Unit, line_of
-from dragoman.formats.inline import Token, as_markup, unit_of
+from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.xml import Event, after, attribute, events, local
 from dragoman.languages.codes import language_of
 
@@ -51,7 +51,8 @@ def _segment(
     if source is None:
         return
     where = f"line {line_of(text, source[0].start)}"
-    unit = unit_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(source))
+    found = units_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(source))
+    unit = next(found, None)
     if unit is None:
         return
     has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
@@ -183,7 +184,7 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
     if source is None or segment is None:
         return
     where = f"line {line_of(text, segment[0].start)}"
-    unit = unit_of(list(_tokens(text, segment[1:-1])), where, source=text)
+    unit = next(units_of(list(_tokens(text, segment[1:-1])), where, source=text), None)
     if unit is None:
         return
     before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]
