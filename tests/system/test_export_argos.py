@@ -164,8 +164,13 @@ def test_what_it_finds_has_the_scores_of_the_run(run: Path, tmp_path: Path) -> N
 
 
 def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = ctranslate2._keys_values
-    monkeypatch.setattr(ctranslate2, "_keys_values", lambda module: right(module)[::-1])
+    right = ctranslate2.entries
+
+    def wrong(model: Any) -> Any:
+        for name, modules, attention in right(model):
+            yield name, [*modules[:-2], *modules[-2:][::-1]] if len(modules) > 1 else modules, attention
+
+    monkeypatch.setattr(ctranslate2, "entries", wrong)
 
 
 def wrong_positions(monkeypatch: pytest.MonkeyPatch) -> None:

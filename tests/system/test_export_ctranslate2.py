@@ -242,7 +242,9 @@ def test_a_trained_model_translates_as_well_with_a_beam(
     converted: Callable[..., SearchTranslator], trained: Any, same_quality: Any
 ) -> None:
     translator, lines = trained("transformer", {**SIZES, "d_model": 64, "num_heads": 4, "d_ff": 128})
-    same_quality(translator, converted(translator), lines)
+    ct2 = converted(translator)
+    same_quality(translator, ct2, lines)
+    assert ct2.translate(lines) == [ct2.translate([line])[0] for line in lines]
 
 
 @pytest.mark.parametrize("changes", [{"repetition_penalty": 1.2}, {"no_repeat_ngram": 3}], ids=str)
@@ -412,8 +414,13 @@ def wrong_activation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = target._keys_values
-    monkeypatch.setattr(target, "_keys_values", lambda module: right(module)[::-1])
+    right = target.entries
+
+    def wrong(model: Any) -> Any:
+        for name, modules, attention in right(model):
+            yield name, [*modules[:-2], *modules[-2:][::-1]] if len(modules) > 1 else modules, attention
+
+    monkeypatch.setattr(target, "entries", wrong)
 
 
 def swapped_layers(monkeypatch: pytest.MonkeyPatch) -> None:

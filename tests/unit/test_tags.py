@@ -136,3 +136,41 @@ def test_a_word_that_the_source_has_twice_in_parts_and_the_translation_once() ->
 def test_codes_may_be_nested_as_deep_as_they_like() -> None:
     markup = "<b>" * 2000 + "one" + "</b>" * 2000 + " two"
     assert carry(markup, "one two") == markup
+
+
+@pytest.mark.parametrize(
+    ("markup", "tgt", "pairs", "expected"),
+    [
+        (  # browsermt/bergamot-translator pull 253: a tag within a word, and an empty one
+            "I <b>like</b> to <u>drive</u> this car.", "Ich fahre gerne dieses Auto.",
+            [(0, 0), (1, 3), (2, 1), (3, 4), (4, 5), (5, 6)], "Ich <u>fahre</u> <b>gerne</b> dieses Auto.",
+        ),
+        ("<b>d</b><i>o</i><a>g</a>", "perro", [(0, 0)], "<b>perro</b><i></i><a></a>"),  # issue 288: tags lost
+        (  # issue 288: an element in another one
+            "<b>1<i> dentro b</i></b> <i>italic</i>", "1 in b italic", [(0, 0), (1, 1), (2, 2), (3, 3)],
+            "<b>1<i> in b</i></b> <i>italic</i>",
+        ),
+        (  # pull 312: two links of which the translation has one word
+            "este a <a>Julio</a> <a>César</a>, quien", "to Caesar, who", [(0, 1), (1, 3), (2, 4), (3, 5)],
+            "<a>to</a> <a>Caesar</a>, who",
+        ),
+        ("hello <u></u> world", "hallo welt", [(0, 0), (1, 1)], "hallo<u></u> welt"),  # pull 266: no text inside
+        (  # pull 266: links of names
+            "as <a>Meltdown</a> and <a>Spectre</a>.", "als Meltdown und Spectre.", None,
+            "als <a>Meltdown</a> und <a>Spectre</a>.",
+        ),
+        ("<b>Hola</b> mundo", "Hello world", None, "<b>Hello</b> world"),  # mozilla firefox-translations 4
+        ("Hello <b><a>world</a></b>!", "Hallo Welt!", None, "Hallo <b><a>Welt</a></b>!"),  # the same
+        (  # DeepLcom/deepl-python 93: placeholders at the beginning; the text stays as it is
+            "max <x/> karakters in.", "máximo de caracteres.", [(0, 0), (1, 1), (2, 1), (3, 3)],
+            "máximo<x/> de caracteres.",
+        ),
+        (  # gitlocalize/feedback 149: a code twice
+            "Text1 {code0}${/code0} Text2", "Text1 \ue100$\ue101 Text2", None, "Text1 {code0}${/code0} Text2",
+        ),
+    ],
+)  # fmt: skip
+def test_reports_about_other_programs(
+    markup: str, tgt: str, pairs: list[tuple[int, int]] | None, expected: str
+) -> None:
+    assert carry(markup, tgt, pairs) == expected

@@ -277,8 +277,8 @@ class _Placement:
         return [(first + windows[group][0], first + windows[group][1]) for group in range(len(inside))]
 
     def _fallback(self, mass: np.ndarray, group: Sequence[int], free: np.ndarray, first: int) -> tuple[int, int]:
-        """One word: that which looks at the group most, or else the one as far from the beginning; none if all are
-        taken."""
+        """One word: that which looks at the group most, or else the one as far from the beginning, which is no mark
+        where a word is free; none if all are taken."""
         if not free.any():
             return len(free), len(free)
         allowed = np.where(free, mass, -1.0)
@@ -286,7 +286,8 @@ class _Placement:
         if allowed[at] <= 0:
             share = (group[0] + group[-1]) / 2 / max(len(self.src_words) - 1, 1)
             nearest = share * (len(self.tgt_words) - 1) - first
-            at = int(min(np.flatnonzero(free), key=lambda place: (abs(place - nearest), place)))
+            is_mark = [self.tgt[self.tgt_words[first + place].start] in _MARKS for place in range(len(free))]
+            at = int(min(np.flatnonzero(free), key=lambda place: (is_mark[place], abs(place - nearest), place)))
         return at, at + 1
 
     def _without_marks(self, node: _Node, begin: int, end: int) -> tuple[int, int]:

@@ -5,10 +5,10 @@ hypotheses are finished. So a few translations differ, and an export is held to 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -140,18 +140,8 @@ def specify(translator: SearchTranslator) -> Any:
     rows = _num_positions(translator)
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.src_embedding, None if rotary else rows)
     _set_embedding(spec.decoder, spec.decoder.embeddings, model.tgt_embedding, None if rotary else rows)
-    for one, layer in zip(spec.encoder.layer, encoder, strict=True):
-        _set_self_attention(one.self_attention, layer.self_attention, layer.self_attention_residual)
-        _set_feed_forward(one.ffn, layer.feed_forward, layer.feed_forward_residual)
-    for one, last in zip(spec.decoder.layer, decoder, strict=True):
-        _set_self_attention(one.self_attention, last.self_attention, last.self_attention_residual)
-        _set_cross_attention(
-            one.attention, cast(MultiHeadAttention, last.cross_attention), last.cross_attention_residual
-        )
-        _set_feed_forward(one.ffn, last.feed_forward, last.feed_forward_residual)
-    if shared["pre_norm"]:
-        _set_norm(spec.encoder.layer_norm, model.encoder_norm)
-        _set_norm(spec.decoder.layer_norm, model.decoder_norm)
+    for name, modules, owner in entries(model):
+        _set(_at(spec, name), modules, owner)
     spec.decoder.projection.weight = _array(model.output.weight)
     if model.output.bias is not None:
         spec.decoder.projection.bias = _array(model.output.bias)
@@ -194,8 +184,6 @@ def _set_embedding(stack: Any, embedding: Any, module: PositionedEmbedding, rows
     if rows is not None:
         # A table for positions of any kind: what is not given would be sines in a layout of CTranslate2's own.
         stack.position_encodings.encodings = _array(_table(module, rows))
-    if not isinstance(module.norm, nn.Identity):
-        _set_norm(stack.layernorm_embedding, module.norm)
 
 
 def _table(module: PositionedEmbedding, rows: int) -> Tensor:
@@ -206,63 +194,81 @@ def _table(module: PositionedEmbedding, rows: int) -> Tensor:
     return cast(Tensor, table)
 
 
-def _set_self_attention(spec: Any, module: MultiHeadAttention, residual: nn.Module) -> None:
-    _set_norm(spec.layer_norm, cast(ResidualConnection, residual).norm)
-    _set_linear(spec.linear[0], module.query_proj, *_keys_values(module))
-    _set_linear(spec.linear[1], module.output_proj)
+Entry = tuple[str, list[nn.Module], MultiHeadAttention | None]
+"""A name of CTranslate2's; a norm, or the linear layers that stand there as one; the attention that these belong to."""
 
 
-def _set_cross_attention(spec: Any, module: MultiHeadAttention, residual: nn.Module) -> None:
-    _set_norm(spec.layer_norm, cast(ResidualConnection, residual).norm)
-    _set_linear(spec.linear[0], module.query_proj)
-    _set_linear(spec.linear[1], *_keys_values(module))
-    _set_linear(spec.linear[2], module.output_proj)
+def entries(model: Transformer) -> Iterator[Entry]:
+    """Every parameter but embeddings, positions and the output."""
+    sides = {
+        "encoder": (model.src_embedding.norm, model.encoder_layers, model.encoder_norm),
+        "decoder": (model.tgt_embedding.norm, model.decoder_layers, model.decoder_norm),
+    }
+    for side, (embedding_norm, layers, norm) in sides.items():
+        for number, layer in enumerate(layers):
+            yield from _entries_of_layer(f"{side}/layer_{number}", cast(EncoderLayer | DecoderLayer, layer))
+        for name, module in (("layernorm_embedding", embedding_norm), ("layer_norm", norm)):
+            if not isinstance(module, nn.Identity):
+                yield f"{side}/{name}", [module], None
 
 
-class Projection(NamedTuple):
-    """Weight and bias of a linear layer."""
+def _entries_of_layer(name: str, layer: EncoderLayer | DecoderLayer) -> Iterator[Entry]:
+    own, network = layer.self_attention, layer.feed_forward
+    yield f"{name}/self_attention/layer_norm", [_norm_of(layer.self_attention_residual)], None
+    yield f"{name}/self_attention/linear_0", [own.query_proj, own.key_proj, own.value_proj], own
+    yield f"{name}/self_attention/linear_1", [own.output_proj], own
+    if isinstance(layer, DecoderLayer):
+        cross = cast(MultiHeadAttention, layer.cross_attention)
+        yield f"{name}/attention/layer_norm", [_norm_of(layer.cross_attention_residual)], None
+        yield f"{name}/attention/linear_0", [cross.query_proj], cross
+        yield f"{name}/attention/linear_1", [cross.key_proj, cross.value_proj], cross
+        yield f"{name}/attention/linear_2", [cross.output_proj], cross
+    yield f"{name}/ffn/layer_norm", [_norm_of(layer.feed_forward_residual)], None
+    if isinstance(network, SwiGLU):
+        yield f"{name}/ffn/linear_0", [network.gate], None
+        yield f"{name}/ffn/linear_0_noact", [network.expand], None
+        yield f"{name}/ffn/linear_1", [network.contract], None
+    else:
+        yield f"{name}/ffn/linear_0", [cast(FeedForward, network).expand], None
+        yield f"{name}/ffn/linear_1", [cast(FeedForward, network).contract], None
 
-    weight: Tensor
-    bias: Tensor
+
+def _norm_of(residual: nn.Module) -> nn.Module:
+    return cast(ResidualConnection, residual).norm
 
 
-def _keys_values(module: MultiHeadAttention) -> list[Projection]:
-    """The projections of keys and values with as many heads as queries have.
+def _at(spec: Any, name: str) -> Any:
+    """The part of a specification that has a name once it is saved: `layer_0` may be the first of a list."""
+    for segment in name.split("/"):
+        if hasattr(spec, segment):
+            spec = getattr(spec, segment)
+        else:
+            stem, _, number = segment.rpartition("_")
+            spec = getattr(spec, stem)[int(number)]
+    return spec
+
+
+def _set(spec: Any, modules: Sequence[nn.Module], attention: MultiHeadAttention | None) -> None:
+    """A norm, or a linear layer, or several that read the same input put together."""
+    if not isinstance(modules[0], nn.Linear):
+        spec.gamma = _array(cast(Tensor, modules[0].weight))
+        if isinstance(modules[0], nn.LayerNorm):
+            spec.beta = _array(modules[0].bias)
+        return
+    spec.weight = _array(torch.cat([_for_all_heads(cast(Tensor, one.weight), attention) for one in modules]))
+    if modules[0].bias is not None:
+        spec.bias = _array(torch.cat([_for_all_heads(cast(Tensor, one.bias), attention) for one in modules]))
+
+
+def _for_all_heads(values: Tensor, attention: MultiHeadAttention | None) -> Tensor:
+    """A projection of keys or values with as many heads as queries have.
 
     CTranslate2 has no grouped queries in an attention to the encoder, so a head that serves a group stands there once
     for each of the group: the same numbers from a larger matrix.
     """
-    times = module.query_proj.out_features // module.key_proj.out_features
-
-    def repeated(values: Tensor) -> Tensor:
-        return values.unflatten(0, (-1, module.d_head)).repeat_interleave(times, dim=0).flatten(0, 1)
-
-    return [
-        Projection(repeated(linear.weight), repeated(linear.bias)) for linear in (module.key_proj, module.value_proj)
-    ]
-
-
-def _set_feed_forward(spec: Any, module: nn.Module, residual: nn.Module) -> None:
-    _set_norm(spec.layer_norm, cast(ResidualConnection, residual).norm)
-    if isinstance(module, SwiGLU):
-        _set_linear(spec.linear_0, module.gate)
-        _set_linear(spec.linear_0_noact, module.expand)
-    else:
-        _set_linear(spec.linear_0, cast(FeedForward, module).expand)
-    _set_linear(spec.linear_1, cast(FeedForward, module).contract)
-
-
-def _set_linear(spec: Any, *layers: nn.Linear | Projection) -> None:
-    """One layer, or several that read the same input put together."""
-    spec.weight = _array(torch.cat([layer.weight for layer in layers]))
-    if layers[0].bias is not None:
-        spec.bias = _array(torch.cat([layer.bias for layer in layers]))
-
-
-def _set_norm(spec: Any, module: nn.Module) -> None:
-    spec.gamma = _array(cast(Tensor, module.weight))
-    if isinstance(module, nn.LayerNorm):
-        spec.beta = _array(module.bias)
+    if attention is None or (times := attention.query_proj.out_features // len(values)) == 1:
+        return values
+    return values.unflatten(0, (-1, attention.d_head)).repeat_interleave(times, dim=0).flatten(0, 1)
 
 
 def _array(values: Tensor) -> np.ndarray:

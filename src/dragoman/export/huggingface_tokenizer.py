@@ -29,7 +29,7 @@ from dragoman.runs.atomic_io import write_json
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, FramedTokenizer, bare
-from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair
+from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -109,7 +109,7 @@ def build(tokenizers: TokenizerPair, normalize: Callable[[str], str], src_end: b
     src, tgt = bare(tokenizers.src), bare(tokenizers.tgt)
     if isinstance(src, HubTokenizer):
         return _framed(_renumbered(src), tokenizers, src_end)
-    behind = [] if tokenizers.shared else [TARGET_MARK + piece for piece in _pieces(tgt)[len(SPECIALS) :]]
+    behind = [] if tokenizers.shared else [TARGET_MARK + piece for piece in pieces_of(tgt)[len(SPECIALS) :]]
     parts = PARTS[src.config.type](src, behind)
     made = Target(parts.model)
     made.normalizer = normalizers.Sequence([*unicode_normalizers(normalize), *parts.normalizers])
@@ -140,7 +140,7 @@ def _renumbered(tokenizer: HubTokenizer) -> Any:
     from tokenizers import Tokenizer as Target
 
     described = json.loads(tokenizer.model)
-    names = _pieces(tokenizer)
+    names = pieces_of(tokenizer)
     by_theirs = {theirs: names[ours] for ours, theirs in enumerate(tokenizer.order)}
     model = described["model"]
     if isinstance(model["vocab"], dict):
@@ -191,7 +191,7 @@ def _save_pieces(tokenizers: TokenizerPair, longest: int, folder: Path) -> None:
     import transformers
 
     src, tgt = (cast(PiecesTokenizer, bare(one)) for one in (tokenizers.src, tokenizers.tgt))
-    ids, names = Vocabulary.of(tokenizers), (_pieces(src), _pieces(tgt))
+    ids, names = Vocabulary.of(tokenizers), (pieces_of(src), pieces_of(tgt))
     with tempfile.TemporaryDirectory() as there:
         files = [Path(there) / name for name in ("source.spm", "target.spm", "vocab.json", "target_vocab.json")]
         for path, content in zip(files, (src.model, tgt.model), strict=False):
@@ -249,10 +249,6 @@ def wrap(made: Any, longest: int) -> Any:
     )
 
 
-def _pieces(tokenizer: Tokenizer) -> list[str]:
-    return tokenizer.pieces(range(tokenizer.vocab_size))
-
-
 def _single_spaces(more: str = "") -> list[Any]:
     """`" ".join(text.split())`, where `more` counts as white space too."""
     from tokenizers import Regex, normalizers
@@ -263,7 +259,7 @@ def _single_spaces(more: str = "") -> list[Any]:
 def _sentencepiece(tokenizer: SentencePieceTokenizer, behind: list[str]) -> _Parts:
     from tokenizers import Regex, decoders, models, pre_tokenizers
 
-    pieces, bytes_too = _pieces(tokenizer), tokenizer.config.byte_fallback
+    pieces, bytes_too = pieces_of(tokenizer), tokenizer.config.byte_fallback
     words: Any = pre_tokenizers.Metaspace(WORD_START, "always", split=True)
     if tokenizer.config.algorithm == "bpe":
         ids = {piece: index for index, piece in enumerate([*pieces, *behind])}
@@ -339,7 +335,7 @@ def _characters(tokenizer: Tokenizer, behind: list[str]) -> _Parts:
 def _word_level(tokenizer: Tokenizer, behind: Iterable[str]) -> Any:
     from tokenizers import models
 
-    ids = {piece: index for index, piece in enumerate([*_pieces(tokenizer), *behind])}
+    ids = {piece: index for index, piece in enumerate([*pieces_of(tokenizer), *behind])}
     return models.WordLevel(ids, unk_token=SPECIALS[UNK_ID])
 
 

@@ -17,15 +17,13 @@ from torch import Tensor, nn
 
 from dragoman import config
 from dragoman.errors import Error
+from dragoman.export.ctranslate2 import entries
 from dragoman.export.origin import TOKENIZER, read_origin
 from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
 from dragoman.inference.loading import build_model
-from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import BASE, LearnedPositions
-from dragoman.nn.residual import ResidualConnection
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, Vocabulary
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
@@ -406,7 +404,7 @@ def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
 
 
 def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
-    """Copy every weight; what `export.ctranslate2.specify` put together is taken apart."""
+    """Copy every weight; what the export put together is taken apart."""
     fill_rows(model.src_embedding.tokens.embedding.weight, _matrix(variables, "encoder"), sides.src_rows)
     fill_rows(model.tgt_embedding.tokens.embedding.weight, variables["decoder/embeddings/weight"], sides.tgt_rows)
     fill_rows(model.output.weight, variables["decoder/projection/weight"], sides.tgt_rows)
@@ -417,70 +415,20 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
         if sides.start not in ("", SPECIALS[BOS_ID]):  # a copy of the row of another token, which has its part there
             model.output.bias[PAD_ID if sides.start == SPECIALS[PAD_ID] else BOS_ID] = NEVER
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
-        _fill_positions(embedding, variables, side)
-        if not isinstance(embedding.norm, nn.Identity):
-            _fill_norm(embedding.norm, variables, f"{side}/layernorm_embedding")
-    for number, layer in enumerate(cast(list[EncoderLayer], list(model.encoder_layers))):
-        name = f"encoder/layer_{number}"
-        _fill_self_attention(layer, variables, name)
-        _fill_feed_forward(layer, variables, name)
-    for number, last in enumerate(cast(list[DecoderLayer], list(model.decoder_layers))):
-        name = f"decoder/layer_{number}"
-        _fill_self_attention(last, variables, name)
-        cross = cast(MultiHeadAttention, last.cross_attention)
-        _fill_norm(_norm(last.cross_attention_residual), variables, f"{name}/attention/layer_norm")
-        _fill_linears([cross.query_proj], variables, f"{name}/attention/linear_0", cross)
-        _fill_linears([cross.key_proj, cross.value_proj], variables, f"{name}/attention/linear_1", cross)
-        _fill_linears([cross.output_proj], variables, f"{name}/attention/linear_2", cross)
-        _fill_feed_forward(last, variables, name)
-    for side, norm in (("encoder", model.encoder_norm), ("decoder", model.decoder_norm)):
-        if not isinstance(norm, nn.Identity):
-            _fill_norm(norm, variables, f"{side}/layer_norm")
+        if isinstance(embedding.positions, LearnedPositions):
+            embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])
+    for name, modules, attention in entries(model):
+        kinds = ("weight", "bias") if isinstance(modules[0], nn.Linear) else ("gamma", "beta")
+        for kind, ours in zip(kinds, ("weight", "bias"), strict=True):
+            if getattr(modules[0], ours, None) is not None:
+                values = variables[f"{name}/{kind}"].chunk(len(modules))
+                for module, theirs in zip(modules, values, strict=True):
+                    _take(getattr(module, ours), theirs, attention)
 
 
-def _fill_positions(embedding: PositionedEmbedding, variables: Variables, side: str) -> None:
-    if isinstance(embedding.positions, LearnedPositions):
-        embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])
-
-
-def _fill_norm(norm: nn.Module, variables: Variables, name: str) -> None:
-    cast(Tensor, norm.weight).copy_(variables[f"{name}/gamma"])
-    if isinstance(norm, nn.LayerNorm):
-        norm.bias.copy_(variables[f"{name}/beta"])
-
-
-def _norm(residual: nn.Module) -> nn.Module:
-    return cast(ResidualConnection, residual).norm
-
-
-def _fill_self_attention(layer: EncoderLayer | DecoderLayer, variables: Variables, name: str) -> None:
-    attention = layer.self_attention
-    _fill_norm(_norm(layer.self_attention_residual), variables, f"{name}/self_attention/layer_norm")
-    projections = [attention.query_proj, attention.key_proj, attention.value_proj]
-    _fill_linears(projections, variables, f"{name}/self_attention/linear_0", attention)
-    _fill_linears([attention.output_proj], variables, f"{name}/self_attention/linear_1", attention)
-
-
-def _fill_linears(layers: Sequence[nn.Linear], variables: Variables, name: str, attention: MultiHeadAttention) -> None:
-    """Layers that stand there as one; of keys and values the first head of each group."""
-    heads = attention.query_proj.out_features // attention.d_head
-    for kind in ("weight", "bias"):
-        for layer, part in zip(layers, variables[f"{name}/{kind}"].chunk(len(layers)), strict=True):
-            ours = cast(Tensor, getattr(layer, kind))
-            if ours.size(0) < part.size(0):
-                part = _ungrouped(part, heads, ours.size(0) // attention.d_head).flatten(0, 1)
-            ours.copy_(part)
-
-
-def _fill_feed_forward(layer: EncoderLayer | DecoderLayer, variables: Variables, name: str) -> None:
-    _fill_norm(_norm(layer.feed_forward_residual), variables, f"{name}/ffn/layer_norm")
-    network = layer.feed_forward
-    parts: list[tuple[str, nn.Linear]] = (
-        [("linear_0", network.gate), ("linear_0_noact", network.expand), ("linear_1", network.contract)]
-        if isinstance(network, SwiGLU)
-        else [("linear_0", cast(FeedForward, network).expand), ("linear_1", cast(FeedForward, network).contract)]
-    )
-    for theirs, linear in parts:
-        linear.weight.copy_(variables[f"{name}/ffn/{theirs}/weight"])
-        if linear.bias is not None:
-            linear.bias.copy_(variables[f"{name}/ffn/{theirs}/bias"])
+def _take(ours: Tensor, theirs: Tensor, attention: MultiHeadAttention | None) -> None:
+    """Copy a parameter; of keys and values the first head of each group."""
+    if attention is not None and len(ours) < len(theirs):
+        heads = attention.query_proj.out_features // attention.d_head
+        theirs = _ungrouped(theirs, heads, len(ours) // attention.d_head).flatten(0, 1)
+    ours.copy_(theirs)
