@@ -294,7 +294,7 @@ def load(folder: Path, translator: SearchTranslator, *, threads: int | None = No
 
 
 class CTranslate2Engine:
-    """An `inference.search_translator.Engine` that lets CTranslate2 search.
+    """An `inference.search_translator.Searcher` that lets CTranslate2 search.
 
     Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: it is
     several times as fast as ours, and few translations differ (benchmarks/serving.md).

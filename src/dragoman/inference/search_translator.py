@@ -41,7 +41,7 @@ SPELLINGS = 100
 """Searches of a sentence for a translation without banned phrases, at most."""
 
 
-class Engine(Protocol):
+class Searcher(Protocol):
     """A search in the place of PyTorch's own (`SearchTranslator.searched_by`)."""
 
     def hypotheses(self, translator: "SearchTranslator", parts: Sequence[Part]) -> list[list[Hypothesis]]:
@@ -93,7 +93,7 @@ class SearchTranslator:
         self.place_terms: PlaceTerms | None = None
         self.banned: BannedPhrases | None = None
         self.reranker: Reranker | None = None
-        self.engine: Engine | None = None
+        self.engine: Searcher | None = None
 
     @classmethod
     def load(
@@ -177,7 +177,7 @@ class SearchTranslator:
         other.__dict__.pop("continuations", None)
         return other
 
-    def searched_by(self, engine: Engine | None) -> "SearchTranslator":
+    def searched_by(self, engine: Searcher | None) -> "SearchTranslator":
         """This translator, with the search of `engine`; None: PyTorch's own."""
         other = copy.copy(self)
         other.engine = engine

@@ -23,8 +23,7 @@ from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import FoundNothing, Hypothesis
 from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
-from dragoman.inference.search_translator import Engine as Searcher
-from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part
 from dragoman.text.tokenizers.base import EOS_ID
 
@@ -115,7 +114,7 @@ class RequestHandle:
 
 @dataclass(frozen=True)
 class SearcherAdapter:
-    """A request's handle as a translator sees it (`inference.search_translator.Engine`)."""
+    """A request's handle as a translator sees it (`inference.search_translator.Searcher`)."""
 
     handle: RequestHandle
     searcher: Searcher | None
