@@ -80,8 +80,12 @@ class Finding:
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
+    def described(self) -> str:
+        return self.kind + (f" ({self.example})" if self.example else "")
+
+    @property
     def summary(self) -> str:
-        return f"{self.place}: {self.kind}" + (f" ({self.example})" if self.example else "")
+        return f"{self.place}: {self.described}"
 
     def to_dict(self) -> dict[str, Any]:
         names = ("kind", "severity", "count", "looked_at", "file", "line", "example", "advice")

@@ -72,7 +72,9 @@ def _require_mendable(examination: Examination) -> None:
     diagnosis, shifts = examination.diagnosis, examination.shifts
     for finding in diagnosis.findings:
         if finding.kind in ("unreadable", "same file", "empty file", "swapped sides", "not parallel"):
-            raise Error.BAD_CORPUS(f"{finding.place}: {finding.kind} cannot be mended ({finding.example})")
+            raise Error.BAD_CORPUS(
+                f"{finding.kind} cannot be mended ({finding.example})", file=finding.file, line=finding.line
+            )
     longer = diagnosis.tgt_lines - diagnosis.src_lines
     explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
     if longer and not explained:

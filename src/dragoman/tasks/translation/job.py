@@ -407,7 +407,8 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
         if worst.kind != "shift":
             for _ in source.pairs():  # what no setting lets through is said by the reader that refuses it
                 pass
-        raise Error.BAD_CORPUS(f"{worst.summary}: {worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn")
+        remedy = f"{worst.advice}; see `dragoman doctor`, or set corpus.doctor=warn"
+        raise Error.BAD_CORPUS(worst.described, remedy, file=worst.file, line=worst.line)
     for finding in diagnosis.findings:
         if finding.severity != "note":
             say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.looked_at:,} pairs")
