@@ -128,7 +128,7 @@ def test_every_flipped_byte_every_cut_and_every_swap_is_seen_by_file(tmp_path: P
 def test_a_damaged_manifest_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, 1)
     (path / MANIFEST).write_bytes(content)
-    assert refusal(path).startswith(f"{path / MANIFEST}: ")
+    assert refusal(path).startswith(f"{path / MANIFEST}:")
     (path / MANIFEST).unlink()
     assert refusal(path).startswith(f"{path / MANIFEST}: missing")
 
