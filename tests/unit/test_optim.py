@@ -1,4 +1,4 @@
-"""Optimizers: Muon and AdamW as one, Lion by hand, and the state of each."""
+"""Optimizers: Muon against the SVD and against PyTorch's own, Lion by hand, and the state of each."""
 
 import math
 from typing import Any
@@ -11,6 +11,7 @@ from dragoman.config import parse, to_dict
 from dragoman.models.families import MODELS
 from dragoman.models.text_classifier import TextClassifierConfig
 from dragoman.training.config import TrainingConfig
+from dragoman.training.muon import NEWTON_SCHULZ, orthogonalised
 from dragoman.training.optim import (
     AdamWConfig,
     LionConfig,
@@ -22,9 +23,46 @@ from dragoman.training.optim import (
     state_tensors,
 )
 
+SHAPES = [(16, 16), (12, 40), (40, 12)]
+
 
 def drawn(*shape: int, seed: int = 1) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_orthogonalised_keeps_the_singular_vectors_and_puts_the_values_through_the_quintic(
+    shape: tuple[int, int], size: float
+) -> None:
+    stack = drawn(3, *shape) * size
+    for matrix, result in zip(stack, orthogonalised(stack), strict=True):
+        u, values, v = torch.linalg.svd(matrix.double(), full_matrices=False)
+        values = values / values.norm()
+        for _ in range(5):
+            values = sum(c * values**power for c, power in zip(NEWTON_SCHULZ, (1, 3, 5), strict=True))
+        torch.testing.assert_close(result.double(), u @ values.diag() @ v, rtol=1e-3, atol=1e-4)
+        found = torch.linalg.svdvals(result)
+        assert found.min() > 0.65
+        assert found.max() < 1.25
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_stack_equals_its_matrices_one_by_one(shape: tuple[int, int]) -> None:
+    stack = drawn(4, *shape)
+    one_by_one = torch.cat([orthogonalised(matrix[None]) for matrix in stack])
+    torch.testing.assert_close(orthogonalised(stack), one_by_one, rtol=1e-4, atol=1e-5)
+
+
+def test_a_matrix_of_zeros_stays_one() -> None:
+    assert torch.equal(orthogonalised(torch.zeros(2, 4, 8)), torch.zeros(2, 4, 8))
+
+
+def test_products_are_in_the_precision_of_the_autocast() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = orthogonalised(drawn(3, 16, 16))
+    assert rough.dtype == torch.bfloat16
+    torch.testing.assert_close(rough.float(), orthogonalised(drawn(3, 16, 16)), rtol=0.1, atol=0.05)
 
 
 def two_layers(hidden: int = 24) -> nn.Sequential:
@@ -51,6 +89,7 @@ def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, l
     [{}, {"momentum": 0.8, "weight_decay": 0.3, "newton_schulz_steps": 3, "others": AdamWConfig(eps=0.5)}],
 )
 def test_steps_equal_those_of_pytorchs_muon_and_adamw(settings: dict[str, Any]) -> None:
+    """PyTorch's Muon computes in bfloat16: so does ours for once, by the autocast."""
     ours, theirs = two_layers(), two_layers()
     config = MuonConfig(lr_ratio=0.5, **settings)
     optimizer = config.build(ours)
@@ -68,12 +107,13 @@ def test_steps_equal_those_of_pytorchs_muon_and_adamw(settings: dict[str, Any]) 
         for model in (ours, theirs):
             fill_gradients(model, step)
         set_rate(optimizer, 0.1 / step)
-        optimizer.step()
+        with torch.autocast("cpu", torch.bfloat16):
+            optimizer.step()
         muon.param_groups[0]["lr"], adamw.param_groups[0]["lr"] = 0.05 / step, 0.1 / step
         muon.step()
         adamw.step()
     for (name, mine), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6, msg=name)
+        torch.testing.assert_close(mine, other, rtol=2e-2, atol=2e-3, msg=name)
 
 
 def test_the_first_step_is_as_large_as_one_of_adamw() -> None:
@@ -128,20 +168,6 @@ def test_what_goes_on_from_its_state_takes_the_same_steps(config: OptimizerConfi
         assert torch.equal(mine, other)
 
 
-def test_muon_goes_on_from_a_checkpoint_of_an_earlier_version() -> None:
-    straight, stopped = two_layers(), two_layers()
-    one, two = MuonConfig().build(straight), MuonConfig().build(stopped)
-    take_steps(straight, one, 1, 4)
-    take_steps(stopped, two, 1, 2)
-    saved = {name.removesuffix("_buffer"): value.clone() for name, value in state_tensors(two, stopped).items()}
-    assert "1.weight/momentum" in saved
-    resumed = MuonConfig().build(stopped)
-    load_state_tensors(resumed, stopped, saved)
-    take_steps(stopped, resumed, 3, 4)
-    for mine, other in zip(straight.parameters(), stopped.parameters(), strict=True):
-        assert torch.equal(mine, other)
-
-
 def test_frozen_weights_stay_as_they_are_and_take_no_state() -> None:
     model = two_layers()
     frozen = hidden_matrices(model)[0].requires_grad_(False)
@@ -151,7 +177,7 @@ def test_frozen_weights_stay_as_they_are_and_take_no_state() -> None:
     model(torch.tensor([1, 2])).sum().backward()
     optimizer.step()
     assert torch.equal(frozen, before)
-    assert "1.weight/momentum_buffer" not in state_tensors(optimizer, model)
+    assert "1.weight/momentum" not in state_tensors(optimizer, model)
 
 
 def test_a_rate_of_zero_changes_nothing_and_a_cleared_state_begins_anew() -> None:

@@ -55,7 +55,7 @@ class MuonConfig:
             self.others.over(parameter for parameter in model.parameters() if parameter not in hidden),
             momentum=self.momentum,
             weight_decay=self.weight_decay,
-            ns_steps=self.newton_schulz_steps,
+            steps=self.newton_schulz_steps,
             lr_ratio=self.lr_ratio,
         )
 
@@ -121,7 +121,5 @@ def load_state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, tenso
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
         name, _, field = key.rpartition("/")
-        if field == "momentum" and isinstance(optimizer, Muon):
-            field = "momentum_buffer"  # checkpoints of earlier versions have the other name
         # Fused optimizers want the step counter on the device of the parameter too.
         optimizer.state[parameters[name]][field] = value.to(parameters[name].device)
