@@ -403,3 +403,9 @@ def test_damaged_tokenizer_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizers.json").write_text('{"src": "words"}')
     with raises_error(Error.WRONG_SHAPE, "tokenizers.json"):
         load_tokenizers(tmp_path)
+
+
+def test_what_cannot_be_learnt_names_its_side() -> None:
+    config = SeparateConfig(src=SentencePieceConfig(vocab_size=200), tgt=SentencePieceConfig(vocab_size=8))
+    with raises_error(Error.WRONG_SETTING, "tokenizer.tgt"):
+        train_tokenizers(config, *sides())

@@ -152,6 +152,11 @@ def read_bytes(path: Path, limit: int) -> bytes:
     return data
 
 
+def json_problem(error: Exception) -> str:
+    """The reason why a text is no JSON, and the column; the line is the caller's, who knows it of the file."""
+    return f"{error.msg} (column {error.colno})" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
 def read_json(path: Path, kind: type[T]) -> T:
     """The JSON value of type `kind` in a file. Raises DragomanError when it is missing, damaged or something else."""
     try:
@@ -160,8 +165,11 @@ def read_json(path: Path, kind: type[T]) -> T:
         raise
     except OSError as error:
         raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
+    except UnicodeDecodeError as error:
+        raise Error.NOT_UTF8(f"is not UTF-8: {error}", file=path) from error
     except (ValueError, RecursionError) as error:
-        raise Error.BAD_SYNTAX(f"not valid JSON: {error}", file=path, line=getattr(error, "lineno", None)) from error
+        line = getattr(error, "lineno", None)
+        raise Error.BAD_SYNTAX(f"not valid JSON: {json_problem(error)}", file=path, line=line) from error
     if not isinstance(value, kind):
         raise Error.WRONG_SHAPE(f"expected a JSON {'list' if kind is list else 'object'}", file=path)
     return value

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import Error
+from dragoman.runs.atomic_io import json_problem
 from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 
@@ -34,7 +35,7 @@ class JsonlSource(SingleFileSource):
             except (ValueError, RecursionError) as error:
                 if not line.strip():
                     raise Error.BLANK("blank", file=path, line=number) from error
-                raise Error.BAD_SYNTAX(f"not a JSON object: {error}", file=path, line=number) from error
+                raise Error.BAD_SYNTAX(f"not a JSON object: {json_problem(error)}", file=path, line=number) from error
             if not isinstance(record, dict):
                 raise Error.WRONG_SHAPE(f"expected a JSON object, found {_json_type(record)}", file=path, line=number)
             src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))

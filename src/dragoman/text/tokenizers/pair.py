@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dragoman.config import by_type, parse, settings, to_dict
-from dragoman.errors import Error, writing
+from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
@@ -107,13 +107,19 @@ def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines
     if isinstance(config, ReuseConfig):
         return load_tokenizers(Path(config.run) / "tokenizer")
     if isinstance(config, SeparateConfig):
-        src = TOKENIZERS[config.src.type].train(config.src, src_lines())
-        tgt = TOKENIZERS[config.tgt.type].train(config.tgt, tgt_lines())
+        src, tgt = _train("src", config.src, src_lines), _train("tgt", config.tgt, tgt_lines)
         return TokenizerPair(src, tgt, shared=False)
     both = TOKENIZERS[config.type].train(config, itertools.chain(src_lines(), tgt_lines()))
     codes = config.languages if isinstance(config, SentencePieceConfig) else []
     languages = LanguageTags(tags={code: tag_of(code) for code in codes}, src_before=[TGT]) if codes else None
     return TokenizerPair(both, both, shared=True, languages=languages)
+
+
+def _train(side: str, config: Any, lines: Lines) -> Tokenizer:
+    try:
+        return TOKENIZERS[config.type].train(config, lines())
+    except DragomanError as error:
+        raise error.within(f"tokenizer.{side}: ") from error
 
 
 def save_tokenizers(pair: TokenizerPair, directory: Path) -> None:
