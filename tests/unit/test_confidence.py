@@ -120,7 +120,7 @@ def test_on_the_command_line(tmp_path):
     lines = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line)["translations"][0] for line in lines]
     first = next(it for it in found if it["text"])
-    assert [one["kind"] for one in first["warnings"]] == ["low-confidence"]
+    assert "low-confidence" in [one["kind"] for one in first["warnings"]]
     assert "".join(word for word, _ in first["words"]) == first["text"].replace(" ", "")
     assert "lines in doubt" in shown.stderr
     told = CliRunner().invoke(app, ["evaluate", str(folder), "--src", str(tmp_path / "src"), "--device", "cpu"])

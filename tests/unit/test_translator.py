@@ -17,6 +17,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
+from dragoman.pipeline.translator import Translator
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.tasks.recipes import TranslationRecipe
@@ -129,9 +130,9 @@ def test_a_long_chinese_sentence_is_cut_without_spaces() -> None:
 
 
 def test_a_bare_string_is_refused() -> None:
-    for method in (SearchTranslator.translate, SearchTranslator.n_best):
+    for method in (Translator.translate, Translator.n_best):
         with pytest.raises(TypeError, match=r"give a list of sentences.*\['ein bier'\]"):
-            method(object.__new__(SearchTranslator), "ein bier")
+            method(object.__new__(Translator), "ein bier")
 
 
 def test_an_ensemble_needs_runs_of_one_tokenizer(run: Path, tmp_path: Path) -> None:
