@@ -157,5 +157,5 @@ def test_the_doctor_reads_a_single_file(tmp_path: Path) -> None:
     assert "50 lines" in result.stdout
     assert source_of_file("a.tsv.gz", "", "") == TsvSource(path="a.tsv.gz")
     assert source_of_file("recipe.yaml", "", "") is None
-    with raises_error(Error.MISSING_OPTION, "a.tmx", "--src-lang", "--tgt-lang"):
+    with raises_error(Error.MISSING_OPTION, "a.tmx", "src_lang", "tgt_lang"):
         source_of_file("a.tmx", "", "")

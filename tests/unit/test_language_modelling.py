@@ -210,7 +210,7 @@ def test_evaluation_of_files_and_what_it_refuses(characters: Generator, tmp_path
     assert evaluate(min_context=9)["new.txt"].loss != found.loss
     for wrong, error in (
         ({"references": [file]}, (Error.UNSUPPORTED, "new.txt")),
-        ({"min_context": 13}, (Error.OUT_OF_RANGE, "--min-context")),
+        ({"min_context": 13}, (Error.OUT_OF_RANGE, "min_context")),
         ({"beam_size": 2}, (Error.UNSUPPORTED, "--beam-size")),
         ({"sources": []}, (Error.MISSING_OPTION, "run")),
     ):
