@@ -76,7 +76,7 @@ def test_a_stopped_file_goes_on_and_ends_in_the_same_bytes(tmp_path: Path, capsy
         translate_files(pipeline(Upper(stop_after=130)), [Job(source, target)], FileOptions(), "x")
     assert not target.exists()
     journal = tmp_path / "b.txt.partial"
-    assert "with --resume goes on" in capsys.readouterr().err
+    assert "goes on" in capsys.readouterr().err
     journal.write_bytes(journal.read_bytes()[:-7])  # the process was killed in the middle of a line
     with raises_error(Error.OTHER_CONTENT, "b.txt.partial"):
         translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
