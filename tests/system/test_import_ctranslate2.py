@@ -323,7 +323,7 @@ def test_hostile_files_are_errors(tmp_path: Path) -> None:
     with raises_error(Error.MISSING_FILE):
         importing.load(folder, "ar", "en")
     (folder / "config.json").write_text(json.dumps({"decoder_start_token": "<x>"}), encoding="utf-8")
-    with raises_error(Error.MISSING_OPTION):
+    with raises_error(Error.CANNOT_IMPORT, "<x>"):
         importing.load(folder, "ar", "en")
 
 
