@@ -321,7 +321,6 @@ def test_a_run_that_was_never_validated_has_no_best_score(
     monkeypatch.setattr(TranslationJob, "trainer", lambda *_: trainer)
     monkeypatch.setattr(TranslationJob, "_is_done", lambda *_: True)
     monkeypatch.setattr(MODULE.checkpoint, "newest", lambda *_, **__: Path("step-00000005"))
-    monkeypatch.setattr(MODULE, "write_report", lambda run_dir: run_dir / "report.html")
     result = job(recipe).run()
     assert (result.best, result.outcome.best_score) == (None, None)
 

@@ -85,7 +85,7 @@ def test_an_embedded_pair_that_is_none_is_refused_as_the_recipe_is_read() -> Non
 
 
 def test_check_is_quick_because_it_imports_little() -> None:
-    heavy = {"torch._dynamo", "tensorflow", "spacy", "jieba", "transformers"}
+    heavy = {"torch._dynamo", "tensorflow", "matplotlib", "jinja2", "spacy", "jieba", "transformers"}
     code = (
         "import sys, dragoman.cli.main; from dragoman.tasks import recipes; "
         "recipes.check(recipes.load('recipes/multi30k-en-de.yaml')); "
@@ -133,7 +133,7 @@ def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Its recipe is package data, of which recipes/demo.yaml is a link."""
     monkeypatch.chdir(tmp_path)
     started = []
-    monkeypatch.setattr(recipes, "run", lambda recipe: started.append(recipe) or SimpleNamespace(tests={}))
+    monkeypatch.setattr(recipes, "run", lambda recipe, **_: started.append(recipe) or SimpleNamespace(tests={}))
     with raises_error(Error.INTERRUPTED):
         demo.run_demo(None, ["seed=3"])
     assert started == [recipes.load(ROOT / "recipes/demo.yaml", ["seed=3"])]

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dragoman import config
+from dragoman.analysis.report import write_report
 from dragoman.cli.options import Overrides, RunDir, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
@@ -154,7 +155,7 @@ def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: flo
         data = ranks.broadcast(lambda: config.to_dict(settings))
         settings = settings or recipes.of_dict(data)
         left = None if seconds is None else seconds - (time.monotonic() - started)
-        result = recipes.run(settings, left, ranks)
+        result = recipes.run(settings, left, ranks, report=write_report)
     if ranks.is_first:
         _report(result, settings, general)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dragoman import config
+from dragoman.analysis.report import write_report
 from dragoman.errors import Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare_models
 from dragoman.inference.loading import corpus_settings
@@ -79,7 +80,7 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
         )
         settings = config.parse(recipes.TranslationRecipe, {**recipe, "device": device, "seed": seed}, "corrections")
         atomic_io.remove(building)
-        result = recipes.run(settings)
+        result = recipes.run(settings, report=write_report)
     if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
         raise Error.INTERRUPTED("stopped: nothing is handed over")
     before, after = (SearchTranslator.load(which, device=device) for which in (old, building))

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dragoman.analysis.report import write_report
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
@@ -23,7 +24,7 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
         raise Error.MISSING_OPTION(
             "the demo ends with a scored translation", "give a recipe with a test set for one", file=recipe_path
         )
-    result = recipes.run(recipe)
+    result = recipes.run(recipe, report=write_report)
     if not result.tests:
         raise Error.INTERRUPTED("the demo was stopped before it was scored", "run it again and it goes on")
     sentence = ask_for_sentence()

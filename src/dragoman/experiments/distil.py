@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config, export
+from dragoman.analysis.report import write_report
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.comparison import Compared, compare_models
 from dragoman.experiments.diversify import MADE_FROM, identity, translate_into, whole_lines
@@ -113,7 +114,7 @@ def distil(
         settings = config.parse(recipes.TranslationRecipe, recipe, "settings of the student")
         if settings.init_from is None and _is_as_wide(translator.model, settings):
             settings = replace(settings, init_from=str(_beginning(settings, teacher, translator, run / TEXT / "start")))
-        result = recipes.run(settings)
+        result = recipes.run(settings, report=write_report)
     if result.outcome.reason == "interrupted":
         return Distilled(result)
     student = SearchTranslator.load(run, device=device)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from dragoman.analysis.report import write_report
 from dragoman.device import pick_device, pick_precision
 from dragoman.errors import Error
 from dragoman.progress import say
@@ -67,7 +68,7 @@ def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction
     ):
         training = replace(training, precision=start["precision"])
     recipe = replace(recipe, run_dir=str(again), training=training, device=device or recipe.device)
-    result = recipes.run(recipe)
+    result = recipes.run(recipe, report=write_report)
     if result.outcome.reason == "interrupted":
         return Reproduction(run, again, "interrupted", environment, {})
     return _compared(run, again, environment)

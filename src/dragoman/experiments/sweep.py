@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.analysis.columns import columns
+from dragoman.analysis.report import write_report
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
@@ -214,7 +215,7 @@ def _train(recipe: Any, end: int, steps: int, deadline: float | None) -> str:
         return step >= end < steps or (deadline is not None and time.monotonic() >= deadline)
 
     try:
-        result = recipes.run(recipe, stop_when=is_enough)
+        result = recipes.run(recipe, stop_when=is_enough, report=write_report)
     except DragomanError as error:
         say(f"{run_dir.name} failed: {error}")
         return "failed"

@@ -14,7 +14,6 @@ from torch import nn
 
 from dragoman import config
 from dragoman.analysis import step_titles
-from dragoman.analysis.report import REPORT, write_report
 from dragoman.backends.compile import pick_compilation
 from dragoman.backends.threads import other_busy_threads
 from dragoman.config import Field, settings
@@ -76,13 +75,17 @@ class Scores(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
+WriteReport = Callable[[Path], Path]
+"""Writes a page about a run directory; its path."""
+
+
 @dataclass(frozen=True)
 class Result:
     """The result of a run: `tests` maps each test set to its scores."""
 
     outcome: Outcome
     tests: dict[str, Any]
-    report: Path
+    report: Path | None
     run_dir: Path
     best: str | None
     """The best validation score in words."""
@@ -216,8 +219,13 @@ class Job(ABC):
         found = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
         return [run for run in found if run]
 
-    def run(self, seconds_left: float | None = None, stop_when: Callable[[int], bool] | None = None) -> Result:
-        """Prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+    def run(
+        self,
+        seconds_left: float | None = None,
+        stop_when: Callable[[int], bool] | None = None,
+        report: WriteReport | None = None,
+    ) -> Result:
+        """Prepare, train (from the newest checkpoint, if there is one), score the tests, and write a report.
 
         `seconds_left`: let the run take so long, whatever `training.max_steps` says. A run that goes on keeps what was
         planned when it began; its rest takes what training has left of the time.
@@ -236,11 +244,11 @@ class Job(ABC):
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
-        report = ranks.first(lambda: write_report(self.run_dir)) or self.run_dir / REPORT
+        written = None if report is None else ranks.first(lambda: report(self.run_dir))
         ranks.first(lambda: write_card(self.run_dir))
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
         doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
-        return Result(outcome, tests, report, self.run_dir, best, next_command, doubt)
+        return Result(outcome, tests, written, self.run_dir, best, next_command, doubt)
 
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""

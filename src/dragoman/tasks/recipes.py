@@ -16,7 +16,7 @@ from dragoman.evaluation.judging import references_of, titles_of
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
-from dragoman.tasks.base import Job, RecipeSettings, Result, Scores
+from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, WriteReport
 from dragoman.tasks.classification.image_job import ImageClassificationJob
 from dragoman.tasks.classification.job import ClassificationJob
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
@@ -86,11 +86,13 @@ def run(
     seconds_left: float | None = None,
     ranks: Ranks | None = None,
     stop_when: Callable[[int], bool] | None = None,
+    report: WriteReport | None = None,
 ) -> Result:
-    """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests, report.
+    """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests.
 
     `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
-    of which call this. `stop_when`: asked after each step whether to save and stop there, as Ctrl-C would.
+    of which call this. `stop_when`: asked after each step whether to save and stop there, as Ctrl-C would. `report`:
+    writes a page about the run at its end (`analysis.report.write_report`).
     """
     with contextlib.ExitStack() as stack:
         if ranks is None:
@@ -98,7 +100,7 @@ def run(
         ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
         stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
-        return job(recipe, ranks).run(seconds_left, stop_when)
+        return job(recipe, ranks).run(seconds_left, stop_when, report)
 
 
 def evaluate(
