@@ -320,7 +320,7 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["translate", "runs/mine", "decoding.max_length_extra=99999999999999999999"], "max_length_extra"),
         (["translate", "runs/mine", "-i", "missing.txt"], "missing.txt"),
         (["translate", "runs/mine", "--device", "cud"], "device 'cud'"),
-        (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "`src` needs a `ref`"),
+        (["evaluate", "runs/mine", "--src", "data/demo/test.de"], "--src needs a --ref"),
         (["evaluate", "runs/mine", "--src", "data/demo/test.de", "--ref", "data/demo/valid.en"], "lines"),
         (["evaluate", "runs/mine"], "names no test set"),
         (["data", "demo", "--pair", "de-xx"], "de-xx"),

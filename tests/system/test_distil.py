@@ -101,7 +101,7 @@ def test_without_text_or_with_a_size_that_there_is_not(
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 2
-    assert "the text that it was trained on is not here: give text to translate with `src` FILE" in (
+    assert "the text that it was trained on is not here: give text to translate with --src FILE" in (
         capsys.readouterr().err.replace("\n", " ")
     )
 

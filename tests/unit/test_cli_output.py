@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.errors import raises_error
 
+from dragoman.cli import main
 from dragoman.cli.options import text_output
 from dragoman.errors import Error
 from dragoman.text.lines import read_lines
@@ -85,3 +86,10 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with raises_error(Error.CANNOT_WRITE), text_output(tmp_path) as write:
         write("x")
+
+
+def test_errors_name_options_as_people_type_them() -> None:
+    text = "`src` needs a `ref`; `training_text`, `nothing`"
+    named = main.with_flags(text, main.load("evaluate"))
+    assert named == "--src needs a --ref; --training-text, `nothing`"
+    assert main.with_flags("`beam_size`", main.load("inspect")) == "--beam-size"  # of one of its commands

@@ -6,6 +6,7 @@ Each command is a module of this package, which is imported when the command is 
 import json
 import keyword
 import os
+import re
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from dragoman.backends.threads import wait_passively_if_busy
-from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.progress import complain, say
 from dragoman.version import __version__
 
@@ -135,11 +136,36 @@ def load(name: str) -> Any:
     return command.commands[name]
 
 
+CALLED: list[Any] = []
+"""The command that was called."""
+
+
 class LazyCommand(TyperCommand):
     """The place of a command in the help; the command itself is loaded when it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        return load(str(self.name)).make_context(info_name, args, parent, **extra)
+        CALLED[:] = [load(str(self.name))]
+        return CALLED[0].make_context(info_name, args, parent, **extra)
+
+
+def with_flags(text: str, command: Any) -> str:
+    """A message with the options of a command that it names, such as `src`, as people type them: --src."""
+    commands = [command, *getattr(command, "commands", {}).values()]
+    flags: dict[str, str] = {}
+    for option in (one for each in commands for one in each.params if one.param_type_name == "option"):
+        flag = max(option.opts, key=len)
+        flags |= {option.name: flag, flag.lstrip("-").replace("-", "_"): flag}
+    return re.sub(r"`(\w+)`", lambda name: flags.get(name[1], name[0]), text)
+
+
+def line_of(error: DragomanError) -> str:
+    """The line that says what is wrong: as JSON with --json."""
+    text = str(error)
+    if CALLED and error.code not in (Error.WRONG_SETTING, Error.UNKNOWN_SETTING):  # a setting has no flag
+        text = with_flags(text, CALLED[0])
+    if "--json" in sys.argv:
+        return json.dumps({**error.as_dict(), "error": text}, ensure_ascii=False)
+    return f"dragoman: {text}"
 
 
 for group, lines in GROUPS.items():
@@ -159,8 +185,7 @@ def main() -> None:
             say("dragoman: stopped")
         sys.exit(code if isinstance(code, int) else 0)
     except DragomanError as error:
-        told = json.dumps(error.as_dict(), ensure_ascii=False) if "--json" in sys.argv else f"dragoman: {error}"
-        _fail("" if isinstance(error, SaidElsewhere) else told, debug, code=2)
+        _fail("" if isinstance(error, SaidElsewhere) else line_of(error), debug, code=2)
     except SystemExit as stop:
         # `dragoman translate ... | head`: typer makes 1 of it, a shell expects 128 + SIGPIPE.
         raise SystemExit(141 if isinstance(stop.__context__, BrokenPipeError) else stop.code) from None

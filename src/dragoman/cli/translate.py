@@ -1,8 +1,6 @@
 """`dragoman translate`."""
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -30,15 +28,13 @@ from dragoman.pipeline.bulk_ray import run_on_ray
 from dragoman.pipeline.bulk_translate import identity, translating
 from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.lines import Form, translate_lines
-from dragoman.pipeline.options import OptionError, TranslateOptions, assemble
+from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import doubts
 from dragoman.text.lines import COMPRESSIONS, in_chunks
 
 IN_DOUBT = 3
 """Exit code of `--guard=fail`."""
-FLAGS = {"input": "-i", "everything": "--all", "as_json": "--json"}
-"""Flags that are not called as their options are."""
 SPLIT = (
     "lines of several sentences are translated sentence by sentence, as this run was mostly trained on single ones "
     "(--split never: as a whole)"
@@ -219,14 +215,13 @@ def translate(
         dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --json < letter.de
     """
     changes, paths = _changes_and_paths(files or [])
-    with flags():
-        options = TranslateOptions(
-            run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
-            rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
-            decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
-        )  # fmt: skip
-        lines, blocks = Lines(input, output, as_json, alignments), Blocks(bulk, shard, ray)
-        _translate(options, paths, lines, blocks, FileOptions(output, resume, everything))
+    options = TranslateOptions(
+        run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
+        rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
+    )  # fmt: skip
+    lines, blocks = Lines(input, output, as_json, alignments), Blocks(bulk, shard, ray)
+    _translate(options, paths, lines, blocks, FileOptions(output, resume, everything))
 
 
 class Lines(NamedTuple):
@@ -298,24 +293,6 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     return lines_in_doubt
 
 
-def flag(option: str) -> str:
-    """The flag of an option.
-
-    >>> flag("rerank_weight"), flag("input")
-    ('--rerank-weight', '-i')
-    """
-    return FLAGS.get(option, "--" + option.replace("_", "-"))
-
-
-@contextlib.contextmanager
-def flags() -> Iterator[None]:
-    """Tell an option that cannot be meant by its flag."""
-    try:
-        yield
-    except OptionError as error:
-        raise error.code(f"{flag(error.option)}{error.why}", error.hint) from error
-
-
 def _changes_and_paths(items: list[str]) -> tuple[list[str], list[Path]]:
     """The changes to the search (`decoding.beam_size=8`), and the files that stand among them."""
     changes = [item for item in items if "=" in item and not Path(item).exists()]
@@ -326,7 +303,7 @@ def _refuse(why: str, **options: Any) -> None:
     """Raises DragomanError for the first of these options that was given."""
     for name, value in options.items():
         if value:
-            raise Error.CONFLICT(f"{flag(name)}: {why}")
+            raise Error.CONFLICT(f"`{name}`: {why}")
 
 
 def _translate_in_blocks(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks) -> None:

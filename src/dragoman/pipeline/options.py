@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import export
-from dragoman.errors import DragomanError, Error
+from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
@@ -22,15 +22,6 @@ from dragoman.text.glossary import Glossary
 
 SPLITS = ("auto", "never", "always")
 """Choices for texts of several sentences."""
-
-
-class OptionError(DragomanError):
-    """An option that cannot be meant, or does not go with another one."""
-
-    def __init__(self, code: Error, option: str, why: str, hint: str | None = None) -> None:
-        """`why` goes on after the option's name: ` 3: too many`."""
-        super().__init__(code, f"{option}{why}", hint)
-        self.option, self.why = option, why
 
 
 @dataclass(frozen=True)
@@ -70,35 +61,35 @@ class TranslateOptions:
     """Of another engine."""
 
     def __post_init__(self) -> None:
-        for is_wrong, code, option, why in self._refusals():
+        for is_wrong, code, message in self._refusals():
             if is_wrong:
-                raise OptionError(code, option, why)
+                raise code(message)
 
-    def _refusals(self) -> list[tuple[bool, Error, str, str]]:
-        """(whether an option cannot be so, the code of the mistake, the option's name, why)."""
+    def _refusals(self) -> list[tuple[bool, Error, str]]:
+        """(whether an option cannot be so, the code of the mistake, its message)."""
         other_engine, weight, begins = self.engine != "pytorch", self.rerank_weight, self.prefix is not None
-        not_begun = "not with prefix, which says how a translation begins"
+        not_begun = "not with `prefix`, which says how a translation begins"
         return [
             (self.precision not in (None, "float32", "bfloat16", "int8"), Error.WRONG_OPTION,
-             "precision", f" {self.precision}: float32 or bfloat16, or int8 with engine ctranslate2"),
+             f"`precision` {self.precision}: float32 or bfloat16, or int8 with `engine` ctranslate2"),
             (self.precision == "int8" and not other_engine, Error.UNSUPPORTED,
-             "precision", " int8: with engine ctranslate2 alone; without it bfloat16 is the faster one"),
+             "`precision` int8: with `engine` ctranslate2 alone; without it bfloat16 is the faster one"),
             (self.guard not in (None, "warn", "fail"), Error.WRONG_OPTION,
-             "guard", f"={self.guard}: warn tells of doubts, fail fails"),
-            (self.split not in SPLITS, Error.WRONG_OPTION, "split", f" {self.split}: auto, never or always"),
-            (self.split == "always" and begins, Error.CONFLICT, "split", f" always: {not_begun}"),
+             f"`guard`={self.guard}: warn tells of doubts, fail fails"),
+            (self.split not in SPLITS, Error.WRONG_OPTION, f"`split` {self.split}: auto, never or always"),
+            (self.split == "always" and begins, Error.CONFLICT, f"`split` always: {not_begun}"),
             (weight is not None and not 0 <= weight <= 1000, Error.WRONG_OPTION,
-             "rerank_weight", f" {weight}: a number from 0 to 1000"),
-            (self.min_confidence is not None and begins, Error.CONFLICT, "min_confidence", f": {not_begun}"),
-            (self.memory is not None and begins, Error.CONFLICT, "memory", f": {not_begun}"),
-            (self.guard is not None and begins, Error.CONFLICT, "guard", f": {not_begun}"),
+             f"`rerank_weight` {weight}: a number from 0 to 1000"),
+            (self.min_confidence is not None and begins, Error.CONFLICT, f"`min_confidence`: {not_begun}"),
+            (self.memory is not None and begins, Error.CONFLICT, f"`memory`: {not_begun}"),
+            (self.guard is not None and begins, Error.CONFLICT, f"`guard`: {not_begun}"),
             (bool(self.mbr and self.rerank), Error.CONFLICT,
-             "mbr", ": ranks translations, as rerank does: choose one of both"),
+             "`mbr`: ranks translations, as `rerank` does: choose one of both"),
             (weight is not None and self.rerank is None, Error.MISSING_OPTION,
-             "rerank_weight", ": of what? name a run of the opposite direction with rerank"),
+             "`rerank_weight`: of what? name a run of the opposite direction with `rerank`"),
             (bool(self.datastores) and other_engine, Error.UNSUPPORTED,
-             "datastore", f": not with engine {self.engine}"),
-            (begins and other_engine, Error.UNSUPPORTED, "prefix", f": not with engine {self.engine}"),
+             f"`datastore`: not with `engine` {self.engine}"),
+            (begins and other_engine, Error.UNSUPPORTED, f"`prefix`: not with `engine` {self.engine}"),
         ]  # fmt: skip
 
 
@@ -161,11 +152,8 @@ def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: M
         )
         if other.languages != own.languages:
             (reads, writes), (src, tgt) = other.languages or ("?", "?"), own.languages or ("?", "?")
-            raise OptionError(
-                Error.LANGUAGES_DIFFER,
-                "mbr",
-                f" {run}: translates from {reads} to {writes}",
-                f"give runs from {src} to {tgt}",
+            raise Error.LANGUAGES_DIFFER(
+                f"`mbr` {run}: translates from {reads} to {writes}", f"give runs from {src} to {tgt}"
             )
         other = other.with_terms(own.glossary, own.banned, place_terms=own.place_terms)
         others.append(other.with_decoding(mbr="none"))
