@@ -70,7 +70,7 @@ show(training_curves(events), "curves")
 #
 # Dragoman leaves it to sacreBLEU, which everybody has, and prints its *signature*: without it a BLEU score means nothing.
 #
-# > code: evaluation/translation.py: score
+# > code: quality/scores.py: score
 
 # %%
 tested = next(event for event in events if event["event"] == "test")

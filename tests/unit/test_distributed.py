@@ -41,7 +41,7 @@ import json, sys
 import torch
 sys.path.insert(0, sys.argv[2])
 from test_distributed import PLANNED, leaf, told
-from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.training.distributed import joined
 from dragoman.training.summation import tree_sum
 

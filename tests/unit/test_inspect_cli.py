@@ -163,7 +163,7 @@ def test_trace(run: Path) -> None:
     assert recipe.exit_code == 0, recipe.output
     assert "as many words as may be" in recipe.stderr
     assert "9 detokenize and score" in recipe.stdout
-    assert "translation with each" in refused("trace", run, "one sentence")
+    assert "give each its translation" in refused("trace", run, "one sentence")
 
 
 def test_lengths(run: Path) -> None:
