@@ -26,13 +26,13 @@ from dragoman.backends.packed_linear import pack
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
-from dragoman.experiments.bench import commit
+from dragoman.device import machine_name
 from dragoman.experiments.bench.batches import RandomPairs, subject
 from dragoman.runs.events import METRICS, read_events
 from dragoman.tasks import recipes
-from dragoman.tasks.base import machine_name
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loop import Trainer
+from dragoman.version import commit
 
 BATCH_TOKENS, TRANSLATED_TOKENS = 4096, 2048
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)

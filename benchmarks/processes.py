@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dragoman.experiments.bench import commit
 from dragoman.runs.events import read_events
+from dragoman.version import commit
 
 WAYS = {
     "1 process of 1 thread": (1, 1, "exact"),

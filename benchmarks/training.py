@@ -27,12 +27,13 @@ import torch
 from peers.plain import PlainTransformer, build_optimizer, take_step
 from torch import nn
 
-from dragoman.experiments.bench import commit
+from dragoman.device import machine_name
 from dragoman.experiments.bench.batches import subject
 from dragoman.experiments.bench.parts import synchronize
+from dragoman.models.base import count_parameters
 from dragoman.tasks import recipes
-from dragoman.tasks.base import count_parameters, machine_name
 from dragoman.training.loop import Trainer
+from dragoman.version import commit
 
 
 def plain_steps(trainer: Trainer, model: nn.Module) -> Callable[[int], int]:

@@ -57,7 +57,7 @@ def run_seed(recipe: Path, seed: int, run_dir: Path, changes: list[str]) -> dict
 
 def read_run(run_dir: Path, began: datetime, seconds: float) -> dict[str, Any]:
     """What a finished run's own log and settings say of it."""
-    from dragoman.config import read_yaml
+    from dragoman.runs.atomic_io import read_yaml
     from dragoman.runs.log import METRICS, read_events
 
     events = read_events(run_dir / METRICS)

@@ -21,9 +21,8 @@ from clock import RESULT, Result
 from task import PRECISIONS, SHAPES
 from untouched import ENVIRONMENT
 
-from dragoman.device import pick_device
-from dragoman.experiments.bench import commit
-from dragoman.tasks.base import machine_name
+from dragoman.device import machine_name, pick_device
+from dragoman.version import commit
 
 TITLES = {
     "dragoman": "Dragoman",

@@ -30,7 +30,7 @@ from tests.system.test_export_huggingface import (  # noqa: E402
 )
 
 from dragoman.decoding.penalties import AveragePenalty  # noqa: E402
-from dragoman.errors import DragomanError  # noqa: E402, Error
+from dragoman.errors import DragomanError, Error  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
@@ -299,7 +299,7 @@ def test_a_pickle_is_not_opened(tmp_path: Path, both: Callable[[str], Both]) -> 
 def test_languages_that_are_not_there(tmp_path: Path, both: Callable[[str], Both]) -> None:
     assert "no language 'xx' in this model" in refused(both("m2m100").folder, tmp_path / "run", "xx", "de")
     assert "it has deu_Latn" in refused(both("nllb").folder, tmp_path / "run", "eng_Latn", "deu_Cyrl")
-    assert "give --tgt-lang ro_RO" in refused(both("mbart").folder, tmp_path / "run", "en_XX", "de_DE")
+    assert "give `tgt_lang` ro_RO" in refused(both("mbart").folder, tmp_path / "run", "en_XX", "de_DE")
     run = import_model(both("mbart50").folder, tmp_path / "run", "en", "de")
     assert SearchTranslator.load(run, device="cpu").languages == ("en_XX", "de_DE")
 
