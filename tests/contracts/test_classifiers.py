@@ -75,22 +75,6 @@ def test_a_row_does_not_depend_on_its_neighbours(build: Build, inputs: tuple[Ten
             torch.testing.assert_close(together[row : row + 1], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_attention_maps_see_what_may_be_seen(build: Build, inputs: tuple[Tensor, ...]) -> None:
-    model = build().eval()
-    with torch.no_grad():
-        maps = model.attention_maps(*inputs)
-    class_tokens = int(model.encoder.class_token is not None)
-    length = (inputs[0].size(1) if len(inputs) == 2 else 9) + class_tokens
-    real = torch.ones(8, length, dtype=torch.bool)
-    if len(inputs) == 2:
-        real[:, class_tokens:] = inputs[1]
-    assert list(maps) == ["encoder.0.self", "encoder.1.self"]
-    for weights in maps.values():
-        assert weights.shape == (8, 2, length, length)
-        torch.testing.assert_close(weights.sum(-1), torch.ones(8, 2, length))
-        assert not weights.masked_select(~real[:, None, None, :]).any()
-
-
 def test_overfits_eight_examples(build: Build, inputs: tuple[Tensor, ...]) -> None:
     model, labels = build(), torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)

@@ -67,16 +67,6 @@ def test_gradients_reach_every_parameter_and_are_finite(model: LanguageModel) ->
         assert parameter.grad.isfinite().all(), name
 
 
-@torch.no_grad()
-def test_attention_maps(model: LanguageModel) -> None:
-    maps = model.attention_maps(IDS)
-    assert list(maps) == ["decoder.0.self", "decoder.1.self"]
-    for weights in maps.values():
-        assert weights.shape == (3, 2, 7, 7)
-        torch.testing.assert_close(weights.sum(-1), torch.ones(3, 2, 7))
-        assert not weights.triu(1).any()
-
-
 def test_it_learns_a_text_by_heart(model: LanguageModel) -> None:
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)

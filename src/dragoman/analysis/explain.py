@@ -142,9 +142,9 @@ def _generation(
 def _cache(model: Seq2SeqModel) -> dict[str, Any]:
     """Numbers that the decoder remembers: for each token, or in all."""
     if isinstance(model, Transformer):
-        attention = [layer.self_attention for layer in model.decoder_layers]
-        heads, width = attention[0].key_proj.out_features // attention[0].d_head, attention[0].d_head  # type: ignore[union-attr, operator]
-        return {"kind": "keys and values", "layers": len(attention), "heads": heads, "width": width}
+        attention = model.decoder_layers[0].self_attention
+        heads, width = attention.key_proj.out_features // attention.d_head, attention.d_head
+        return {"kind": "keys and values", "layers": len(model.decoder_layers), "heads": heads, "width": width}
     assert isinstance(model, Recurrent)
     state = model.start(model.encode(torch.tensor([[3]]), torch.tensor([[True]])))
     return {"kind": "state", "numbers": sum(part.numel() for layer in state.layers for part in layer)}

@@ -55,7 +55,7 @@ def problems(translator: SearchTranslator) -> list[str]:
         kind = type(model).__name__.lower()
         return [f"the model is of the type {kind}: CTranslate2 knows the Transformer alone (model.type: transformer)"]
     found = []
-    encoder, _ = _layers(model)
+    encoder = model.encoder_layers
     if isinstance(encoder[0].self_attention_residual, OutputNorm):
         found.append("model.norm_placement: output has no counterpart in CTranslate2: train with pre or post")
     if isinstance(encoder[0].self_attention.positions, AlibiPositions):
@@ -117,9 +117,9 @@ def specify(translator: SearchTranslator) -> Any:
     specs = library().specs
     model = translator.model
     assert isinstance(model, Transformer)
-    encoder, decoder = _layers(model)
+    encoder, decoder = model.encoder_layers, model.decoder_layers
     attention, residual = encoder[0].self_attention, encoder[0].self_attention_residual
-    feed_forward, norm = encoder[0].feed_forward, cast(ResidualConnection, residual).norm
+    feed_forward, norm = encoder[0].feed_forward, residual.norm
     rotary = attention.positions if isinstance(attention.positions, RotaryPositions) else None
     shared: dict[str, Any] = {
         "num_heads": attention.query_proj.out_features // attention.d_head,
@@ -274,11 +274,6 @@ def _for_all_heads(values: Tensor, attention: MultiHeadAttention | None) -> Tens
 def _array(values: Tensor) -> np.ndarray:
     """A copy: CTranslate2 quantizes in place, and the model is to go on translating."""
     return np.array(values.detach().to("cpu", torch.float32).numpy())
-
-
-def _layers(model: Transformer) -> tuple[list[EncoderLayer], list[DecoderLayer]]:
-    """Both stacks by their own types, which `nn.ModuleList` forgets."""
-    return cast(list[EncoderLayer], list(model.encoder_layers)), cast(list[DecoderLayer], list(model.decoder_layers))
 
 
 # -- translating ---------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Architecture(NamedTuple):
 
 
 def problems(model: Transformer) -> list[str]:
-    layer = cast(EncoderLayer, model.encoder_layers[0])
+    layer = model.encoder_layers[0]
     attention, residual = layer.self_attention, layer.self_attention_residual
     norm = residual.norm
     found = []
@@ -60,7 +60,7 @@ def problems(model: Transformer) -> list[str]:
 
 
 def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
-    residual = cast(EncoderLayer, model.encoder_layers[0]).self_attention_residual
+    residual = model.encoder_layers[0].self_attention_residual
     embedding = model.src_embedding
     normed, positions = not isinstance(embedding.norm, nn.Identity), embedding.positions
     theirs = (
@@ -87,7 +87,7 @@ def _activation(layer: EncoderLayer) -> str | None:
 
 
 def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    layer = cast(EncoderLayer, model.encoder_layers[0])
+    layer = model.encoder_layers[0]
     attention = layer.self_attention
     d_model = attention.query_proj.in_features
     tables = [model.src_embedding.tokens.embedding.weight, model.tgt_embedding.tokens.embedding.weight]

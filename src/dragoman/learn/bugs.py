@@ -23,12 +23,11 @@ from dragoman.learn import one_sentence as sentences
 from dragoman.learn import symptoms
 from dragoman.learn.bug import Bug, Figure
 from dragoman.models import blocks, recurrent, transformer
-from dragoman.models.blocks import DecoderLayer, EncoderLayer
+from dragoman.models.blocks import DecoderLayer, EncoderLayer, init_linear, stack
 from dragoman.models.transformer import Transformer, TransformerMemory
 from dragoman.nn import attention, dropout, embeddings, kv_cache, masks, positions, recurrent_attention, residual
 from dragoman.nn import recurrent as recurrent_layers
 from dragoman.nn.attention import repeat_kv
-from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.kv_cache import SharedKVCache
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
 from dragoman.training import loss as loss_functions
@@ -480,32 +479,23 @@ def final_norm(self):
 
 @bug(
     "one layer used many times",
-    replaces=transformer.TransformerConfig.build,
+    replaces=transformer.Transformer.__init__,
     symptom="A model of twelve layers is no larger than one of one, and hardly better.",
     why="[layer] * n is n times the same layer, with the same weights.",
     selftest="layers_have_weights_of_their_own",
     figure=Figure("thousands of parameters that a further layer brings", symptoms.parameters_per_layer, "above", 1.0),
 )
-def build(self, *, src_vocab_size, tgt_vocab_size, shared_vocab, pad_id):
-    """A freshly initialised model."""
-    self.check_sizes()
-    src_embedding = TokenEmbedding(src_vocab_size, self.d_model, pad_id, self.scale_embeddings)
-    tgt_embedding = TokenEmbedding(tgt_vocab_size, self.d_model, pad_id, self.scale_embeddings)
-    if self.tie_embeddings == "all":
-        tgt_embedding = src_embedding
-    tied = None if self.tie_embeddings == "none" else tgt_embedding
-    return Transformer(
-        src_embedding=self.positioned(src_embedding),
-        tgt_embedding=self.positioned(tgt_embedding),
-        encoder_layers=[EncoderLayer(self)] * self.num_encoder_layers,
-        decoder_layers=[DecoderLayer(self) for _ in range(self.num_decoder_layers)],
-        encoder_norm=self.final_norm(),
-        decoder_norm=self.final_norm(),
-        output=OutputProjection(tgt_vocab_size, self.d_model, tied, self.output_bias),
-        src_end=self.src_end,
-        src_vocab_size=src_vocab_size,
-        tgt_vocab_size=tgt_vocab_size,
-    )
+def __init__(self, config, src, tgt, output):
+    super(Transformer, self).__init__()
+    self.src_end = config.src_end
+    self.src_embedding, self.tgt_embedding = config.positioned(src), config.positioned(tgt)
+    self.encoder_layers = stack([EncoderLayer(config)] * config.num_encoder_layers)
+    self.decoder_layers = stack(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+    self.encoder_norm, self.decoder_norm = config.final_norm(), config.final_norm()
+    self.output = output
+    self.src_vocab_size, self.tgt_vocab_size = src.embedding.num_embeddings, tgt.embedding.num_embeddings
+    self.max_target_length = self.tgt_embedding.max_len
+    init_linear(self)
 
 
 @bug(

@@ -14,11 +14,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.nn.embeddings import TokenEmbedding
+from dragoman.errors import Error
+from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
 ROW_MULTIPLE = 8
 """The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
 rows differently (measured in float32), and a translation would depend on what is translated beside it."""
+
+
+SourceIds = Int[Tensor, "batch src_len"]
+SourceMask = Bool[Tensor, "batch src_len"]
+TargetIds = Int[Tensor, "batch tgt_len"]
+AttentionMaps = dict[str, Float[Tensor, "batch num_heads query_len key_len"]]
 
 
 @runtime_checkable
@@ -95,12 +102,7 @@ class Seq2SeqModel(nn.Module, ABC):
         """
         return [self.decode_step(prev, state) for prev, state in zip(prevs, states, strict=True)]
 
-    def forward(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> Float[Tensor, "batch tgt_len vocab"]:
+    def forward(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> Float[Tensor, "batch tgt_len vocab"]:
         """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
         return self.decode(tgt_in, self.encode(src, src_mask))
 
@@ -108,18 +110,36 @@ class Seq2SeqModel(nn.Module, ABC):
         """Token embeddings by `src` and `tgt` (the same one if tied), to be initialised with pretrained vectors."""
         return {}
 
-    def attention_maps(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+    def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
         """Attention weights of every attention during `forward`, by name and in order, such as "decoder.2.cross".
 
         Rows are queries and sum to 1; a masked key has 0. These are the weights before attention dropout; call in eval
         mode, because all other dropout acts in training mode. A family without attention has no maps.
         """
         return {}
+
+
+def tied_embeddings(
+    tie: str,
+    shared_vocab: bool,
+    vocab_sizes: tuple[int, int],
+    d_model: int,
+    pad_id: int,
+    *,
+    scaled: bool = True,
+    output_bias: bool = False,
+) -> tuple[TokenEmbedding, TokenEmbedding, OutputProjection]:
+    """The embeddings of source and target and the output matrix, which `tie` makes one: "none", "output" or "all".
+
+    Raises DragomanError when three-way tying meets two vocabularies.
+    """
+    if tie == "all" and not shared_vocab:
+        raise Error.WRONG_SETTING(
+            "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
+        )
+    src = TokenEmbedding(vocab_sizes[0], d_model, pad_id, scaled)
+    tgt = src if tie == "all" else TokenEmbedding(vocab_sizes[1], d_model, pad_id, scaled)
+    return src, tgt, OutputProjection(vocab_sizes[1], d_model, None if tie == "none" else tgt, output_bias)
 
 
 def cross_map(

@@ -1,7 +1,7 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,7 +24,7 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
-from dragoman.nn.residual import NORM_PLACEMENTS, NORMS
+from dragoman.nn.residual import NORM_PLACEMENTS, NORMS, ResidualConnection
 
 
 class PositionScheme:
@@ -158,7 +158,7 @@ class BlockConfig:
     def new_norm(self) -> nn.Module:
         return NORMS[self.norm](self.d_model, eps=self.norm_eps)
 
-    def residual(self) -> nn.Module:
+    def residual(self) -> ResidualConnection:
         return NORM_PLACEMENTS[self.norm_placement](self.new_norm(), self.dropout)
 
     def final_norm(self) -> nn.Module:
@@ -183,6 +183,7 @@ class PositionedEmbedding(nn.Module):
         return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))
 
 
+Layer = TypeVar("Layer", bound=nn.Module)
 MemoryCache = tuple[KVCache, Bool[Tensor, "_sentences 1 1 _src_len"]]
 """Keys and values of the memory (`project_memory`) and its padding mask."""
 
@@ -282,6 +283,11 @@ class DecoderLayer(nn.Module):
 
             x = self.cross_attention_residual(x, attend_to_memory)
         return self.feed_forward_residual(x, self.feed_forward), new_caches
+
+
+def stack(layers: Iterable[Layer]) -> Sequence[Layer]:
+    """An `nn.ModuleList`, by the type of its layers, which that forgets."""
+    return cast(Sequence[Layer], nn.ModuleList(layers))
 
 
 def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:

@@ -1,12 +1,12 @@
 """The encoder of every classifier, which ends in one vector."""
 
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from dragoman.models.blocks import BlockConfig, EncoderLayer
+from dragoman.models.blocks import BlockConfig, EncoderLayer, stack
 from dragoman.nn import masks
 
 Pooling = Literal["class_token", "mean", "max"]
@@ -21,7 +21,7 @@ class PooledEncoder(nn.Module):
 
     def __init__(self, config: BlockConfig, num_layers: int, pooling: Pooling) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(num_layers))
+        self.layers = stack(EncoderLayer(config) for _ in range(num_layers))
         self.norm = config.final_norm()
         self.pooling = pooling
         self.class_token: nn.Parameter | None = None
@@ -29,16 +29,12 @@ class PooledEncoder(nn.Module):
             self.class_token = nn.Parameter(torch.randn(config.d_model) * config.d_model**-0.5)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch len d_model"],
-        real: Bool[Tensor, "batch len"] | None,
-        maps: list[Tensor] | None = None,
+        self, x: Float[Tensor, "batch len d_model"], real: Bool[Tensor, "batch len"] | None
     ) -> Float[Tensor, "batch d_model"]:
-        """`maps`, if given, gets each layer's attention map appended; the class token is row and column 0."""
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(len(x), 1, -1).to(x.dtype), x], dim=1)
             real = None if real is None else torch.cat([real.new_ones(len(real), 1), real], dim=1)
-        x = self.hidden(x, real, maps)
+        x = self.hidden(x, real)
         if self.class_token is not None:
             return x[:, 0]
         if self.pooling == "max":
@@ -46,21 +42,14 @@ class PooledEncoder(nn.Module):
         return mean_over_real(x, real)
 
     def hidden(
-        self,
-        x: Float[Tensor, "batch len d_model"],
-        real: Bool[Tensor, "batch len"] | None,
-        maps: list[Tensor] | None = None,
+        self, x: Float[Tensor, "batch len d_model"], real: Bool[Tensor, "batch len"] | None
     ) -> Float[Tensor, "batch len d_model"]:
         """The vectors of all positions after the last layer, before they are pooled."""
         padding_mask = None if real is None else masks.padding_mask(real)
         for layer in self.layers:
-            x = cast(EncoderLayer, layer)(x, padding_mask, maps)
+            x = layer(x, padding_mask)
         hidden: Tensor = self.norm(x)
         return hidden
-
-    def attention_maps(self, maps: list[Tensor]) -> dict[str, Tensor]:
-        """The maps of all layers by name, as `Seq2SeqModel.attention_maps` has them."""
-        return {f"encoder.{number}.self": weights for number, weights in enumerate(maps)}
 
 
 def mean_over_real(

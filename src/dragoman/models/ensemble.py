@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dragoman.models.base import DecoderState, Seq2SeqModel, cross_map
+from dragoman.models.base import AttentionMaps, DecoderState, Seq2SeqModel, SourceIds, SourceMask, TargetIds, cross_map
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,7 @@ class Ensemble(Seq2SeqModel):
             for of_state in zip(*steps, strict=True)
         ]
 
-    def attention_maps(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> dict[str, Float[Tensor, "batch 1 tgt_len src_len"]]:
+    def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
         """One map: the mean of the models' alignments with the source (`cross_map`), of those with attention."""
         maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self.each()]
         weights = [one.float() for one in maps if one is not None]

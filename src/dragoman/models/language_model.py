@@ -1,15 +1,14 @@
 """The language model: the decoder's blocks without an encoder (Radford et al. 2018, GPT)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast, final
+from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, DecoderLayer, PositionedEmbedding, init_linear, shrink_residuals
+from dragoman.models.blocks import BlockConfig, DecoderLayer, init_linear, shrink_residuals, stack
 from dragoman.nn import masks
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.kv_cache import DecodingCache
@@ -30,13 +29,7 @@ class LanguageModelConfig(BlockConfig):
         """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
         self.check_sizes()
         tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
-        model = LanguageModel(
-            embedding=self.positioned(tokens),
-            layers=[DecoderLayer(self, cross_attention=False) for _ in range(self.num_layers)],
-            norm=self.final_norm(),
-            output=OutputProjection(vocab_size, self.d_model, tokens if self.tie_embeddings else None),
-            vocab_size=vocab_size,
-        )
+        model = LanguageModel(self, tokens)
         if self.shrink_residuals:
             shrink_residuals(model, (2 * self.num_layers) ** -0.5)
         return model
@@ -62,29 +55,21 @@ class LanguageModel(nn.Module):
     `start`, `decode_step` and `reorder` are as in `models/base.py`, except that there is no memory to start from.
     """
 
-    def __init__(
-        self,
-        *,
-        embedding: PositionedEmbedding,
-        layers: list[DecoderLayer],
-        norm: nn.Module,
-        output: OutputProjection,
-        vocab_size: int,
-    ) -> None:
+    def __init__(self, config: LanguageModelConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
-        self.embedding, self.norm, self.output = embedding, norm, output
-        self.layers = nn.ModuleList(layers)
-        self.vocab_size = vocab_size
+        self.vocab_size = tokens.embedding.num_embeddings
+        self.embedding, self.norm = config.positioned(tokens), config.final_norm()
+        layers = [DecoderLayer(config, cross_attention=False) for _ in range(config.num_layers)]
+        self.output = OutputProjection(self.vocab_size, config.d_model, tokens if config.tie_embeddings else None)
+        self.layers = stack(layers)
         init_linear(self)
 
-    def decode(
-        self, ids: Int[Tensor, "batch len"], maps: list[Tensor] | None = None
-    ) -> Float[Tensor, "batch len vocab"]:
-        """Logits of the next token after every prefix of `ids`. `maps`, when given, gets attention maps appended."""
+    def decode(self, ids: Int[Tensor, "batch len"]) -> Float[Tensor, "batch len vocab"]:
+        """Logits of the next token after every prefix of `ids`."""
         x = self.embedding(ids)
         causal_mask = masks.causal_mask(ids.size(1), ids.device)
         for layer in self.layers:
-            x = layer(x, causal_mask, maps=maps)
+            x = layer(x, causal_mask)
         return self.output(self.norm(x))
 
     def forward(self, ids: Int[Tensor, "batch len"]) -> Float[Tensor, "batch len vocab"]:
@@ -94,7 +79,7 @@ class LanguageModel(nn.Module):
     def start(self, rows: int) -> LanguageModelState:
         """The state of `rows` sequences before their first token."""
         nothing = self.embedding(torch.empty(rows, 0, dtype=torch.long, device=self.output.weight.device))
-        return LanguageModelState(tuple(layer.self_attention.project_kv(nothing) for layer in self._layers()))
+        return LanguageModelState(tuple(layer.self_attention.project_kv(nothing) for layer in self.layers))
 
     def prefill(
         self, ids: Int[Tensor, "rows new"], state: LanguageModelState
@@ -105,7 +90,7 @@ class LanguageModel(nn.Module):
         # A single new position may see everything.
         causal_mask = masks.causal_mask(start + new, ids.device)[:, :, start:] if new > 1 else None
         caches = []
-        for layer, cache in zip(self._layers(), state.past, strict=True):
+        for layer, cache in zip(self.layers, state.past, strict=True):
             x, new_caches = layer.decode_step(x, [cache], causal_mask)
             caches += new_caches
         return self.output(self.norm(x)), LanguageModelState(tuple(caches))
@@ -116,13 +101,3 @@ class LanguageModel(nn.Module):
         """Logits of the token after `prev`, and the state that includes `prev`. `state` itself is not changed."""
         logits, state = self.prefill(prev[:, None], state)
         return logits[:, 0], state
-
-    def attention_maps(self, ids: Int[Tensor, "batch len"]) -> dict[str, Float[Tensor, "batch num_heads len len"]]:
-        """As `Seq2SeqModel.attention_maps`, named "decoder.0.self" and so on."""
-        maps: list[Tensor] = []
-        self.decode(ids, maps)
-        return {f"decoder.{i}.self": weights for i, weights in enumerate(maps)}
-
-    def _layers(self) -> Iterator[DecoderLayer]:
-        """`layers` by their own type, which `nn.ModuleList` forgets."""
-        return (cast(DecoderLayer, layer) for layer in self.layers)

@@ -2,12 +2,11 @@
 
 from typing import Literal, final
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, PositionedEmbedding, init_linear
+from dragoman.models.blocks import BlockConfig, init_linear
 from dragoman.models.encoder_classifier import PooledEncoder
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
@@ -24,12 +23,7 @@ class MaskedLanguageModelConfig(BlockConfig):
     def build(self, *, vocab_size: int, pad_id: int) -> "MaskedLanguageModel":
         """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
         self.check_sizes()
-        tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
-        return MaskedLanguageModel(
-            self.positioned(tokens),
-            PooledEncoder(self, self.num_layers, "mean"),
-            OutputProjection(vocab_size, self.d_model, tokens if self.tie_embeddings else None, bias=True),
-        )
+        return MaskedLanguageModel(self, TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings))
 
 
 @final
@@ -39,23 +33,17 @@ class MaskedLanguageModel(nn.Module):
     Its parts have the names of a text classifier's, so that one begins with its weights (`tasks/pretrained.py`).
     """
 
-    def __init__(self, embedding: PositionedEmbedding, encoder: PooledEncoder, output: OutputProjection) -> None:
+    def __init__(self, config: MaskedLanguageModelConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
-        self.embedding, self.encoder, self.output = embedding, encoder, output
+        vocab_size, tied_to = tokens.embedding.num_embeddings, tokens if config.tie_embeddings else None
+        self.embedding = config.positioned(tokens)
+        self.encoder = PooledEncoder(config, config.num_layers, "mean")
+        self.output = OutputProjection(vocab_size, config.d_model, tied_to, bias=True)
         init_linear(self)
 
     def forward(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"], maps: list[Tensor] | None = None
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
     ) -> Float[Tensor, "batch len vocab"]:
         # Zeros at pads: even with weight 0, a NaN there would spoil a sum.
         x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
-        return self.output(self.encoder.hidden(x, padding_mask, maps))
-
-    def attention_maps(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
-    ) -> dict[str, Tensor]:
-        """The attention weights of every layer, `encoder.0.self`: (batch, num_heads, queries, keys)."""
-        maps: list[Tensor] = []
-        with torch.no_grad():
-            self(ids, padding_mask, maps)
-        return self.encoder.attention_maps(maps)
+        return self.output(self.encoder.hidden(x, padding_mask))

@@ -9,7 +9,16 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, OneOf, settings
 from dragoman.errors import Error
-from dragoman.models.base import Seq2SeqModel, kept_sentences
+from dragoman.models.base import (
+    AttentionMaps,
+    Seq2SeqModel,
+    SourceIds,
+    SourceMask,
+    TargetIds,
+    kept_sentences,
+    tied_embeddings,
+)
+from dragoman.models.blocks import init_linear
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.recurrent import CELLS, RecurrentEncoder, RecurrentStack, StackState
@@ -51,40 +60,23 @@ class RecurrentConfig:
             raise Error.WRONG_SETTING(
                 "model.input_feeding feeds the attention's context back", "choose a model.attention, or leave it false"
             )
-        if self.tie_embeddings == "all" and not shared_vocab:
-            raise Error.WRONG_SETTING(
-                "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
-            )
         # Scaled to components of size 1, as gates like their input: the matrix may be the output's too.
-        src_embedding = TokenEmbedding(src_vocab_size, self.d_embedding, pad_id, scaled=True)
-        tgt_embedding = (
-            src_embedding
-            if self.tie_embeddings == "all"
-            else TokenEmbedding(tgt_vocab_size, self.d_embedding, pad_id, scaled=True)
+        src, tgt, output = tied_embeddings(
+            self.tie_embeddings, shared_vocab, (src_vocab_size, tgt_vocab_size), self.d_embedding, pad_id, scaled=True
         )
-        output = OutputProjection(
-            tgt_vocab_size, self.d_embedding, None if self.tie_embeddings == "none" else tgt_embedding
-        )
-        return Recurrent(
-            src_embedding=src_embedding,
-            tgt_embedding=tgt_embedding,
-            encoder=RecurrentEncoder(
-                self.cell,
-                self.d_embedding,
-                self.d_model,
-                self.num_encoder_layers,
-                bidirectional=self.bidirectional,
-                dropout=self.dropout,
-            ),
-            bridge=Bridge(self.cell, self.d_model, self.num_encoder_layers, self.num_decoder_layers),
-            decoder=self._decoder(),
-            output=output,
+        return Recurrent(self, src, tgt, output)
+
+    def encoder(self) -> RecurrentEncoder:
+        return RecurrentEncoder(
+            self.cell,
+            self.d_embedding,
+            self.d_model,
+            self.num_encoder_layers,
+            bidirectional=self.bidirectional,
             dropout=self.dropout,
-            src_vocab_size=src_vocab_size,
-            tgt_vocab_size=tgt_vocab_size,
         )
 
-    def _decoder(self) -> "RecurrentDecoder | AttentionalDecoder":
+    def decoder(self) -> "RecurrentDecoder | AttentionalDecoder":
         layers = RecurrentStack(
             self.cell, self.d_embedding, self.d_model, self.num_decoder_layers, dropout=self.dropout
         )
@@ -260,28 +252,17 @@ class Recurrent(Seq2SeqModel):
     """A recurrent encoder and decoder. `RecurrentConfig.build` assembles one."""
 
     def __init__(
-        self,
-        *,
-        src_embedding: TokenEmbedding,
-        tgt_embedding: TokenEmbedding,
-        encoder: RecurrentEncoder,
-        bridge: Bridge,
-        decoder: RecurrentDecoder | AttentionalDecoder,
-        output: OutputProjection,
-        dropout: float,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
+        self, config: RecurrentConfig, src: TokenEmbedding, tgt: TokenEmbedding, output: OutputProjection
     ) -> None:
         super().__init__()
-        self.src_embedding, self.tgt_embedding = src_embedding, tgt_embedding
-        self.encoder, self.bridge, self.decoder, self.output = encoder, bridge, decoder, output
-        self.dropout = Dropout(dropout)
-        self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+        self.src_embedding, self.tgt_embedding = src, tgt
+        self.encoder = config.encoder()
+        self.bridge = Bridge(config.cell, config.d_model, config.num_encoder_layers, config.num_decoder_layers)
+        self.decoder = config.decoder()
+        self.output = output
+        self.dropout = Dropout(config.dropout)
+        self.src_vocab_size, self.tgt_vocab_size = src.embedding.num_embeddings, tgt.embedding.num_embeddings
+        init_linear(self)
 
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> RecurrentMemory:
         hidden, last = self.encoder(self.dropout(self.src_embedding(src)), src_mask)
@@ -305,12 +286,7 @@ class Recurrent(Seq2SeqModel):
     def embeddings(self) -> dict[str, TokenEmbedding]:
         return {"src": self.src_embedding, "tgt": self.tgt_embedding}
 
-    def attention_maps(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> dict[str, Float[Tensor, "batch num_heads tgt_len src_len"]]:
+    def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
         """Attention weights of each target position, for the token after it; none without attention."""
         _, weights = self._unroll(tgt_in, self.encode(src, src_mask))
         return {} if weights is None else {"decoder.cross": weights[:, None]}

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, PositionedEmbedding, init_linear
+from dragoman.models.blocks import BlockConfig, init_linear
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
 from dragoman.nn.convolution import TokenConvolution
 from dragoman.nn.dropout import Dropout
@@ -35,40 +35,27 @@ class TextClassifierConfig(BlockConfig):
     def build(self, *, vocab_size: int, num_labels: int, pad_id: int, unk_id: int) -> "TextClassifier":
         """A freshly initialised model. Raises DragomanError when sizes do not fit each other."""
         self.check_sizes()
-        embedding = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
-        return TextClassifier(
-            self.positioned(embedding),
-            PooledEncoder(self, self.num_layers, self.pooling),
-            nn.Linear(self.d_model, num_labels),
-            convolution=TokenConvolution(self.d_model, self.convolution, self.dropout) if self.convolution else None,
-            dropout=self.dropout,
-            word_dropout=self.word_dropout,
-            unk_id=unk_id,
-        )
+        tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
+        return TextClassifier(self, tokens, num_labels, unk_id)
 
 
 @final
 class TextClassifier(nn.Module):
     """Token ids to logits over labels. `TextClassifierConfig.build` assembles one."""
 
-    def __init__(
-        self,
-        embedding: PositionedEmbedding,
-        encoder: PooledEncoder,
-        head: nn.Linear,
-        *,
-        convolution: TokenConvolution | None,
-        dropout: float,
-        word_dropout: float,
-        unk_id: int,
-    ) -> None:
+    def __init__(self, config: TextClassifierConfig, tokens: TokenEmbedding, num_labels: int, unk_id: int) -> None:
         super().__init__()
-        self.embedding, self.convolution, self.encoder, self.head = embedding, convolution, encoder, head
-        self.dropout, self.word_dropout, self.unk_id = Dropout(dropout), word_dropout, unk_id
+        width, d_model, dropout = config.convolution, config.d_model, config.dropout
+        embedding, encoder = config.positioned(tokens), PooledEncoder(config, config.num_layers, config.pooling)
+        head = nn.Linear(d_model, num_labels)
+        self.embedding = embedding
+        self.convolution = TokenConvolution(d_model, width, dropout) if width else None
+        self.encoder, self.head = encoder, head
+        self.dropout, self.word_dropout, self.unk_id = Dropout(dropout), config.word_dropout, unk_id
         init_linear(self)
 
     def forward(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"], maps: list[Tensor] | None = None
+        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
     ) -> Float[Tensor, "batch num_labels"]:
         if self.training and self.word_dropout:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, self.unk_id)
@@ -76,12 +63,4 @@ class TextClassifier(nn.Module):
         x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
         if self.convolution is not None:
             x = self.convolution(x).masked_fill(~padding_mask[..., None], 0.0)
-        return self.head(self.dropout(self.encoder(x, padding_mask, maps)))
-
-    def attention_maps(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
-    ) -> dict[str, Tensor]:
-        """The attention weights of every layer, `encoder.0.self`: (batch, num_heads, queries, keys)."""
-        maps: list[Tensor] = []
-        self(ids, padding_mask, maps)
-        return self.encoder.attention_maps(maps)
+        return self.head(self.dropout(self.encoder(x, padding_mask)))

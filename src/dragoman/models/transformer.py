@@ -1,24 +1,32 @@
 """The Transformer (Vaswani et al. 2017), assembled from `blocks`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, cast, final
+from typing import ClassVar, Literal, final
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.config import Field, settings
-from dragoman.errors import Error
-from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel, kept_sentences
+from dragoman.models.base import (
+    ROW_MULTIPLE,
+    AttentionMaps,
+    Seq2SeqModel,
+    SourceIds,
+    SourceMask,
+    TargetIds,
+    kept_sentences,
+    tied_embeddings,
+)
 from dragoman.models.blocks import (
     BlockConfig,
     DecoderLayer,
     EncoderLayer,
-    PositionedEmbedding,
     init_linear,
     join_groups,
     split_groups,
+    stack,
 )
 from dragoman.nn import masks
 from dragoman.nn.attention import KVCache
@@ -45,31 +53,16 @@ class TransformerConfig(BlockConfig):
         Raises DragomanError when sizes do not fit each other, or three-way tying meets two vocabularies.
         """
         self.check_sizes()
-        if self.tie_embeddings == "all" and not shared_vocab:
-            raise Error.WRONG_SETTING(
-                "model.tie_embeddings: all needs one joint vocabulary; with `tokenizer: {type: separate}` use `output`"
-            )
-        src_embedding = TokenEmbedding(src_vocab_size, self.d_model, pad_id, self.scale_embeddings)
-        tgt_embedding = (
-            src_embedding
-            if self.tie_embeddings == "all"
-            else TokenEmbedding(tgt_vocab_size, self.d_model, pad_id, self.scale_embeddings)
+        src, tgt, output = tied_embeddings(
+            self.tie_embeddings,
+            shared_vocab,
+            (src_vocab_size, tgt_vocab_size),
+            self.d_model,
+            pad_id,
+            scaled=self.scale_embeddings,
+            output_bias=self.output_bias,
         )
-        output = OutputProjection(
-            tgt_vocab_size, self.d_model, None if self.tie_embeddings == "none" else tgt_embedding, self.output_bias
-        )
-        return Transformer(
-            src_embedding=self.positioned(src_embedding),
-            tgt_embedding=self.positioned(tgt_embedding),
-            encoder_layers=[EncoderLayer(self) for _ in range(self.num_encoder_layers)],
-            decoder_layers=[DecoderLayer(self) for _ in range(self.num_decoder_layers)],
-            encoder_norm=self.final_norm(),
-            decoder_norm=self.final_norm(),
-            output=output,
-            src_end=self.src_end,
-            src_vocab_size=src_vocab_size,
-            tgt_vocab_size=tgt_vocab_size,
-        )
+        return Transformer(self, src, tgt, output)
 
 
 @dataclass(frozen=True)
@@ -108,28 +101,17 @@ class Transformer(Seq2SeqModel):
     """Encoder and decoder stacks over embeddings with positions. `TransformerConfig.build` assembles one."""
 
     def __init__(
-        self,
-        *,
-        src_embedding: PositionedEmbedding,
-        tgt_embedding: PositionedEmbedding,
-        encoder_layers: list[EncoderLayer],
-        decoder_layers: list[DecoderLayer],
-        encoder_norm: nn.Module,
-        decoder_norm: nn.Module,
-        output: OutputProjection,
-        src_end: bool,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
+        self, config: TransformerConfig, src: TokenEmbedding, tgt: TokenEmbedding, output: OutputProjection
     ) -> None:
         super().__init__()
-        self.src_end = src_end
-        self.src_embedding, self.tgt_embedding = src_embedding, tgt_embedding
-        self.encoder_layers = nn.ModuleList(encoder_layers)
-        self.decoder_layers = nn.ModuleList(decoder_layers)
-        self.encoder_norm, self.decoder_norm = encoder_norm, decoder_norm
+        self.src_end = config.src_end
+        self.src_embedding, self.tgt_embedding = config.positioned(src), config.positioned(tgt)
+        self.encoder_layers = stack(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        self.decoder_layers = stack(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.encoder_norm, self.decoder_norm = config.final_norm(), config.final_norm()
         self.output = output
-        self.src_vocab_size, self.tgt_vocab_size = src_vocab_size, tgt_vocab_size
-        self.max_target_length = tgt_embedding.max_len
+        self.src_vocab_size, self.tgt_vocab_size = src.embedding.num_embeddings, tgt.embedding.num_embeddings
+        self.max_target_length = self.tgt_embedding.max_len
         init_linear(self)
 
     def encode(
@@ -159,10 +141,9 @@ class Transformer(Seq2SeqModel):
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         nothing = memory.hidden[:, :0]
-        layers = list(self._decoder_layers())
         return TransformerState(
-            past=tuple(layer.self_attention.project_kv(nothing) for layer in layers),
-            memory=tuple(layer.project_memory(memory.hidden) for layer in layers),
+            past=tuple(layer.self_attention.project_kv(nothing) for layer in self.decoder_layers),
+            memory=tuple(layer.project_memory(memory.hidden) for layer in self.decoder_layers),
             memory_mask=masks.padding_mask(memory.mask),
         )
 
@@ -191,7 +172,7 @@ class Transformer(Seq2SeqModel):
         groups = [prev.size(0) for prev in prevs]  # no len() and no ceil(): an export to ONNX traces the arithmetic
         x = join_groups(embedded, sum(groups) + -sum(groups) % ROW_MULTIPLE)
         caches = []
-        for i, layer in enumerate(self._decoder_layers()):
+        for i, layer in enumerate(self.decoder_layers):
             memories = [(state.memory[i], state.memory_mask) for state in states]
             x, new_caches = layer.decode_step(x, [state.past[i] for state in states], memories=memories)
             caches.append(new_caches)
@@ -205,18 +186,9 @@ class Transformer(Seq2SeqModel):
     def embeddings(self) -> dict[str, TokenEmbedding]:
         return {"src": self.src_embedding.tokens, "tgt": self.tgt_embedding.tokens}
 
-    def attention_maps(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
+    def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
         maps: list[Tensor] = []
         self.decode(tgt_in, self.encode(src, src_mask, maps), maps)
         names = [f"encoder.{i}.self" for i in range(len(self.encoder_layers))]
         names += [f"decoder.{i}.{kind}" for i in range(len(self.decoder_layers)) for kind in ("self", "cross")]
         return dict(zip(names, maps, strict=True))
-
-    def _decoder_layers(self) -> Iterator[DecoderLayer]:
-        """`decoder_layers` by their own type, which `nn.ModuleList` forgets."""
-        return (cast(DecoderLayer, layer) for layer in self.decoder_layers)

@@ -40,47 +40,26 @@ class ViTConfig(BlockConfig):
             raise Error.WRONG_SETTING(
                 f"model.image_size ({self.image_size}) must be a multiple of model.patch_size ({self.patch_size})"
             )
-        position = self.position
-        if isinstance(position, LearnedConfig):
-            position = replace(position, max_len=self.num_patches)
-        return ViT(
-            PatchEmbedding(self.channels, self.patch_size, self.d_model),
-            position.build(self.d_model),
-            self.new_norm() if self.embedding_norm else nn.Identity(),
-            PooledEncoder(self, self.num_layers, self.pooling),
-            nn.Linear(self.d_model, num_labels),
-            dropout=self.dropout,
-        )
+        return ViT(self, num_labels)
 
 
 @final
 class ViT(nn.Module):
     """Images to logits over labels. `ViTConfig.build` assembles one."""
 
-    def __init__(
-        self,
-        patches: PatchEmbedding,
-        positions: nn.Module,
-        norm: nn.Module,
-        encoder: PooledEncoder,
-        head: nn.Linear,
-        *,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: ViTConfig, num_labels: int) -> None:
         super().__init__()
-        self.patches, self.positions, self.norm = patches, positions, norm
-        self.encoder, self.head, self.dropout = encoder, head, Dropout(dropout)
+        position = config.position
+        if isinstance(position, LearnedConfig):
+            position = replace(position, max_len=config.num_patches)
+        self.patches = PatchEmbedding(config.channels, config.patch_size, config.d_model)
+        self.positions = position.build(config.d_model)
+        self.norm = config.new_norm() if config.embedding_norm else nn.Identity()
+        self.encoder = PooledEncoder(config, config.num_layers, config.pooling)
+        self.head, self.dropout = nn.Linear(config.d_model, num_labels), Dropout(config.dropout)
         init_linear(self)
 
-    def forward(
-        self, images: Float[Tensor, "batch channels height width"], maps: list[Tensor] | None = None
-    ) -> Float[Tensor, "batch num_labels"]:
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch num_labels"]:
         x = self.patches(images)  # (batch, patches, d_model)
         x = self.dropout(self.norm(x + self.positions(0, x.size(1))))
-        return self.head(self.encoder(x, None, maps))
-
-    def attention_maps(self, images: Float[Tensor, "batch channels height width"]) -> dict[str, Tensor]:
-        """The attention weights of every layer, `encoder.0.self`: (batch, num_heads, queries, keys)."""
-        maps: list[Tensor] = []
-        self(images, maps)
-        return self.encoder.attention_maps(maps)
+        return self.head(self.encoder(x, None))
