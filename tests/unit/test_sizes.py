@@ -122,8 +122,6 @@ WIDE_TODAY: set[str] = {
     "decoding/search.py:search",
     "export/__init__.py:export",
     "inference/search_translator.py:SearchTranslator.load",
-    "models/recurrent.py:Recurrent.__init__",
-    "models/transformer.py:Transformer.__init__",
     "tasks/classification/task.py:ClassificationTask.__init__",
     "tasks/language_modelling/task.py:LanguageModellingTask.__init__",
     "tasks/translation/task.py:TranslationTask.__init__",
