@@ -30,13 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.system)
 
 
-HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss", "training.r_drop"]
+HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss"]
 with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], "beartype.beartype"):
     import dragoman.data.batch
     import dragoman.decoding.search
     import dragoman.models
-    import dragoman.training.loss
-    import dragoman.training.r_drop  # noqa: F401
+    import dragoman.training.loss  # noqa: F401
 
 
 @pytest.fixture(scope="session")

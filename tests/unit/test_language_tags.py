@@ -16,7 +16,7 @@ from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import ParallelSource
 from dragoman.text.tokenizers.pair import EOS_ID, load_tokenizers, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.training.step import frozen_parameters
+from dragoman.training.optim import frozen_parameters
 
 WORDS = {"en": ["one", "two", "six"], "de": ["eins", "zwei", "sechs"], "fr": ["un", "deux", "six"]}
 

@@ -21,8 +21,7 @@ from dragoman.tasks.language_modelling.task import LanguageModellingTask
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.training import loss as textbook
 from dragoman.training.distillation import Teachers
-from dragoman.training.loss import textbook_loss
-from dragoman.training.r_drop import r_drop_loss
+from dragoman.training.loss import r_drop_loss, textbook_loss
 from dragoman.training.step import seed_for
 
 

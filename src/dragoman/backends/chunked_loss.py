@@ -151,7 +151,7 @@ def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
 
 
 class _Divergence(torch.autograd.Function):
-    """The formulas of `training.r_drop`, a few rows at a time, the gradients made on the way."""
+    """The formulas of R-Drop (`training.loss`), a few rows at a time, the gradients made on the way."""
 
     @staticmethod
     def forward(ctx: Any, first: Tensor, second: Tensor, mask: Tensor, weight: float) -> Tensor:

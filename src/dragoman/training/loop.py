@@ -17,7 +17,6 @@ from dragoman.runs.best import rank
 from dragoman.text.sources.stream import StreamEnded
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
-from dragoman.training.planned import InShards
 from dragoman.training.recovery import Resumable
 from dragoman.training.signals import stop_on_signals
 from dragoman.training.task import Validation
@@ -160,7 +159,7 @@ class Trainer(Resumable):
     def _validate(self, bar: Progress) -> Validation:
         started = time.monotonic()
         with applied(self.model, self.averager.average(self.model, self.step)), uncompiled():
-            if isinstance(self.task, InShards):  # others are validated at rank 0, for all
+            if hasattr(self.task, "ranks"):
                 result = self.task.validate(self.model)
             else:
                 result = Validation(**self.ranks.broadcast(lambda: vars(self.task.validate(self.model))))

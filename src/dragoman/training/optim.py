@@ -1,12 +1,13 @@
 """Optimizers. The learning rate belongs to the schedule (`schedules.py`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
+from dragoman.errors import Error
 from dragoman.training.lion import Lion
 from dragoman.training.muon import Muon
 
@@ -24,7 +25,7 @@ class AdamWConfig:
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         return self.over(model.parameters())
 
-    def over(self, parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    def over(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
         """An optimizer of these parameters alone."""
         groups = decaying(parameters, self.weight_decay)
         return torch.optim.AdamW(groups, lr=0.0, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
@@ -73,7 +74,7 @@ class LionConfig:
         return Lion(decaying(model.parameters(), self.weight_decay), betas=(self.beta1, self.beta2))
 
 
-def decaying(parameters: Iterable[torch.Tensor], weight_decay: float) -> list[dict[str, Any]]:
+def decaying(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str, Any]]:
     """Two groups of parameters for an optimizer: matrices, which decay, and biases and norms, which are left alone."""
     parameters = list(parameters)
     matrices = [parameter for parameter in parameters if parameter.dim() >= 2]
@@ -81,7 +82,7 @@ def decaying(parameters: Iterable[torch.Tensor], weight_decay: float) -> list[di
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
-def hidden_matrices(model: nn.Module) -> list[torch.Tensor]:
+def hidden_matrices(model: nn.Module) -> list[Tensor]:
     """The matrices that map hidden states to hidden states: those of `nn.Linear`, but for a classifier's last one.
 
     Embeddings and the output matrix have a row for each token, the rows of a recurrent layer's matrices are stacked
@@ -106,9 +107,9 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 OptimizerConfig = Annotated[AdamWConfig | MuonConfig | LionConfig, by_type]
 
 
-def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
+def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """The optimizer's state as named tensors, `PARAMETER/FIELD`, which is what a checkpoint can hold without pickle."""
-    names: dict[torch.Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{names[parameter]}/{field}": value
         for parameter, fields in optimizer.state.items()
@@ -116,10 +117,35 @@ def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[st
     }
 
 
-def load_state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
+def load_state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put back what `state_tensors` gave."""
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
         name, _, field = key.rpartition("/")
         # Fused optimizers want the step counter on the device of the parameter too.
         optimizer.state[parameters[name]][field] = value.to(parameters[name].device)
+
+
+EMBEDDINGS = ("src_embedding", "tgt_embedding", "embedding")
+"""The names of a model's parts that `embeddings` stands for."""
+
+
+def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
+    """The parameters of some parts of a model, for the setting `training.freeze`.
+
+    Raises DragomanError for a part that there is not, and where nothing is left to train.
+    """
+    named = dict(model.named_parameters())
+    frozen: dict[str, Tensor] = {}
+    for part in parts:
+        wanted = EMBEDDINGS if part == "embeddings" else (part,)
+        found = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in wanted)}
+        if not found:
+            there = ", ".join(dict.fromkeys(name.split(".")[0] for name in named))
+            raise Error.UNKNOWN_NAME(
+                f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`"
+            )
+        frozen |= found
+    if len(frozen) == len(named):
+        raise Error.WRONG_SETTING("training.freeze: all of the model is frozen", "leave something to train")
+    return list(frozen.values())

@@ -5,6 +5,7 @@ the disk for those that will be kept. What was measured on the way says how long
 memory and disk.
 """
 
+import bisect
 import contextlib
 import math
 import shutil
@@ -58,14 +59,8 @@ class Estimate:
 
     def steps_within(self, seconds: float, validate_every: int) -> int:
         """As many steps as fit into a time, with their validations; 0 where not one does."""
-        fits, too_many = 0, max(2, int(seconds / self.seconds_per_step) + 1)
-        while too_many - fits > 1:
-            middle = (fits + too_many) // 2
-            if self.seconds(middle, validate_every) <= seconds:
-                fits = middle
-            else:
-                too_many = middle
-        return fits
+        too_many = max(2, int(seconds / self.seconds_per_step) + 1)
+        return bisect.bisect(range(1, too_many), seconds, key=lambda steps: self.seconds(steps, validate_every))
 
 
 def preflight(trainer: Trainer) -> Estimate:

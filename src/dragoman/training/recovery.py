@@ -14,15 +14,14 @@ from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
-from dragoman.training.distributed import Ranks
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, SkipConfig, given_up
 from dragoman.training.pace import Budget, Mark, Pace
 from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep
-from dragoman.training.task import Task
 
 NOT_IN_STATE = (
-    "config", "training_step", "run_dir", "log", "stop_when",  # given to it; the tensors of the step are saved
+    "config", "run_dir", "log", "stop_when",  # given to it
+    "training_step", "model", "task", "device", "ranks",  # given to it, and parts of that; the tensors are saved
     "averager",  # its tensors are saved
     "pace",  # has a file of its own, pace.json
     "elapsed_before", "started",  # seconds: the log has them
@@ -44,7 +43,8 @@ class Resumable:
         d_model: int,
         budget: Budget | None = None,
     ) -> None:
-        self.config, self.training_step = config, training_step
+        self.config, self.training_step, self.task = config, training_step, training_step.task
+        self.model, self.device, self.ranks = training_step.model, training_step.device, training_step.ranks
         self.run_dir, self.log = run_dir, log
         self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
         schedule = config.schedule.build(config.max_steps, d_model)
@@ -58,22 +58,6 @@ class Resumable:
         self._stop_wanted = False
         self.stop_when: Callable[[int], bool] = lambda step: False
         """Asked after each step: whether to save and stop there, as Ctrl-C would."""
-
-    @property
-    def model(self) -> nn.Module:
-        return self.training_step.model
-
-    @property
-    def task(self) -> Task:
-        return self.training_step.task
-
-    @property
-    def device(self) -> torch.device:
-        return self.training_step.device
-
-    @property
-    def ranks(self) -> Ranks:
-        return self.training_step.ranks
 
     @property
     def precision(self) -> str:

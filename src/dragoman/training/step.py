@@ -20,10 +20,8 @@ from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks, TorchRanks
 from dragoman.training.fast_reduction import FastReduction
-from dragoman.training.freezing import frozen_parameters
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import NotFinite, not_finite
-from dragoman.training.planned import FromDisk
 from dragoman.training.prefetch import Prefetcher
 from dragoman.training.summation import Sums, tree_sum
 from dragoman.training.task import Task
@@ -58,11 +56,11 @@ class TrainingStep:
         self.device, self.seed = device, seed
         self.set_precision(precision)
         self.parameters = list(self.model.parameters())  # once: to walk the modules costs a small model's step 2 %
-        self.frozen = frozen_parameters(self.model, config.freeze)
+        self.frozen = optim.frozen_parameters(self.model, config.freeze)
         self.optimizer = config.optimizer.build(self.model)
         self.compiled = compile_layers(self.model, config.compile, device)
         if prefetch is None:
-            prefetch = device.type != "cpu" or (isinstance(task, FromDisk) and task.from_disk)
+            prefetch = device.type != "cpu" or getattr(task, "from_disk", False)
         self.prefetched = Prefetcher(self._made, device if device.type == "cuda" else None) if prefetch else None
         self.fast: FastReduction | None = None
         if config.reduce == "fast" and isinstance(self.ranks, TorchRanks):

@@ -1,5 +1,7 @@
 """The contract between the training loop and the things that it trains: what a batch, a loss and a score are."""
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,7 +25,11 @@ class Validation:
 
 
 class Task(Protocol):
-    """Batches, loss and validation of one kind of model."""
+    """Batches, loss and validation of one kind of model.
+
+    One with `ranks` is validated on all of them, which share the work; others by the first alone. One whose `from_disk`
+    is true may have so many examples that it reads each when a step asks for it.
+    """
 
     def position(self, step: int) -> tuple[int, int]:
         """(epoch, step within it), both from 0, of optimizer step `step`, counted from 1."""
@@ -57,3 +63,32 @@ class Task(Protocol):
         """Do all that a validation does, if on fewer examples, with a model that may know nothing yet; the seconds that
         a whole one will take."""
         ...
+
+
+class Planned(ABC):
+    """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
+
+    plan: Any
+
+    def position(self, step: int) -> tuple[int, int]:
+        # Batches are cut from sorted lengths, so every epoch has the same number of steps.
+        epoch, step_in_epoch = divmod(step - 1, self.plan.steps_per_epoch)
+        return epoch, step_in_epoch
+
+    def count(self, step: int) -> int:
+        return len(self.plan.step(*self.position(step)))
+
+    @abstractmethod
+    def micro_batch(self, step: int, number: int) -> list[Any]: ...
+
+    def validate(self, model: nn.Module) -> Validation:
+        raise NotImplementedError
+
+    def dry_run_validation(self, model: nn.Module) -> float:
+        started = time.monotonic()
+        self.validate(model)
+        return time.monotonic() - started
+
+    def batches(self, step: int) -> list[Any]:
+        """All batches of a step, for whoever wants to look at them."""
+        return [batch for number in range(self.count(step)) for batch in self.micro_batch(step, number)]

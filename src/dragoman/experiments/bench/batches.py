@@ -19,8 +19,8 @@ from dragoman.text.sources.base import files_of
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
-from dragoman.training.planned import Planned
 from dragoman.training.step import pick_losses
+from dragoman.training.task import Planned
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18

@@ -14,11 +14,9 @@ from dragoman.evaluation.translation import spread
 from dragoman.inference.classifier import logits_of
 from dragoman.quality.classification import score_labels
 from dragoman.text.corpus import Pair
-from dragoman.training.loss import TEXTBOOK, Losses, textbook_loss
+from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss, textbook_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.planned import Planned
-from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 
 class ClassificationTask(Planned):

@@ -13,11 +13,9 @@ from dragoman.backends import chunked_loss
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.inference.generator import Generator
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
-from dragoman.training.loss import TEXTBOOK, Losses
+from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.planned import Planned
-from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""

@@ -17,8 +17,7 @@ from dragoman.inference.gap_filler import GapFiller
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
-from dragoman.training.planned import Planned
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 EVALUATION_TOKENS = 4096
 """Positions of a batch when nothing is learnt from it."""

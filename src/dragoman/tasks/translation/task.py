@@ -26,11 +26,9 @@ from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
 from dragoman.training.distributed import Ranks
-from dragoman.training.loss import TEXTBOOK, Losses
+from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.planned import Planned
-from dragoman.training.r_drop import r_drop_loss
-from dragoman.training.task import Validation
+from dragoman.training.task import Planned, Validation
 
 DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
