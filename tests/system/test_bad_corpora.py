@@ -35,7 +35,7 @@ from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
 from dragoman.tasks.base import dropped_text
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.tasks.translation.job import Prepared, TranslationJob
+from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.corpus import DemoSource, FilesSource, JsonlSource, MixSource, Source, TsvSource
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
@@ -127,13 +127,13 @@ def job(source: Source, **changes: Any) -> TranslationJob:
     return TranslationJob(parse(TranslationRecipe, settings, "recipe.yaml"))
 
 
-def prepared(source: Source, **changes: Any) -> Prepared:
+def prepared(source: Source, **changes: Any) -> TranslationJob:
     carried = job(source, **changes)
     carried.prepare()
-    return carried.prepared
+    return carried
 
 
-def stored(found: Prepared) -> Corpus:
+def stored(found: TranslationJob) -> Corpus:
     """The text of the ids that a model would be trained on."""
     src, tgt = found.tokenizers.src.decode, found.tokenizers.tgt.decode
     rows = range(len(found.train))

@@ -94,7 +94,7 @@ def test_before_the_first_checkpoint_another_corpus_takes_the_directory(recipe: 
     (tmp_path / "train.de").write_text("sechs\nacht\nneun\n", encoding="utf-8")
     carried = job(recipe)
     carried.prepare()
-    assert carried.prepared.tokenizers.src.id_of("sechs") != carried.prepared.tokenizers.src.id_of("eins")
+    assert carried.tokenizers.src.id_of("sechs") != carried.tokenizers.src.id_of("eins")
     assert json.loads((tmp_path / "run/identity.json").read_text(encoding="utf-8")) == carried.identity()
 
 
@@ -112,7 +112,7 @@ def test_orders_of_another_corpus_are_not_taken(
         one = job(recipe)
         one.prepare()
         plan = one.start()[1].plan  # type: ignore[attr-defined]
-        lengths = one.prepared.train.src_lengths, one.prepared.train.tgt_lengths
+        lengths = one.train.src_lengths, one.train.tgt_lengths
         alone = BatchPlan(*lengths, batch_tokens=plan.batch_tokens, seed=plan.seed)
         assert [rows.tolist() for rows in plan.step(0, 0)] == [rows.tolist() for rows in alone.step(0, 0)]
         assert len(list((tmp_path / "run" / "prepared" / "orders").iterdir())) == 1
@@ -364,7 +364,7 @@ def test_pretrained_vectors_begin_the_embedding_of_their_side(
     carried.prepare()
     built, _ = carried.start()
     tgt, src = built.embeddings()["tgt"], built.embeddings()["src"]
-    one, five = (tgt.embedding.weight[carried.prepared.tokenizers.tgt.id_of(word)] for word in ("one", "five"))
+    one, five = (tgt.embedding.weight[carried.tokenizers.tgt.id_of(word)] for word in ("one", "five"))
     assert one.nonzero().flatten().tolist() == [0]
     torch.testing.assert_close(five.norm(), 2 * one.norm())
     assert not tgt.embedding.weight.requires_grad

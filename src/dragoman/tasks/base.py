@@ -24,14 +24,14 @@ from dragoman.export.model_card import write_card
 from dragoman.models.base import count_parameters
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.directory import CONFIG, check_run_dir
+from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
 from dragoman.runs.new_run import init_run_dir
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
 from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_steps, with_steps_of_run
 from dragoman.text.documents import PlainSource, TextSource
-from dragoman.text.tokenizers.pair import ReuseConfig
+from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, pieces_of
 from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
@@ -129,6 +129,10 @@ class Job(ABC):
     """The command to use a run with, `{run}` standing for its directory."""
     inference: ClassVar[Any]
     """The class that its runs are used through; has `load(run, **options)`."""
+    matrices: ClassVar[Mapping[str, str]] = {}
+    """The parts of the model that have a row for each piece of a vocabulary, and of which side: `src` or `tgt`."""
+    tokenizers: TokenizerPair
+    """After `prepare`, of a task that reads text."""
 
     def __init__(self, recipe: Any, ranks: Ranks | None = None) -> None:
         self.recipe = recipe
@@ -148,9 +152,15 @@ class Job(ABC):
     def start(self) -> tuple[nn.Module, Task]:
         """After `prepare`: the model, freshly initialised, and the task to train it on."""
 
-    @abstractmethod
     def named_rows(self, run: str) -> Mapping[str, Rows]:
         """The tokens (and labels) that the rows of matrices stand for, here and in another run."""
+        if not self.matrices:
+            return {}
+        own, theirs = self.tokenizers, load_tokenizers(check_run_dir(run) / TOKENIZER)
+        return {
+            part: (pieces_of(getattr(own, side)), pieces_of(getattr(theirs, side)))
+            for part, side in self.matrices.items()
+        }
 
     @abstractmethod
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
@@ -295,6 +305,7 @@ class Job(ABC):
             trainer = self.trainer(step, log, budget)
         if ranks.is_first:
             lines, fields = self.plan(trainer)
+            lines = {6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters", **lines}
             announce(step_titles(self.recipe.task), lines, fields, trainer, took, busy)
         ranks.watch(took.seconds_per_step)
         if stop_when is not None:

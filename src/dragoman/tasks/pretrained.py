@@ -1,7 +1,6 @@
 """Pretrained weights: a model that begins with the weights of another run, and everything else fresh."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -109,7 +108,3 @@ def has_named_rows(name: str) -> bool:
     """True but for those parameters of an embedding that are no table of it: learned positions, a norm."""
     part, _, rest = name.partition(".")
     return not part.endswith("embedding") or rest in ("embedding.weight", "tokens.embedding.weight")
-
-
-def other_directory(run: str, name: str) -> Path:
-    return check_run_dir(run) / name

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ from dragoman.errors import Error, writing
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, save_tokenizers
+from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, save_tokenizers, train_tokenizers
+
+Texts = Callable[[], Iterator[str]]
 
 
 def expected_vocabulary(tokenizer: Any) -> int:
@@ -29,8 +31,11 @@ def check_positions(model: Any, max_tokens: int) -> None:
         )
 
 
-def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], TokenizerPair]) -> TokenizerPair:
-    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now.
+def kept_tokenizers(
+    directory: Path, made_from: list[Any], tokenizer: Any, src: Texts, tgt: Texts = lambda: iter(())
+) -> TokenizerPair:
+    """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now: by the
+    settings `tokenizer`, from what `src` and `tgt` read.
 
     Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
     has seen that text and settings are the same.
@@ -41,7 +46,7 @@ def kept_tokenizers(directory: Path, made_from: list[Any], learn: Callable[[], T
     if learnt_so or checkpoint.list_checkpoints(directory.parent):
         return load_tokenizers(directory)
     say("learning the tokenizer")
-    tokenizers = learn()
+    tokenizers = train_tokenizers(tokenizer, src, tgt)
     with writing(directory):
         marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
         atomic_io.remove(directory)  # of other types there may be other files

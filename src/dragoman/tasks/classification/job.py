@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,12 +16,12 @@ from dragoman.data.inputs import Inputs, TextReader
 from dragoman.device import pick_device
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
-from dragoman.models.base import count_parameters
 from dragoman.models.families import TextClassifierConfig
 from dragoman.quality.classification import ClassScores
+from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
-from dragoman.tasks.pretrained import Rows, other_directory
+from dragoman.tasks.pretrained import Rows
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.labelled import LabelledSource
@@ -29,15 +29,7 @@ from dragoman.text.lines import read_lines
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.text.tokenizers.pair import (
-    SingleConfig,
-    TokenizerPair,
-    WordsConfig,
-    check_tokenizers,
-    load_tokenizers,
-    pieces_of,
-    train_tokenizers,
-)
+from dragoman.text.tokenizers.pair import SingleConfig, WordsConfig, check_tokenizers
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
@@ -121,9 +113,9 @@ class ClassifierJob(Job):
             losses=pick_losses(recipe.training.backend),
         )
 
-    def named_rows(self, run: str) -> dict[str, Rows]:
-        path = other_directory(run, "")
-        return {"head": (self.labels, read_labels(path))} if (path / LABELS).exists() else {}
+    def named_rows(self, run: str) -> Mapping[str, Rows]:
+        path, rows = check_run_dir(run), super().named_rows(run)
+        return {**rows, "head": (self.labels, read_labels(path))} if (path / LABELS).exists() else rows
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, (train, valid, tests) = trainer.task, self.recipe.training, self.splits
@@ -136,7 +128,6 @@ class ClassifierJob(Job):
             4: f"{training.batch_tokens:,} positions x {training.micro_batches}, about {per_step:.0f} "
             f"{self.things} a step, {steps_per_epoch:,} steps an epoch",
             5: f"{100 * (1 - task.plan.fill):.1f} % of positions are padding",
-            6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
             8: f"{', '.join(tests) or 'the validation set'}",
             9: "accuracy and macro F1",
         }
@@ -177,6 +168,7 @@ class ClassificationJob(ClassifierJob):
     settings: ClassVar[Any] = ClassificationRecipe
     next_command: ClassVar[str] = "label texts with: dragoman predict {run} < texts"
     things: ClassVar[str] = "texts"
+    matrices: ClassVar[Mapping[str, str]] = {"embedding": "src"}
     recipe: ClassificationRecipe
     reader: TextReader
 
@@ -194,12 +186,11 @@ class ClassificationJob(ClassifierJob):
         corpus, settings = self.recipe.corpus, config.to_dict(self.recipe)
         made_from = [fingerprint(corpus.train), settings["corpus"]["valid"], corpus.normalize, corpus.lowercase]
         made_from.append(settings["tokenizer"])
-        tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
-        self.reader = TextReader(tokenizers.src, corpus)
-
-    def _learn(self) -> TokenizerPair:
-        texts, spelling = self.splits[0].items, spelling_of(self.recipe.corpus)
-        return train_tokenizers(self.recipe.tokenizer, lambda: map(spelling, texts), lambda: iter(()))
+        texts, spelling = self.splits[0].items, spelling_of(corpus)
+        self.tokenizers = kept_tokenizers(
+            self.run_dir / TOKENIZER, made_from, self.recipe.tokenizer, lambda: map(spelling, texts)
+        )
+        self.reader = TextReader(self.tokenizers.src, corpus)
 
     def read(self, split: Split, *, training: bool) -> Inputs:
         return self.reader(split.items, training=training, seed=self.recipe.seed)
@@ -209,11 +200,6 @@ class ClassificationJob(ClassifierJob):
         if self.recipe.vectors:
             load_vectors(model.embedding.tokens, self.reader.tokenizer, self.recipe.vectors)
         return model
-
-    def named_rows(self, run: str) -> dict[str, Rows]:
-        theirs = load_tokenizers(other_directory(run, "tokenizer"))
-        pieces = pieces_of(self.reader.tokenizer), pieces_of(theirs.src)
-        return {**super().named_rows(run), "embedding": pieces}
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         lines, fields = super().plan(trainer)

@@ -18,25 +18,17 @@ from dragoman.decoding.generate import SamplingConfig
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.inference.generator import Generator
-from dragoman.models.base import count_parameters
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
-from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource, read_text
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
-from dragoman.text.tokenizers.pair import (
-    SingleConfig,
-    TokenizerPair,
-    check_tokenizers,
-    load_tokenizers,
-    pieces_of,
-    train_tokenizers,
-)
+from dragoman.text.tokenizers.pair import SingleConfig, check_tokenizers
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
@@ -73,6 +65,7 @@ class LanguageModellingJob(Job):
     settings: ClassVar[Any] = LanguageModellingRecipe
     next_command: ClassVar[str] = 'continue a text with: dragoman generate {run} --prompt "..."'
     inference: ClassVar[Any] = Generator
+    matrices: ClassVar[Mapping[str, str]] = {"embedding": "tgt", "output": "tgt"}
     recipe: LanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
@@ -86,7 +79,12 @@ class LanguageModellingJob(Job):
         # Read before the long work: a text that is missing should not be found missing at its end.
         self.tests = {name: self._read(source) for name, source in corpus.test.items()}
         self.claim()
-        self.tokenizers = kept_tokenizers(self.run_dir / "tokenizer", self._made_from(corpus.train), self._learn)
+        self.tokenizers = kept_tokenizers(
+            self.run_dir / TOKENIZER,
+            self._made_from(corpus.train),
+            self.recipe.tokenizer,
+            lambda: iter(self._read(corpus.train).split("\n")),
+        )
         self.train, self.train_report = self._encode("train", corpus.train)
         self.valid, self.valid_report = self._encode("valid", corpus.valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
@@ -96,10 +94,6 @@ class LanguageModellingJob(Job):
 
     def _made_from(self, source: PlainSource) -> list[Any]:
         return [fingerprint(source), self.recipe.corpus.normalize, config.to_dict(self.recipe)["tokenizer"]]
-
-    def _learn(self) -> TokenizerPair:
-        lines = self._read(self.recipe.corpus.train).split("\n")
-        return train_tokenizers(self.recipe.tokenizer, lambda: iter(lines), lambda: iter(()))
 
     def _encode(self, split: str, source: PlainSource) -> tuple[IntArray, TextReport]:
         made_from = json.dumps([self._made_from(self.recipe.corpus.train), self._made_from(source)])
@@ -140,11 +134,6 @@ class LanguageModellingJob(Job):
             losses=pick_losses(training.backend),
         )
 
-    def named_rows(self, run: str) -> dict[str, Rows]:
-        theirs = load_tokenizers(other_directory(run, "tokenizer"))
-        rows = pieces_of(self.tokenizers.tgt), pieces_of(theirs.tgt)
-        return {"embedding": rows, "output": rows}
-
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.train_report
         assert isinstance(task, LanguageModellingTask)
@@ -157,7 +146,6 @@ class LanguageModellingJob(Job):
             4: f"{training.batch_tokens:,} tokens x {training.micro_batches}, windows of {corpus.block_len}, "
             f"{task.plan.steps_per_epoch:,} steps an epoch",
             5: "each token predicts the next and sees none after itself; nothing is padded",
-            6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters",
             8: f"temperature {sampling.temperature:g}, top_k {sampling.top_k or 'all'}, top_p {sampling.top_p:g}",
             9: f"nats per token on {', '.join(corpus.test) or 'the validation text'}, each seen "
             f"from {corpus.min_context} to {corpus.block_len} tokens before it",

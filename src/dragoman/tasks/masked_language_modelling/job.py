@@ -14,24 +14,15 @@ from dragoman.data.hidden_tokens import HidingConfig
 from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
 from dragoman.inference.gap_filler import GapFiller
-from dragoman.models.base import count_parameters
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
+from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
-from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
-from dragoman.text.tokenizers.pair import (
-    SentencePieceConfig,
-    SingleConfig,
-    TokenizerPair,
-    check_tokenizers,
-    load_tokenizers,
-    pieces_of,
-    train_tokenizers,
-)
+from dragoman.text.tokenizers.pair import SentencePieceConfig, SingleConfig, check_tokenizers
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
@@ -61,6 +52,7 @@ class MaskedLanguageModellingJob(Job):
     settings: ClassVar[Any] = MaskedLanguageModellingRecipe
     next_command: ClassVar[str] = 'guess hidden words with: dragoman fill {run} "a man <mask> a guitar"'
     inference: ClassVar[Any] = GapFiller
+    matrices: ClassVar[Mapping[str, str]] = {"embedding": "src", "output": "src"}
     recipe: MaskedLanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
@@ -80,11 +72,11 @@ class MaskedLanguageModellingJob(Job):
         self.claim()
         made_from = [fingerprint(corpus.train), corpus.normalize, corpus.lowercase]
         made_from.append(config.to_dict(self.recipe)["tokenizer"])
-        self.tokenizers = kept_tokenizers(self.run_dir / "tokenizer", made_from, self._learn)
+        lines = self.lines["train"]
+        self.tokenizers = kept_tokenizers(
+            self.run_dir / TOKENIZER, made_from, self.recipe.tokenizer, lambda: iter(lines)
+        )
         return [f"{name}: {len(lines):,} lines" for name, lines in {**self.lines, **self.tests}.items()]
-
-    def _learn(self) -> TokenizerPair:
-        return train_tokenizers(self.recipe.tokenizer, lambda: iter(self.lines["train"]), lambda: iter(()))
 
     def start(self) -> tuple[nn.Module, Task]:
         recipe, corpus, training = self.recipe, self.recipe.corpus, self.recipe.training
@@ -102,11 +94,6 @@ class MaskedLanguageModellingJob(Job):
             losses=pick_losses(training.backend),
         )
 
-    def named_rows(self, run: str) -> dict[str, Rows]:
-        theirs = load_tokenizers(other_directory(run, "tokenizer"))
-        rows = pieces_of(self.tokenizers.src), pieces_of(theirs.src)
-        return {"embedding": rows, "output": rows}
-
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, recipe = trainer.task, self.recipe
         assert isinstance(task, MaskedLanguageModellingTask)
@@ -120,7 +107,6 @@ class MaskedLanguageModellingJob(Job):
             f"{steps_per_epoch:,} steps an epoch",
             5: f"{recipe.hiding.share:.0%} of the tokens are to be guessed: {recipe.hiding.hidden:.0%} of them hidden, "
             f"{recipe.hiding.random:.0%} another token, the rest as they are",
-            6: f"{recipe.model.type}, {count_parameters(trainer.model):,} parameters",
             8: f"{', '.join(recipe.corpus.test) or 'the validation text'}",
             9: "nats for each hidden token, and the share that is guessed",
         }

@@ -4,8 +4,8 @@ import hashlib
 import itertools
 import os
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -32,9 +32,8 @@ from dragoman.progress import say
 from dragoman.quality.scores import EvaluationConfig, Scores
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.runs.directory import check_run_dir, require_alike
+from dragoman.runs.directory import TOKENIZER, check_run_dir, require_alike
 from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, dropped_text
-from dragoman.tasks.pretrained import Rows, other_directory
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
@@ -44,15 +43,7 @@ from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
-from dragoman.text.tokenizers.pair import (
-    ReuseConfig,
-    TokenizerConfig,
-    TokenizerPair,
-    check_tokenizers,
-    load_tokenizers,
-    pieces_of,
-    train_tokenizers,
-)
+from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerConfig, TokenizerPair, check_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.loop import Trainer
@@ -102,23 +93,13 @@ class TranslationRecipe(RecipeSettings):
             raise ValueError("distillation.teachers and training.r_drop are two losses: choose one of them")
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A corpus as ids, ready to train on."""
-
-    tokenizers: TokenizerPair
-    train: IdCorpus
-    valid: IdCorpus
-    train_report: PrepareReport
-    valid_report: PrepareReport
-
-
 class TranslationJob(Job):
     """Carries out a `TranslationRecipe`."""
 
     settings: ClassVar[Any] = TranslationRecipe
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
     inference: ClassVar[Any] = SearchTranslator
+    matrices: ClassVar[Mapping[str, str]] = {"src_embedding": "src", "tgt_embedding": "tgt", "output": "tgt"}
     recipe: TranslationRecipe
     stream: Stream | None = None
 
@@ -149,11 +130,10 @@ class TranslationJob(Job):
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
                 examine(train_source, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
             self.claim()
-        tokenizers = _tokenizers(recipe, self.run_dir / "tokenizer").between(corpus.src_lang, corpus.tgt_lang)
-        train, train_report = self._encode(tokenizers, split, train_source)
-        valid, valid_report = self._encode(tokenizers, "valid", corpus.valid)
-        self.prepared = Prepared(tokenizers, train, valid, train_report, valid_report)
-        return [_prepared_line("train", train_report), _prepared_line("valid", valid_report)]
+        self.tokenizers = _tokenizers(recipe, self.run_dir / TOKENIZER).between(corpus.src_lang, corpus.tgt_lang)
+        self.train, self.train_report = self._encode(split, train_source)
+        self.valid, self.valid_report = self._encode("valid", corpus.valid)
+        return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
     def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
         """(name, text) of the oldest block on the disk, or else of the first one of the stream."""
@@ -169,10 +149,10 @@ class TranslationJob(Job):
             raise Error.EMPTY(f"corpus.train: nothing came through {source.path}") from error
         return f"stream/{self.stream.path(number).stem}", block
 
-    def _encode(self, tokenizers: TokenizerPair, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
+    def _encode(self, split: str, source: Source) -> tuple[IdCorpus, PrepareReport]:
         return prepare(
             source,
-            tokenizers,
+            self.tokenizers,
             self.run_dir / "prepared" / split,
             normalize=self.recipe.corpus.normalize,
             max_tokens=self.recipe.corpus.max_tokens,
@@ -182,18 +162,18 @@ class TranslationJob(Job):
         )
 
     def start(self) -> tuple[nn.Module, Task]:
-        recipe, prepared, training = self.recipe, self.prepared, self.recipe.training
-        model = build_model(recipe.model, prepared.tokenizers)
-        sides = {"src": prepared.tokenizers.src, "tgt": prepared.tokenizers.tgt}
+        recipe, tokenizers, training = self.recipe, self.tokenizers, self.recipe.training
+        model = build_model(recipe.model, tokenizers)
+        sides = {"src": tokenizers.src, "tgt": tokenizers.tgt}
         for side, tokenizer in sides.items():
             if vectors := getattr(recipe.vectors, side):
                 load_vectors(model.embeddings()[side], tokenizer, vectors)
         if self.stream is None:
-            plan, blocks = self._batch_plan(prepared.train, self._orders()), None
+            plan, blocks = self._batch_plan(self.train, self._orders()), None
         else:
             blocks = StreamBlocks(
                 self.stream,
-                lambda name, text: self._encode(prepared.tokenizers, f"stream/{name}", text)[0],
+                lambda name, text: self._encode(f"stream/{name}", text)[0],
                 lambda corpus: self._batch_plan(corpus, None),
             )
             plan = blocks.first().plan
@@ -202,7 +182,7 @@ class TranslationJob(Job):
         decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
         translator = SearchTranslator(
             model,
-            prepared.tokenizers,
+            tokenizers,
             decoding=decoding,
             normalize=recipe.corpus.normalize,
             max_src_tokens=recipe.corpus.max_tokens,
@@ -210,11 +190,11 @@ class TranslationJob(Job):
             languages=(recipe.corpus.src_lang, recipe.corpus.tgt_lang),
         )
         return model, TranslationTask(
-            prepared.train,
+            self.train,
             plan,
-            prepared.valid,
+            self.valid,
             self.valid_pairs,
-            prepared.tokenizers,
+            tokenizers,
             translator=translator,
             evaluation=recipe.evaluation,
             tgt_lang=recipe.corpus.tgt_lang,
@@ -233,7 +213,7 @@ class TranslationJob(Job):
     def _orders(self) -> Path:
         """The folder for orders of the corpus as it is stored now; those of another one are dropped."""
         everything = self.run_dir / "prepared" / "orders"
-        folder = everything / self.prepared.train.meta["fingerprint"][:16]
+        folder = everything / self.train.meta["fingerprint"][:16]
         if self.ranks.is_first and everything.is_dir():
             for other in everything.iterdir():
                 if other != folder:
@@ -263,22 +243,16 @@ class TranslationJob(Job):
         models = [SearchTranslator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
 
-    def named_rows(self, run: str) -> dict[str, Rows]:
-        own, theirs = self.prepared.tokenizers, load_tokenizers(other_directory(run, "tokenizer"))
-        tgt = pieces_of(own.tgt), pieces_of(theirs.tgt)
-        return {"src_embedding": (pieces_of(own.src), pieces_of(theirs.src)), "tgt_embedding": tgt, "output": tgt}
-
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
-        task, training, report = trainer.task, self.recipe.training, self.prepared.train_report
+        task, training, report = trainer.task, self.recipe.training, self.train_report
         assert isinstance(task, TranslationTask)
-        tokenizers, corpus = self.prepared.tokenizers, self.recipe.corpus
+        tokenizers, corpus = self.tokenizers, self.recipe.corpus
         src_size, tgt_size = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
         vocabulary = f"{src_size:,} joint" if tokenizers.shared else f"{src_size:,} source, {tgt_size:,} target"
         steps_per_epoch = task.plan.steps_per_epoch
-        valid_read = self.prepared.valid_report.pairs_read
         teachers = self.recipe.distillation.teachers
         lines = {
-            1: f"{report.pairs_read:,} for training, {valid_read:,} for validation",
+            1: f"{report.pairs_read:,} for training, {self.valid_report.pairs_read:,} for validation",
             2: f"{corpus.normalize}, {self.recipe.tokenizer.type}, vocabulary {vocabulary}",
             3: f"{report.pairs_kept:,} pairs kept, dropped: {dropped_text(report.dropped)}; "
             f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens"
@@ -438,11 +412,8 @@ def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
     if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.list_checkpoints(directory.parent):
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
-    return kept_tokenizers(
-        directory,
-        made_from,
-        lambda: train_tokenizers(recipe.tokenizer, lambda: _texts(recipe, "src"), lambda: _texts(recipe, "tgt")),
-    )
+    sides = (lambda: _texts(recipe, "src")), (lambda: _texts(recipe, "tgt"))
+    return kept_tokenizers(directory, made_from, recipe.tokenizer, *sides)
 
 
 def _origin(source: TrainSource) -> str:
