@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.formats.base import Code, Item, Options, Unit, refuse
-from dragoman.formats.inline import Token, escaped, units_of
-from dragoman.formats.xml import Event, after, attribute, events, local
+from dragoman.formats.inline import Kind, escaped, units_of
+from dragoman.formats.xml import Event, attribute, events, local, tokens
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
 
@@ -34,28 +34,14 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         if event.kind == "end" and tag in ("string", "item"):
             content = text[held[0].end : held[-1].start]
             if not content.lstrip().startswith(("@", "?")):
-                for unit in units_of(list(_tokens(text, held[1:-1])), name, _render, source=text):
+                inside = list(tokens(text, held[1:-1], _whole, ("b", "i", "u"), _read))
+                for unit in units_of(inside, name, _render, source=text):
                     yield replace(unit, kept='translatable="false"') if kept else unit
             held = None
 
 
-def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
-    at = 0
-    while at < len(inside):
-        event = inside[at]
-        raw = text[event.start : event.end]
-        if event.kind == "text":
-            yield Token("text", event.start, event.end, _read(event.text))
-        elif event.kind == "start" and event.name == "xliff:g":
-            stop = after(inside, at) - 1
-            yield Token("protected", event.start, inside[stop].end, text[event.start : inside[stop].end])
-            at = stop
-        elif event.kind in ("start", "end"):
-            kind = "open" if event.kind == "start" else "close"
-            yield Token(kind, event.start, event.end, raw, event.name, local(event.name) in ("b", "i", "u"))  # type: ignore[arg-type]
-        else:
-            yield Token("alone", event.start, event.end, raw)
-        at += 1
+def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
+    return ("protected", "") if element[0].name == "xliff:g" else None
 
 
 def _read(text: str) -> str:

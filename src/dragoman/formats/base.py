@@ -4,6 +4,7 @@ A format finds the places of a file's text and never writes the file anew: a tra
 and every character around it stays (`spliced`).
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -102,11 +103,13 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
 
 def plain(items: Sequence[Item]) -> str:
     """The text of items without any code, protected ones as they are."""
-    return "".join(item if isinstance(item, str) else item.raw for item in items if not _is_mark(item))
+    words = (item for item in items if isinstance(item, str) or item.kind == "protected")
+    return "".join(item if isinstance(item, str) else item.raw for item in words)
 
 
-def _is_mark(item: Item) -> bool:
-    return isinstance(item, Code) and item.kind != "protected"
+def has_letters(text: str) -> bool:
+    """True for a text with something to translate."""
+    return re.search(r"[^\W\d_]", text) is not None
 
 
 def line_of(text: str, offset: int) -> int:

@@ -3,7 +3,6 @@
 A format is one file of this folder and one row of `FORMATS`.
 """
 
-import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,9 +76,7 @@ class Document:
                 changed[name.partition("!")[2]] = part
         if not changed:
             return self.data
-        out = io.BytesIO()
-        Package(self.data, self.options.name).written(out, changed.get)
-        return out.getvalue()
+        return Package(self.data, self.options.name).written(changed)
 
     def _parts(self) -> Iterator[tuple[str, bytes, tuple[Pass, ...]]]:
         """(name, bytes, passes) of the file, or of each of its parts that hold text."""
@@ -97,7 +94,8 @@ class Document:
         before = text
         for one_pass in passes:
             edits: list[Edit] = []
-            for units in _chunks(one_pass(text, options)):
+            found = one_pass(text, options)
+            while units := list(itertools.islice(found, UNITS_AT_A_TIME)):
                 for unit, items in zip(units, translate(units), strict=True):
                     if items is not None and (unit.bilingual or items != unit.items):
                         edits.append(Edit(unit.start, unit.end, unit.render(items)))
@@ -108,11 +106,6 @@ class Document:
         if self.format.finish is not None:
             text = self.format.finish(text, options)
         return encoded(text, encoding, name, self.format.xml)
-
-
-def _chunks(units: Iterator[Unit]) -> Iterator[list[Unit]]:
-    while chunk := list(itertools.islice(units, UNITS_AT_A_TIME)):
-        yield chunk
 
 
 def format_of(path: Path, data: bytes) -> Format:
@@ -201,7 +194,7 @@ FORMATS: dict[str, Format] = {
     "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,)),
     "properties": Format("Java properties", (".properties",), (properties.units,)),
     "android": Format("Android strings", (".xml",), (android.units,), xml=True),
-    "pdf": Format("a PDF", (".pdf",), (pdf.units,)),
+    "pdf": Format("a PDF", (".pdf",), (plain_text.units,)),
 }
 """The formats by name."""
 

@@ -7,6 +7,7 @@ styles, code and what says `translate="no"` stay as they are. Attributes that pe
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
 from dragoman.formats.inline import Token, as_attribute, units_of
@@ -31,27 +32,25 @@ _NAME = re.compile(r"[A-Za-z][^\s/>]*")
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
+@dataclass(slots=True)
 class Tag:
     """A piece of markup: `name` is "" for comments, declarations and the like."""
 
-    __slots__ = ("end", "name", "opens", "start", "text")
-
-    def __init__(self, start: int, end: int, text: str, name: str = "", opens: bool = True) -> None:
-        self.start, self.end, self.text, self.name, self.opens = start, end, text, name, opens
+    start: int
+    end: int
+    text: str
+    name: str = ""
+    opens: bool = True
+    kept: bool = False
+    """True for a whole element that is not translated."""
 
     def attributes(self) -> list[tuple[str, str, int, int]]:
         """(name, value, and where that begins and ends in the file) of each attribute."""
         found = []
-        begin = len(self.name) + 1
-        for match in _ATTRIBUTE.finditer(self.text, begin):
-            group = next((number for number in (2, 3, 4) if match.group(number) is not None), None)
-            if group is not None:
-                value = html.unescape(match.group(group))
-                found.append(
-                    (match.group(1).lower(), value, self.start + match.start(group), self.start + match.end(group))
-                )
-            else:
-                found.append((match.group(1).lower(), "", self.start + match.end(), self.start + match.end()))
+        for match in _ATTRIBUTE.finditer(self.text, len(self.name) + 1):
+            start, end = match.span(match.lastindex or 0) if match.lastindex != 1 else (match.end(), match.end())
+            value = html.unescape(self.text[start:end])
+            found.append((match[1].lower(), value, self.start + start, self.start + end))
         return found
 
     def get(self, name: str) -> str | None:
@@ -127,9 +126,8 @@ def _tag_end(text: str, at: int) -> int:
 
 def attribute_units(text: str, options: Options) -> Iterator[Unit]:
     """The attributes that people read."""
-    kept = _Kept()
-    for tag in scan(text):
-        if isinstance(tag, tuple) or kept.covers(tag) or not tag.opens or not tag.name:
+    for tag in _pieces(text):
+        if isinstance(tag, tuple) or tag.kept or not tag.opens or not tag.name:
             continue
         found = tag.attributes()
         values = {name: value for name, value, _, _ in found}
@@ -144,26 +142,26 @@ def attribute_units(text: str, options: Options) -> Iterator[Unit]:
                 yield from units_of([token], f"line {line_of(text, start)}, {name}", as_attribute)
 
 
-class _Kept:
-    """Watches for elements that are not translated."""
-
-    def __init__(self) -> None:
-        self.depth, self.name = 0, ""
-
-    def covers(self, tag: Tag) -> bool:
-        """True for a tag inside of such an element, and for the two of it."""
-        if self.depth:
-            if tag.name == self.name:
-                self.depth += (1 if tag.opens else -1) if not tag.text.endswith("/>") else 0
-            return True
-        if tag.opens and tag.name and is_kept(tag) and tag.name not in VOID and not tag.text.endswith("/>"):
-            self.depth, self.name = 1, tag.name
-            return True
-        return False
+def _pieces(text: str) -> Iterator[Tag | tuple[int, int]]:
+    """The pieces of `scan`; an element that is not translated is one tag, and nothing where it is not closed."""
+    kept, depth = None, 0
+    for piece in scan(text):
+        if kept is not None:
+            if isinstance(piece, Tag) and piece.name == kept.name and not piece.text.endswith("/>"):
+                depth += 1 if piece.opens else -1
+                if not depth:
+                    yield Tag(kept.start, piece.end, text[kept.start : piece.end], kept.name, kept=True)
+                    kept = None
+        elif isinstance(piece, Tag) and piece.opens and piece.name and piece.name not in VOID and _is_kept(piece):
+            kept, depth = piece, 1
+        else:
+            yield piece
 
 
-def is_kept(tag: Tag) -> bool:
+def _is_kept(tag: Tag) -> bool:
     """True for an element whose content is not to be translated."""
+    if tag.text.endswith("/>"):
+        return False
     if tag.name in NOT_TRANSLATED:
         return tag.get("translate") != "yes"
     lowered = tag.text.lower()
@@ -175,7 +173,6 @@ def is_kept(tag: Tag) -> bool:
 def text_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts between the elements that part them."""
     tokens: list[Token] = []
-    kept, kept_from = _Kept(), 0
     line = 1
     counted = 0
 
@@ -187,26 +184,14 @@ def text_units(text: str, options: Options) -> Iterator[Unit]:
             yield from units_of(tokens, f"line {line}", source=text)
             tokens.clear()
 
-    for tag in scan(text):
+    for tag in _pieces(text):
         if isinstance(tag, tuple):
-            if not kept.depth:
-                raw = text[tag[0] : tag[1]]
-                tokens.append(Token("text", *tag, html.unescape(raw)))
-            continue
-        inside = kept.depth
-        if kept.covers(tag):
-            if not inside:
-                kept_from = tag.start
-            if not kept.depth:
-                raw = text[kept_from : tag.end]
-                if kept.name in INLINE or kept.name == "code":
-                    tokens.append(Token("protected", kept_from, tag.end, raw))
-                else:
-                    yield from flush()
-            continue
-        if not tag.name:
+            tokens.append(Token("text", *tag, html.unescape(text[slice(*tag)])))
+        elif tag.kept and tag.name in INLINE:
+            tokens.append(Token("protected", tag.start, tag.end, tag.text))
+        elif not tag.name:
             tokens.append(Token("alone", tag.start, tag.end, text[tag.start : tag.end]))
-        elif tag.name not in INLINE:
+        elif tag.kept or tag.name not in INLINE:
             yield from flush()
         elif tag.name in VOID or tag.text.endswith("/>"):
             tokens.append(Token("alone", tag.start, tag.end, tag.text))

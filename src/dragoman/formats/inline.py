@@ -5,19 +5,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from dragoman.formats.base import Code, Item, Unit
+from dragoman.formats.base import Code, Item, Unit, has_letters, plain
+
+Kind = Literal["text", "open", "close", "alone", "protected", "break"]
 
 MAX_NESTED = 64
 """Pairs inside of pairs; what is deeper stands alone."""
 
 _SPACES = re.compile(r"[ \t\n\r\f]+")
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 class Token(NamedTuple):
     """Characters `start` to `end` of a file: text, as it reads, or a tag, as it is written."""
 
-    kind: Literal["text", "open", "close", "alone", "protected", "break"]
+    kind: Kind
     start: int
     end: int
     text: str
@@ -41,7 +42,7 @@ def as_markup(items: Sequence[Item]) -> str:
 
 def as_attribute(items: Sequence[Item]) -> str:
     """Text as it is written between quotes; an attribute has no codes."""
-    return html.escape("".join(item for item in items if isinstance(item, str)), quote=True)
+    return html.escape(plain(items))
 
 
 def units_of(
@@ -60,7 +61,7 @@ def units_of(
     paired = _paired(tokens)
     first, last = _edges(paired)
     inner = paired[first:last]
-    if not any(token.kind == "text" and _LETTER.search(token.text) for token, _ in inner):
+    if not any(token.kind == "text" and has_letters(token.text) for token, _ in inner):
         return
     start, end = inner[0][0].start, inner[-1][0].end
     texts = [token.text for token, _ in inner]

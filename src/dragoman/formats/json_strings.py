@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dragoman.errors import Error
-from dragoman.formats.base import Item, Options, Unit, line_of, plain
+from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
-_LETTER = re.compile(r"[^\W\d_]")
 _NO_TEXT = re.compile(
     r"(?:https?:|mailto:|data:|/|\./|#)\S*|[\w.+-]+@[\w.-]+|\S+\.(?:png|jpe?g|svg|gif|html?|css|js|json|md|txt|pdf)"
     r"|[a-z]{2,3}[-_][A-Z]{2}|\$\w+|[a-z0-9]+(?:[_.:-][a-z0-9]+)+"
@@ -23,11 +22,10 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     """The texts among the values."""
     try:
         json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Error.BAD_SYNTAX(f"not JSON: {error.msg}", file=options.name, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
-        line, reason = (
-            (error.lineno, error.msg) if isinstance(error, json.JSONDecodeError) else (None, "nested too deep")
-        )
-        raise Error.BAD_SYNTAX(f"not JSON: {reason}", file=options.name, line=line) from error
+        raise Error.BAD_SYNTAX("not JSON: nested too deep", file=options.name) from error
     ascii_only = text.isascii()
     path: list[str] = []
     key = ""
@@ -57,9 +55,9 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 def _value(text: str, match: re.Match[str], path: list[str], ascii_only: bool) -> Iterator[Unit]:
     said = json.loads(match.group())
-    if not _LETTER.search(said) or _NO_TEXT.fullmatch(said.strip()):
+    if not has_letters(said) or _NO_TEXT.fullmatch(said.strip()):
         return
-    if path and (path[-1] in SKIPPED_KEYS or path[-1].startswith("@") or any(name.startswith("@") for name in path)):
+    if path and (path[-1] in SKIPPED_KEYS or any(name.startswith("@") for name in path)):
         return
     where = f"line {line_of(text, match.start())}, {'.'.join(filter(None, path))}"
 

@@ -30,10 +30,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     """The paragraphs, headings, items and cells of tables."""
     front = _FRONT.match(text)
     begin = front.end() if front else 0
-    starts = [begin]
-    for match in re.compile("\n").finditer(text, begin):
-        starts.append(match.end())
-    starts.append(len(text) + 1)
+    starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
     for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[begin:]):
@@ -74,7 +71,7 @@ def _block(text: str, content: str, begin: int, end: int, limit: int, where: str
 
 
 def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
-    links: list[bool] = []
+    links = 0
     previous = None
     for start, stop in places:
         if previous is not None:
@@ -82,12 +79,7 @@ def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
         previous = stop
         done = start
         for match in _INLINE.finditer(text, start, stop):
-            kind, raw = match.lastgroup, match.group()
-            kind = next(
-                name
-                for name in ("escape", "code", "auto", "tag", "image", "link", "note", "end", "mark", "entity")
-                if match[name]
-            )
+            raw, kind = match.group(), next(name for name in _INLINE.groupindex if match[name])
             if kind == "end" and not links:
                 continue
             if kind == "link" and not re.compile(r"[^\]]{0,2000}\](?:\(|\[|(?!:))").match(text, match.end(), stop):
@@ -102,10 +94,10 @@ def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
             elif kind in ("code", "auto"):
                 yield Token("protected", *match.span(), raw)
             elif kind in ("image", "link"):
-                links.append(True)
+                links += 1
                 yield Token("open", *match.span(), raw, "link")
             elif kind == "end":
-                links.pop()
+                links -= 1
                 yield Token("close", *match.span(), raw, "link")
             elif kind == "mark":
                 yield _mark(text, match, start, stop)

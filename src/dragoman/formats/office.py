@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from dragoman.formats.base import Item, Options, Pass, Unit, plain
-from dragoman.formats.inline import Token, as_attribute, units_of
-from dragoman.formats.xml import Event, after, attribute, events, local
+from dragoman.formats.inline import Kind, Token, as_attribute, escaped, units_of
+from dragoman.formats.xml import Event, after, attribute, children, elements, events, local
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
 """Elements around runs."""
@@ -42,39 +43,31 @@ class Run(NamedTuple):
     """True if there are others in its run."""
 
 
+RunToken = tuple[Token, Run | None]
+"""A token of a paragraph, and the run that it is part of."""
+
+
 def paragraphs(nested: int) -> Pass:
     """The pass for paragraphs that stand inside of `nested` others (text boxes)."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         if nested and not re.search(r"<(?:\w+:)?(?:txbxContent|txBody)\b", text):
             return
-        stack: list[list[Event]] = []
-        number = 0
-        for event in events(text, options):
-            if event.kind == "start" and local(event.name) == "p":
-                stack.append([])
-                number += 1
-            if stack:
-                for held in stack:
-                    held.append(event)
-                if event.kind == "end" and local(event.name) == "p":
-                    inside = stack.pop()
-                    if len(stack) == nested:
-                        yield from _paragraph(text, inside, f"paragraph {number}")
+        for number, inside in elements(events(text, options), ("p",), nested):
+            prefix = _prefix(inside)
+            yield from _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, f"paragraph {number}")
 
     return units
 
 
-def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    """The units of a paragraph."""
-    name = inside[0].name
-    prefix = name[: -len(local(name))]
-    yield from _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, where)
+def _prefix(element: Sequence[Event]) -> str:
+    """The prefix of an element's name, with its colon."""
+    return "".join(element[0].name.rpartition(":")[:2])
 
 
-def _unit_of_runs(tokens: "Sequence[RunToken]", prefix: str, where: str) -> Iterator[Unit]:
+def _unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str) -> Iterator[Unit]:
     """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes."""
-    runs = [token.run for token in tokens if token.run is not None and token.run.text is not None]
+    runs = [run for _, run in tokens if run is not None and run.text is not None]
     letters = Counter[str]()
     for run in runs:
         letters[_key(run.format)] += len(run.text or "")
@@ -82,18 +75,8 @@ def _unit_of_runs(tokens: "Sequence[RunToken]", prefix: str, where: str) -> Iter
         return
     base = letters.most_common(1)[0][0]
     base_run = next(run for run in runs if _key(run.format) == base)
-    yield from units_of(_with_formats(tokens, base), where, _Render(prefix, base_run), collapse=False)
-
-
-class RunToken(NamedTuple):
-    """A token of a paragraph, and the run that it is part of."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-    name: str = ""
-    run: Run | None = None
+    render = partial(_written, prefix, _format_raw(base_run))
+    yield from units_of(_with_formats(tokens, base), where, render, collapse=False)
 
 
 def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToken]:
@@ -105,7 +88,7 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
         tag = local(event.name)
         if event.kind != "start":
             if event.kind == "end":
-                yield RunToken("close", event.start, event.end, text[event.start : event.end], event.name)
+                yield Token("close", event.start, event.end, text[event.start : event.end], event.name), None
             at += 1
             continue
         stop = after(inside, at)
@@ -118,14 +101,14 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
                     stop = _separator(inside, at) or stop
                     end = inside[stop - 1].end
             if not all(fields):
-                yield RunToken("alone", event.start, end, text[event.start : end])
+                yield Token("alone", event.start, end, text[event.start : end]), None
             elif state in ("begin", "end"):
-                kind = "open" if state == "begin" else "close"
-                yield RunToken(kind, event.start, end, text[event.start : end], "field")
+                kind: Kind = "open" if state == "begin" else "close"
+                yield Token(kind, event.start, end, text[event.start : end], "field"), None
             elif not state:
                 yield from _run(text, inside[at:stop], tag == "fld")
             else:
-                yield RunToken("alone", event.start, end, text[event.start : end])
+                yield Token("alone", event.start, end, text[event.start : end]), None
             if state == "end" and fields:
                 fields.pop()
             at = stop
@@ -133,11 +116,11 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
             yield from _content_control(text, inside[at:stop], prefix)
             at = stop
         elif tag in CONTAINERS:
-            yield RunToken("open", event.start, event.end, text[event.start : event.end], event.name)
+            yield Token("open", event.start, event.end, text[event.start : event.end], event.name), None
             at += 1
         else:
             if tag not in ("pPr", *IGNORED):
-                yield RunToken("alone", event.start, end, text[event.start : end])
+                yield Token("alone", event.start, end, text[event.start : end]), None
             at = stop
 
 
@@ -146,12 +129,12 @@ def _content_control(text: str, inside: Sequence[Event], prefix: str) -> Iterato
     places = [place for place, event in enumerate(inside) if local(event.name) == "sdtContent"]
     start, end = inside[0].start, inside[-1].end
     if len(places) < 2:
-        yield RunToken("alone", start, end, text[start:end])
+        yield Token("alone", start, end, text[start:end]), None
         return
     opening, closing = inside[places[0]], inside[places[-1]]
-    yield RunToken("open", start, opening.end, text[start : opening.end], "sdt")
+    yield Token("open", start, opening.end, text[start : opening.end], "sdt"), None
     yield from _tokens(text, inside[places[0] + 1 : places[-1]], prefix)
-    yield RunToken("close", closing.start, end, text[closing.start : end], "sdt")
+    yield Token("close", closing.start, end, text[closing.start : end], "sdt"), None
 
 
 def _field_state(run: Sequence[Event]) -> str:
@@ -166,10 +149,9 @@ def _field_state(run: Sequence[Event]) -> str:
 
 def _is_field_of_text(inside: Sequence[Event]) -> bool:
     """True for a field whose result is text, told by its first word of instructions."""
-    for place, event in enumerate(inside):
-        if event.kind == "start" and local(event.name) == "instrText":
-            words = "".join(item.text for item in inside[place : after(inside, place)]).split()
-            return bool(words) and words[0].upper() in FIELDS_OF_TEXT
+    for _, code in elements(inside, ("instrText",)):
+        words = "".join(event.text for event in code).split()
+        return bool(words) and words[0].upper() in FIELDS_OF_TEXT
     return False
 
 
@@ -196,33 +178,26 @@ def _run(text: str, run: Sequence[Event], whole: bool) -> Iterator[RunToken]:
     opening = text[run[0].start : run[0].end]
     start, end = run[0].start, run[-1].end
     if whole:
-        yield RunToken("alone", start, end, text[start:end])
+        yield Token("alone", start, end, text[start:end]), None
         return
     properties = ""
-    parts: list[tuple[str, str | None, str]] = []  # (kind, text, raw)
-    at = 1
-    while at < len(run) - 1:
-        event = run[at]
-        if event.kind != "start":
-            at += 1
-            continue
-        stop = after(run, at)
-        raw = text[event.start : run[stop - 1].end]
-        tag = local(event.name)
+    parts: list[tuple[Kind, str | None, str]] = []  # (kind, text, raw)
+    for part in children(run):
+        raw = text[part[0].start : part[-1].end]
+        tag = local(part[0].name)
         if tag == "rPr":
             properties = raw
         elif tag == "t":
-            parts.append(("text", "".join(item.text for item in run[at:stop] if item.kind == "text"), raw))
+            parts.append(("text", "".join(event.text for event in part), raw))
         elif tag == "noBreakHyphen":
             parts.append(("text", "\u2011", raw))
         elif tag not in IGNORED:
             parts.append(("alone", None, raw))
-        at = stop
     for number, (kind, said, raw) in enumerate(parts):
         # All of a run's parts begin and end with it: it is written anew as a whole.
         begin = start if number == 0 else end
         made = Run(begin, end, properties, said, raw, opening, len(parts) > 1)
-        yield RunToken(kind, begin, end, raw if said is None else said, run=made)
+        yield Token(kind, begin, end, raw if said is None else said), made
 
 
 def _key(properties: str) -> str:
@@ -242,11 +217,10 @@ def _with_formats(tokens: Sequence[RunToken], base: str) -> list[Token]:
             out.append(Token("close", at, at, "", "format", True))
             current = None
 
-    for token in tokens:
-        run = token.run
+    for token, run in tokens:
         if run is None:
             close(token.start)
-            out.append(Token(token.kind, token.start, token.end, token.text, token.name))  # type: ignore[arg-type]
+            out.append(token)
             continue
         wanted = None if _key(run.format) == base else _key(run.format)
         if wanted != current:
@@ -259,7 +233,7 @@ def _with_formats(tokens: Sequence[RunToken], base: str) -> list[Token]:
             out.append(Token("alone", token.start, token.end, raw, fixed=run.shared))
         else:
             out.append(Token("text", token.start, token.end, run.text, fixed=run.shared))
-    close(tokens[-1].end if tokens else 0)
+    close(tokens[-1][0].end if tokens else 0)
     return out
 
 
@@ -272,37 +246,26 @@ def _format_raw(run: Run) -> str:
     return REVISION.sub("", run.opening) + run.format
 
 
-class _Render:
-    """Writes items as runs."""
-
-    def __init__(self, prefix: str, base: Run) -> None:
-        self.prefix, self.base = prefix, _format_raw(base)
-
-    def __call__(self, items: Sequence[Item]) -> str:
-        out: list[str] = []
-        formats: list[tuple[int, str]] = []
-        for item in items:
-            begin = formats[-1][1] if formats else self.base
-            if isinstance(item, str):
-                if item:
-                    out.append(self._run(begin, self._text(item)))
-            elif item.kind == "open" and item.repeats:
-                formats.append((item.pair, item.raw))
-            elif item.kind == "close" and item.repeats:
-                formats = [held for held in formats if held[0] != item.pair]
-            elif item.raw.startswith(_IN_RUN):
-                _, begin, raw = item.raw.split(_IN_RUN, 2)
-                out.append(self._run(begin, raw))
-            else:
-                out.append(item.raw)
-        return "".join(out)
-
-    def _run(self, begin: str, content: str) -> str:
-        return f"{begin}{content}</{self.prefix}r>"
-
-    def _text(self, text: str) -> str:
-        space = ' xml:space="preserve"' if text != text.strip() and self.prefix != "a:" else ""
-        return f"<{self.prefix}t{space}>{html.escape(text, quote=False)}</{self.prefix}t>"
+def _written(prefix: str, base: str, items: Sequence[Item]) -> str:
+    """Items as runs. `base`: the beginning of a run with the paragraph's own formatting."""
+    out: list[str] = []
+    formats: list[tuple[int, str]] = []
+    for item in items:
+        begin = formats[-1][1] if formats else base
+        if isinstance(item, str):
+            space = ' xml:space="preserve"' if item != item.strip() and prefix != "a:" else ""
+            if item:
+                out.append(f"{begin}<{prefix}t{space}>{escaped(item)}</{prefix}t></{prefix}r>")
+        elif item.kind == "open" and item.repeats:
+            formats.append((item.pair, item.raw))
+        elif item.kind == "close" and item.repeats:
+            formats = [held for held in formats if held[0] != item.pair]
+        elif item.raw.startswith(_IN_RUN):
+            _, begin, raw = item.raw.split(_IN_RUN, 2)
+            out.append(f"{begin}{raw}</{prefix}r>")
+        else:
+            out.append(item.raw)
+    return "".join(out)
 
 
 def described(text: str, options: Options) -> Iterator[Unit]:
@@ -356,52 +319,34 @@ def cells(columns: frozenset[str]) -> Pass:
     """
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        held: list[Event] | None = None
-        number = 0
-        for event in events(text, options):
-            tag = local(event.name)
-            if event.kind == "start" and tag in ("si", "is", "text"):
-                held = []
-                number += 1
-            if held is not None:
-                held.append(event)
-                if event.kind == "end" and tag in ("si", "is", "text"):
-                    for unit in _cell(text, held, f"string {number}"):
-                        named = plain(unit.items) in columns
-                        yield replace(unit, kept="a table's heading, which formulas may name") if named else unit
-                    held = None
+        for number, inside in elements(events(text, options), ("si", "is", "text")):
+            for unit in _cell(text, inside, f"string {number}"):
+                named = plain(unit.items) in columns
+                yield replace(unit, kept="a table's heading, which formulas may name") if named else unit
 
     return units
 
 
 def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    name = inside[0].name
-    prefix = name[: -len(local(name))]
-    at, tokens = 1, []
+    tokens: list[RunToken] = []
     whole: list[Token] = []
-    while at < len(inside) - 1:
-        event = inside[at]
-        if event.kind != "start":
-            at += 1
-            continue
-        stop = after(inside, at)
-        start, end = event.start, inside[stop - 1].end
-        tag = local(event.name)
+    for part in children(inside):
+        start, end = part[0].start, part[-1].end
+        tag = local(part[0].name)
         if tag == "r":
-            tokens += list(_run(text, inside[at:stop], False))
+            tokens += _run(text, part, False)
         elif tag == "t":
-            parts = [item for item in inside[at:stop] if item.kind == "text"]
-            if parts:
-                whole.append(Token("text", parts[0].start, parts[-1].end, "".join(item.text for item in parts)))
-        elif tag != "rPh" and tag != "phoneticPr":
-            tokens.append(RunToken("alone", start, end, text[start:end]))
-        at = stop
+            texts = [event for event in part if event.kind == "text"]
+            if texts:
+                whole.append(Token("text", texts[0].start, texts[-1].end, "".join(event.text for event in texts)))
+        elif tag not in ("rPh", "phoneticPr"):
+            tokens.append((Token("alone", start, end, text[start:end]), None))
     said = "".join(token.text for token in whole).strip()
     if whole and not tokens:
         for unit in units_of(whole, where, collapse=False, source=text):
             yield from _by_line(text, whole, where) if "\n" in said else [unit]
     elif tokens and not whole:
-        yield from _unit_of_runs(tokens, prefix, where)
+        yield from _unit_of_runs(tokens, _prefix(inside), where)
 
 
 def _by_line(text: str, whole: Sequence[Token], where: str) -> Iterator[Unit]:

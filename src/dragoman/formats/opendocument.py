@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.formats.base import Options, Pass, Unit
-from dragoman.formats.inline import Token, units_of
-from dragoman.formats.xml import Event, after, events, local
+from dragoman.formats.inline import Kind, units_of
+from dragoman.formats.xml import Event, elements, events, local, tokens
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
 NOT_TEXT = ("tracked-changes", "forms", "settings")
@@ -17,50 +17,16 @@ def paragraphs(nested: int) -> Pass:
     def units(text: str, options: Options) -> Iterator[Unit]:
         if nested and not re.search(r"<(?:text:note-body|draw:text-box|office:annotation)\b", text):
             return
-        stack: list[list[Event]] = []
-        number = skipped = 0
-        for event in events(text, options):
-            tag = local(event.name)
-            if tag in NOT_TEXT:
-                skipped += {"start": 1, "end": -1}.get(event.kind, 0)
-            is_paragraph = event.name in ("text:p", "text:h")
-            if event.kind == "start" and is_paragraph and not skipped:
-                stack.append([])
-                number += 1
-            for held in stack:
-                held.append(event)
-            if event.kind == "end" and is_paragraph and stack:
-                inside = stack.pop()
-                if len(stack) == nested:
-                    yield from units_of(list(_tokens(text, inside[1:-1])), f"paragraph {number}", source=text)
+        for number, inside in elements(events(text, options), ("text:p", "text:h"), nested, NOT_TEXT):
+            found = list(tokens(text, inside[1:-1], _whole, ("span",)))
+            yield from units_of(found, f"paragraph {number}", source=text)
 
     return units
 
 
-def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
-    at = 0
-    while at < len(inside):
-        event = inside[at]
-        raw = text[event.start : event.end]
-        tag = local(event.name)
-        if event.kind == "text":
-            yield Token("text", event.start, event.end, event.text)
-        elif event.kind == "end":
-            yield Token("close", event.start, event.end, raw, event.name, tag == "span")
-        elif event.kind == "start" and tag in PAIRS and not _is_empty(inside, at):
-            yield Token("open", event.start, event.end, raw, event.name, tag == "span")
-        elif event.kind == "start":
-            stop = after(inside, at) - 1
-            yield Token("alone", event.start, inside[stop].end, text[event.start : inside[stop].end])
-            at = stop
-        else:
-            yield Token("alone", event.start, event.end, raw)
-        at += 1
-
-
-def _is_empty(inside: Sequence[Event], at: int) -> bool:
-    following = inside[at + 1] if at + 1 < len(inside) else None
-    return following is not None and following.kind == "end" and following.start == following.end
+def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
+    empty = element[-1].start == element[-1].end
+    return None if local(element[0].name) in PAIRS and not empty else ("alone", "")
 
 
 def part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:

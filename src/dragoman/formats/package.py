@@ -6,7 +6,7 @@ Nothing is unpacked to disk and no name in an archive is followed: parts are rea
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 from dragoman.errors import Error
@@ -60,22 +60,19 @@ class Package:
             raise Error.UNSAFE(f"its part {name!r} is larger than it says: a zip bomb", file=self.name)
         return data
 
-    def written(self, out: IO[bytes], changed: Callable[[str], bytes | None]) -> None:
-        """Write the package with some parts changed: those for which `changed` gives bytes. Order, dates and ways of
-        packing stay."""
+    def written(self, changed: Mapping[str, bytes]) -> bytes:
+        """The package with some parts changed. Order, dates and ways of packing stay."""
+        out = io.BytesIO()
         with zipfile.ZipFile(out, "w", allowZip64=True) as target:
             target.comment = self._zip.comment
             for info in self._zip.infolist():
-                data = changed(info.filename)
-                copy = zipfile.ZipInfo(info.filename, info.date_time)
-                copy.compress_type, copy.external_attr, copy.create_system = (
-                    info.compress_type,
-                    info.external_attr,
-                    info.create_system,
-                )
-                copy.extra = b"" if info.filename != "mimetype" else info.extra
-                copy.comment, copy.internal_attr = info.comment, info.internal_attr
-                target.writestr(copy, self.read(info.filename) if data is None else data)
+                part = zipfile.ZipInfo(info.filename, info.date_time)
+                for name in ("compress_type", "external_attr", "create_system", "comment", "internal_attr"):
+                    setattr(part, name, getattr(info, name))
+                part.extra = info.extra if info.filename == "mimetype" else b""
+                data = changed.get(info.filename)
+                target.writestr(part, self.read(info.filename) if data is None else data)
+        return out.getvalue()
 
 
 def member(path: str, stream: IO[bytes], name: str) -> IO[bytes]:

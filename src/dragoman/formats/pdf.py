@@ -2,12 +2,9 @@
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats import plain_text
-from dragoman.formats.base import Options, Unit
 
 MAX_PAGES = 5_000
 
@@ -51,11 +48,6 @@ def _paragraphs(page: str) -> str:
             out.append(line)
         joined = bool(line) and not re.search(r"[.!?:;。！？]$", line) and len(line) > 0.7 * longest
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip("\n")
-
-
-def units(text: str, options: Options) -> Iterator[Unit]:
-    """The paragraphs of a PDF's text."""
-    return plain_text.units(text, options)
 
 
 def output_path(path: Path) -> Path:

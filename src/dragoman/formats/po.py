@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from dragoman.formats.base import Edit, Item, Options, Unit, line_of, plain, refuse
+from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain, refuse
 
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()})
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 class Field(NamedTuple):
@@ -26,7 +26,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     newline = "\r\n" if "\r\n" in text else "\n"
     for start, fields, flags, flags_at in _entries(text, options):
         source = fields.get("msgid")
-        if source is None or not source.text or not _LETTER.search(source.text):
+        if source is None or not has_letters(source.text):
             continue
         fuzzy = "fuzzy" in flags
         where = f"line {line_of(text, source.start)}"
@@ -40,28 +40,17 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             plural = fields.get("msgid_plural")
             said = plural if plural is not None and name != "msgstr[0]" else source
             also, mark = mark, ()
-            items, render = (said.text.strip("\n"),), _Render(said.text, newline)
+            items, render = (said.text.strip("\n"),), partial(_written, said.text, newline)
             yield Unit(items, target.start, target.end, render, where, also, bilingual=True)
 
 
-class _Render:
-    """Writes a string: on one line, or from the second on where it has several."""
-
-    def __init__(self, source: str, newline: str) -> None:
-        self.newline = newline
-        self.before = source[: len(source) - len(source.lstrip("\n"))]
-        self.after = source[len(source.rstrip("\n")) :] if source.strip("\n") else ""
-
-    def __call__(self, items: Sequence[Item]) -> str:
-        text = self.before + plain(items) + self.after
-        lines = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
-        if len(lines) == 1:
-            return _quoted(text)
-        return self.newline.join(['""', *map(_quoted, lines)])
-
-
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPED)}"'
+def _written(source: str, newline: str, items: Sequence[Item]) -> str:
+    """A string with the line ends of its source: on one line, or from the second on where it has several."""
+    before = source[: len(source) - len(source.lstrip("\n"))]
+    after = source[len(source.rstrip("\n")) :] if source.strip("\n") else ""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", before + plain(items) + after) or [""]
+    quoted = [f'"{line.translate(_ESCAPED)}"' for line in lines]
+    return newline.join(quoted if len(quoted) == 1 else ['""', *quoted])
 
 
 def _unquoted(text: str) -> str:

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.formats.base import Item, Options, Unit, line_of, plain
+from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
 
 _ENTRY = re.compile(
     r"^[ \t\f]*(?![#!])(?P<key>(?:[^\s=:\\]|\\.)+)[ \t\f]*[=: \t][ \t\f]*(?P<value>(?:[^\\\r\n]|\\\r?\n|\\.)*)",
     re.MULTILINE,
 )
-_LETTER = re.compile(r"[^\W\d_]")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\"}.items()})
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -18,7 +18,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     ascii_only = text.isascii()
     for match in _ENTRY.finditer(text):
         said = _read(match["value"]).rstrip()
-        if not _LETTER.search(said):
+        if not has_letters(said):
             continue
         quoted = "''" in said  # MessageFormat: an apostrophe is written twice
 
@@ -40,10 +40,7 @@ def _read(value: str) -> str:
 
 
 def _written(text: str, ascii_only: bool, quoted: bool) -> str:
-    text = text.replace("'", "''") if quoted else text
-    text = (
-        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r").replace("\f", "\\f")
-    )
+    text = (text.replace("'", "''") if quoted else text).translate(_ESCAPED)
     if text[:1] == " ":
         text = "\\" + text
     if not ascii_only:

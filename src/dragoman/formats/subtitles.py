@@ -5,6 +5,7 @@ A sentence that goes on in the next cue is translated as a whole, and shared amo
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from dragoman.formats.base import Code, Item, Options, Unit, line_of
 from dragoman.formats.inline import Token, units_of
@@ -31,8 +32,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             if number:
                 tokens.append(Token("break", group[number - 1][1], start, text[group[number - 1][1] : start]))
             tokens += _tokens(text, start, end)
-        where, render = f"line {line_of(text, group[0][0])}", _Render([text[a:b] for a, b in group])
-        yield from units_of(tokens, where, render, source=text)
+        render = partial(_written, [text[start:end] for start, end in group])
+        yield from units_of(tokens, f"line {line_of(text, group[0][0])}", render, source=text)
 
 
 def _cues(text: str) -> Iterator[tuple[int, int]]:
@@ -74,22 +75,16 @@ def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
         yield Token("text", done, end, text[done:end])
 
 
-class _Render:
-    """Writes a translation in as many lines a cue as its source has."""
-
-    def __init__(self, sources: Sequence[str]) -> None:
-        self.sources = sources
-
-    def __call__(self, items: Sequence[Item]) -> str:
-        out, cue = "", ""
-        number = 0
-        for item in items:
-            if isinstance(item, Code) and item.kind == "break":
-                out += _wrapped(cue, self.sources[number]) + item.raw
-                cue, number = "", number + 1
-            else:
-                cue += item if isinstance(item, str) else item.raw
-        return out + _wrapped(cue, self.sources[number])
+def _written(sources: Sequence[str], items: Sequence[Item]) -> str:
+    """A translation in as many lines a cue as its source has."""
+    out, cue = "", ""
+    left = iter(sources)
+    for item in items:
+        if isinstance(item, Code) and item.kind == "break":
+            out, cue = out + _wrapped(cue, next(left)) + item.raw, ""
+        else:
+            cue += item if isinstance(item, str) else item.raw
+    return out + _wrapped(cue, next(left))
 
 
 def _wrapped(text: str, source: str) -> str:

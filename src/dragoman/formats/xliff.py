@@ -8,14 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import quoteattr
 
-from dragoman.formats.base import Edit, Options, Unit, line_of
-from dragoman.formats.inline import Token, as_markup, units_of
-from dragoman.formats.xml import Event, after, attribute, events, local
+from dragoman.formats.base import Edit, Item, Options, Unit, line_of
+from dragoman.formats.inline import Kind, Token, as_markup, units_of
+from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.languages.codes import language_of
 
 PAIRS = ("g", "pc", "mrk", "hi")
-WHOLE = ("x", "bx", "ex", "ph", "it", "sc", "ec", "cp", "bpt", "ept", "ut", "sm", "em")
-"""Codes without text of their own; what stands inside of them is markup of the original."""
 
 
 def xliff_units(text: str, options: Options) -> Iterator[Unit]:
@@ -51,8 +49,8 @@ def _segment(
     if source is None:
         return
     where = f"line {line_of(text, source[0].start)}"
-    found = units_of(list(_tokens(text, source[1:-1])), where, source=text, collapse=not _preserves(source))
-    unit = next(found, None)
+    collapse = attribute(source[0], "space") != "preserve"
+    unit = next(units_of(_tokens(text, source), where, source=text, collapse=collapse), None)
     if unit is None:
         return
     has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
@@ -76,8 +74,8 @@ def _segment(
     indent = "" if target is not None else _indent(text, source[0].start)
     also = () if version.startswith("1") else _initial(text, inside[0])
 
-    def render(items: Sequence[object]) -> str:
-        return f"{indent}{opening}{before}{as_markup(items)}{after}</{name}>"  # type: ignore[arg-type]
+    def render(items: Sequence[Item]) -> str:
+        return f"{indent}{opening}{before}{as_markup(items)}{after}</{name}>"
 
     yield Unit(unit.items, start, end, render, where, also, bilingual=True)
 
@@ -91,24 +89,10 @@ def _initial(text: str, segment: Event) -> tuple[Edit, ...]:
     return ()
 
 
-def _preserves(source: Sequence[Event]) -> bool:
-    return attribute(source[0], "space") == "preserve"
-
-
 def _element(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
     """The events of the first element of a name, its two tags included; not those of other translations offered."""
-    depth = 0
-    start = None
-    for place, event in enumerate(inside):
-        if local(event.name) in ("alt-trans", "notes", "originalData"):
-            depth += {"start": 1, "end": -1}.get(event.kind, 0)
-        if depth or local(event.name) != name:
-            continue
-        if event.kind == "start" and start is None:
-            start = place
-        elif event.kind == "end" and start is not None:
-            return inside[start : place + 1]
-    return None
+    skipped = ("alt-trans", "notes", "originalData")
+    return next((found for _, found in elements(inside, (name,), skipped=skipped)), None)
 
 
 def _indent(text: str, at: int) -> str:
@@ -117,74 +101,45 @@ def _indent(text: str, at: int) -> str:
     return match.group() if match else ""
 
 
-def _tokens(text: str, inside: Sequence[Event]) -> Iterator[Token]:
-    at = 0
-    while at < len(inside):
-        event = inside[at]
-        tag = local(event.name)
-        if event.kind == "text":
-            yield Token("text", event.start, event.end, event.text)
-        elif event.kind == "end":
-            yield Token("close", event.start, event.end, text[event.start : event.end], event.name)
-        elif event.kind == "start":
-            stop = after(inside, at) - 1
-            raw = text[event.start : inside[stop].end]
-            no = attribute(event, "translate") == "no" or attribute(event, "mtype") == "protected"
-            if tag in PAIRS and not no and inside[stop].start > event.end - 1 and stop > at + 1:
-                yield Token("open", event.start, event.end, text[event.start : event.end], event.name)
-            else:
-                if tag in PAIRS and no:
-                    yield Token("protected", event.start, inside[stop].end, raw)
-                elif tag in ("bpt", "sc", "bx"):
-                    yield Token("open", event.start, inside[stop].end, raw, f"i{_number(event)}")
-                elif tag in ("ept", "ec", "ex"):
-                    yield Token("close", event.start, inside[stop].end, raw, f"i{_number(event)}")
-                else:
-                    yield Token("alone", event.start, inside[stop].end, raw)
-                at = stop
-        else:
-            yield Token("alone", event.start, event.end, text[event.start : event.end])
-        at += 1
+def _tokens(text: str, element: Sequence[Event]) -> list[Token]:
+    return list(tokens(text, element[1:-1], _whole))
+
+
+def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
+    event = element[0]
+    tag = local(event.name)
+    if tag in PAIRS:
+        if attribute(event, "translate") == "no" or attribute(event, "mtype") == "protected":
+            return "protected", ""
+        return ("alone", "") if len(element) == 2 else None
+    if tag in ("bpt", "sc", "bx"):
+        return "open", f"i{_number(event)}"
+    return ("close", f"i{_number(event)}") if tag in ("ept", "ec", "ex") else ("alone", "")
 
 
 def _number(event: Event) -> str:
     """The number that the beginning and the end of a pair have in common."""
-    tag = local(event.name)
-    if tag == "sc":
-        return attribute(event, "id")
-    if tag == "ec":
-        return attribute(event, "startRef")
-    return attribute(event, "i") or attribute(event, "rid") or attribute(event, "id")
+    names = {"sc": ("id",), "ec": ("startRef",)}.get(local(event.name), ("i", "rid", "id"))
+    return next(filter(None, (attribute(event, name) for name in names)), "")
 
 
 def tmx_units(text: str, options: Options) -> Iterator[Unit]:
     """The units of a TMX that lack the target language; all, if translations are to be made again."""
     src, tgt = options.languages
-    held: list[Event] = []
-    for event in events(text, options):
-        if event.kind == "start" and local(event.name) == "tu":
-            held = []
-        held.append(event)
-        if event.kind == "end" and local(event.name) == "tu":
-            yield from _tu(text, held, src, tgt, options)
-            held = []
+    for _, unit in elements(events(text, options), ("tu",)):
+        yield from _tu(text, unit, src, tgt, options)
 
 
 def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options) -> Iterator[Unit]:
     variants: dict[str, Sequence[Event]] = {}
-    start = None
-    for place, event in enumerate(inside):
-        if local(event.name) == "tuv":
-            if event.kind == "start":
-                start = place
-            elif start is not None:
-                variants.setdefault(language_of(attribute(inside[start], "lang")), inside[start : place + 1])
+    for _, variant in elements(inside, ("tuv",)):
+        variants.setdefault(language_of(attribute(variant[0], "lang")), variant)
     source = variants.get(language_of(src))
     segment = _element(source, "seg") if source else None
     if source is None or segment is None:
         return
     where = f"line {line_of(text, segment[0].start)}"
-    unit = next(units_of(list(_tokens(text, segment[1:-1])), where, source=text), None)
+    unit = next(units_of(_tokens(text, segment), where, source=text), None)
     if unit is None:
         return
     before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]
@@ -204,8 +159,8 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
         opening = f"{_indent(text, source[0].start)}<tuv xml:lang={quoteattr(tgt)}>"
         closing = "</tuv>"
 
-    def render(items: Sequence[object]) -> str:
-        return f"{opening}<seg>{before}{as_markup(items)}{after}</seg>{closing}"  # type: ignore[arg-type]
+    def render(items: Sequence[Item]) -> str:
+        return f"{opening}<seg>{before}{as_markup(items)}{after}</seg>{closing}"
 
     yield Unit(unit.items, start_at, end_at, render, where, bilingual=True)
 
@@ -217,9 +172,8 @@ def with_target_language(text: str, options: Options) -> str:
         tag = local(event.name)
         if event.kind != "start" or not tgt:
             continue
-        name = {"xliff": "trgLang", "file": "target-language"}.get(tag)
-        is_two = tag == "xliff" and attribute(event, "srcLang")
-        if name and (is_two or (tag == "file" and attribute(event, "source-language"))) and not attribute(event, name):
+        src, name = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(tag, ("", ""))
+        if name and attribute(event, src) and not attribute(event, name):
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
             return f"{text[:end]} {name}={quoteattr(tgt)}{text[end:]}"
     return text

@@ -2,14 +2,16 @@
 
 import itertools
 import xml.parsers.expat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Options
+from dragoman.formats.inline import Kind, Token
 
 CHUNK = 1 << 16
 MAX_DEPTH = 256
+_STEPS = {"start": 1, "end": -1}
 
 
 class Event(NamedTuple):
@@ -130,10 +132,74 @@ def after(inside: Sequence[Event], at: int) -> int:
     """The place after the element whose start tag is at `at`."""
     depth = 0
     for place in range(at, len(inside)):
-        depth += {"start": 1, "end": -1}.get(inside[place].kind, 0)
+        depth += _STEPS.get(inside[place].kind, 0)
         if depth == 0:
             return place + 1
     return len(inside)
+
+
+def children(element: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """The events of each element that stands directly in an element."""
+    at = 1
+    while at < len(element) - 1:
+        begin, at = at, after(element, at)
+        if element[begin].kind == "start":
+            yield element[begin:at]
+
+
+def elements(
+    events: Iterable[Event], names: Collection[str], level: int = 0, skipped: Collection[str] = ()
+) -> Iterator[tuple[int, list[Event]]]:
+    """(number, events) of the elements of some names that stand inside of `level` others, none inside of `skipped`.
+
+    Names are with a prefix or without; of `skipped` without.
+    """
+    opened: list[list[Event]] = []
+    number = depth = 0
+    for event in events:
+        if local(event.name) in skipped:
+            depth += _STEPS[event.kind]
+        is_one = not depth and (event.name in names or local(event.name) in names)
+        if is_one and event.kind == "start":
+            opened.append([])
+            number += 1
+        for held in opened:
+            held.append(event)
+        if is_one and event.kind == "end" and opened:
+            element = opened.pop()
+            if len(opened) == level:
+                yield number, element
+
+
+def tokens(
+    text: str,
+    inside: Sequence[Event],
+    whole: Callable[[Sequence[Event]], tuple[Kind, str] | None],
+    repeats: Collection[str] = (),
+    read: Callable[[str], str] = str,
+) -> Iterator[Token]:
+    """The tokens of a paragraph.
+
+    `whole` gives the kind and the name of an element that is one token; None makes its two tags a pair. `repeats`:
+    names of elements that may be opened and closed again.
+    """
+    at = 0
+    while at < len(inside):
+        event = inside[at]
+        start, end, name = event.start, event.end, event.name
+        at += 1
+        if event.kind == "text":
+            yield Token("text", start, end, read(event.text))
+            continue
+        kind: Kind = "close" if event.kind == "end" else "alone"
+        if event.kind == "start":
+            stop = after(inside, at - 1)
+            one = whole(inside[at - 1 : stop])
+            if one is not None:
+                (kind, name), end, at = one, inside[stop - 1].end, stop
+            else:
+                kind = "open"
+        yield Token(kind, start, end, text[start:end], name, local(event.name) in repeats and kind != "alone")
 
 
 def local(name: str) -> str:
