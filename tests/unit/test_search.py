@@ -24,7 +24,7 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.rules import Ban, BeginWith, Rule
-from dragoman.decoding.search import SPECIALS, Hypothesis, default_max_lengths, search, search_together
+from dragoman.decoding.search import Hypothesis, default_max_lengths, search, search_together
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 from dragoman.models.blocks import LearnedConfig
@@ -215,7 +215,7 @@ def test_the_beam_search_itself_with_beam_1(seed: int) -> None:
     for penalty in (NoPenalty(), AveragePenalty()):
         config = DecodingConfig(beam_size=1, length_penalty=penalty)
         greedy = search(model, src, src_mask, config, max_lengths=longest)
-        begun = beam.beam_search(model.start(model.encode(src, src_mask)), config, longest, SPECIALS)
+        begun = beam.beam_search(model.start(model.encode(src, src_mask)), config, longest)
         [found] = search_together(model, [begun], src.device)
         if penalty == NoPenalty():
             assert found == greedy

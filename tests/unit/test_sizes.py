@@ -117,9 +117,7 @@ OTHER_PROGRAMS = {
 LONG_TODAY: set[str] = set()
 
 WIDE_TODAY: set[str] = {
-    "decoding/constrained.py:constrained_search",
     "decoding/search.py:begin",
-    "decoding/search.py:search",
     "export/__init__.py:export",
     "inference/search_translator.py:SearchTranslator.load",
     "tasks/classification/task.py:ClassificationTask.__init__",

@@ -96,12 +96,15 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class Specials:
-    """The ids that a search has to know. The defaults are those of every Dragoman vocabulary."""
+    """The ids that a search has to know, the same in every Dragoman vocabulary."""
 
     pad_id: int = 0
     unk_id: int = 1
     bos_id: int = 2
     eos_id: int = 3
+
+
+SPECIALS = Specials()
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,11 @@ class Hypothesis:
     """It came to its longest length before a `</s>`."""
 
 
-def banned_ids(config: DecodingConfig, specials: Specials, length: int) -> list[int]:
+def banned_ids(config: DecodingConfig, length: int) -> list[int]:
     """Ids that may not be token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
-    banned = [specials.pad_id, specials.bos_id]
-    banned += [specials.unk_id] if config.ban_unk else []
-    banned += [specials.eos_id] if length <= config.min_length else []
+    banned = [SPECIALS.pad_id, SPECIALS.bos_id]
+    banned += [SPECIALS.unk_id] if config.ban_unk else []
+    banned += [SPECIALS.eos_id] if length <= config.min_length else []
     return banned
 
 

@@ -49,10 +49,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.decoding.base import (
+    SPECIALS,
     DecodingConfig,
     Hypothesis,
     Slots,
-    Specials,
     banned_ids,
     best_tokens,
     check_finite,
@@ -107,7 +107,6 @@ def beam_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    specials: Specials,
     spare: int = 0,
     rules: Sequence[Rule] = (),
     watch: Callable[[BeamStep], None] | None = None,
@@ -124,20 +123,20 @@ def beam_search(
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
     slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare, fills_up=state.fills_up)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
-    beams, finished = _first_beams(batch, beam, specials.bos_id, device), _no_finished(batch, config, device)
+    beams, finished = _first_beams(batch, beam, device), _no_finished(batch, config, device)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
 
     for length in range(1, longest + 1):
         logits, state = yield beams.prefixes[:, :, -1].flatten(), state
         # At most one continuation of a prefix ends in </s>, so beam + 1 of each are enough to go on with `beam`.
-        banned, prefixes = banned_ids(config, specials, length), beams.prefixes.flatten(0, 1)
+        banned, prefixes = banned_ids(config, length), beams.prefixes.flatten(0, 1)
         log_probs, ids = best_tokens(logits, beam + 1, banned, rules, prefixes, slots.of_rows())
         ranked = rank_candidates(
             beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam)), config.diversity
         )  # (slots, 2 * beam)
-        finished = _add_finished(finished, beams, ranked, divisor[length], specials)
-        chosen = going_on(ranked, specials.eos_id)
+        finished = _add_finished(finished, beams, ranked, divisor[length])
+        chosen = going_on(ranked, SPECIALS.eos_id)
         before, beams = beams, _extend(beams, chosen)
 
         done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, divisor[max_lengths])
@@ -147,7 +146,7 @@ def beam_search(
         first_rows = torch.arange(0, logits.size(0), beam, device=device)
         parents = first_rows[:, None] + chosen.places  # (slots, beam)
         if closing:
-            _collect(results, closing, finished, _as_finished(beams, divisor[length], config.n_best), specials.pad_id)
+            _collect(results, closing, finished, _as_finished(beams, divisor[length], config.n_best))
             kept = torch.tensor(slots.shrink(), dtype=torch.long, device=device)
             if kept.numel() == 0:
                 break
@@ -208,11 +207,11 @@ def cannot_be_overtaken(
     return finished_scores[:, -1] >= best_still_possible
 
 
-def _first_beams(batch: int, beam: int, bos_id: int, device: torch.device) -> Beams:
+def _first_beams(batch: int, beam: int, device: torch.device) -> Beams:
     """`<s>` for every sentence, in the first place only: `beam` equal prefixes would stay equal for ever."""
     log_probs = torch.full((batch, beam), -math.inf, device=device)
     log_probs[:, 0] = 0.0
-    return Beams(torch.full((batch, beam, 1), bos_id, dtype=torch.long, device=device), log_probs)
+    return Beams(torch.full((batch, beam, 1), SPECIALS.bos_id, dtype=torch.long, device=device), log_probs)
 
 
 def _no_finished(batch: int, config: DecodingConfig, device: torch.device) -> Finished:
@@ -226,15 +225,13 @@ def _extend(beams: Beams, chosen: Candidates) -> Beams:
     return Beams(torch.cat([prefixes, chosen.ids[:, :, None]], dim=2), chosen.log_probs)
 
 
-def _add_finished(
-    finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, ""], specials: Specials
-) -> Finished:
+def _add_finished(finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, ""]) -> Finished:
     """The n best of the finished hypotheses so far and the new ones; among equals the earlier one is first."""
     beam = beams.log_probs.size(1)
-    new_log_probs = ranked.log_probs[:, :beam].masked_fill(~finishing(ranked, specials.eos_id), -math.inf)
+    new_log_probs = ranked.log_probs[:, :beam].masked_fill(~finishing(ranked, SPECIALS.eos_id), -math.inf)
     new_tokens = _gather_rows(beams.prefixes, ranked.places[:, :beam])[:, :, 1:]
     grown = new_tokens.size(2) - finished.tokens.size(2)
-    old_tokens = functional.pad(finished.tokens, (0, grown), value=specials.pad_id)
+    old_tokens = functional.pad(finished.tokens, (0, grown), value=SPECIALS.pad_id)
 
     scores = torch.cat([finished.scores, new_log_probs / divisor], dim=1)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
@@ -264,11 +261,7 @@ def _select_slots(
 
 
 def _collect(
-    results: list[list[Hypothesis]],
-    closing: list[tuple[int, int]],
-    finished: Finished,
-    unfinished: Finished,
-    pad_id: int,
+    results: list[list[Hypothesis]], closing: list[tuple[int, int]], finished: Finished, unfinished: Finished
 ) -> None:
     """Write down the hypotheses of the sentences that are done; one copy from the device for all of them."""
     rows = torch.tensor([slot for slot, _ in closing], device=finished.scores.device)
@@ -277,7 +270,7 @@ def _collect(
         columns = (source.tokens[rows].tolist(), source.scores[rows].tolist(), source.log_probs[rows].tolist())
         for (_, sentence), *of_sentence in zip(closing, *columns, strict=True):
             found = [
-                Hypothesis([token for token in tokens if token != pad_id], score, log_prob, cut)
+                Hypothesis([token for token in tokens if token != SPECIALS.pad_id], score, log_prob, cut)
                 for tokens, score, log_prob in zip(*of_sentence, strict=True)
                 if math.isfinite(log_prob)
             ]

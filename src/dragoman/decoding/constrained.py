@@ -27,11 +27,11 @@ from torch import Tensor
 
 from dragoman.decoding.base import (
     ROW_MULTIPLE,
+    SPECIALS,
     DecodingConfig,
     FoundNothing,
     Hypothesis,
     Slots,
-    Specials,
     banned_ids,
     check_finite,
 )
@@ -143,18 +143,11 @@ def rows_for(config: DecodingConfig, terms: Sequence[Terms]) -> int:
 class Sentence:
     """The search for one sentence: its hypotheses and its terms. Its rows in the model's batch are `alive`'s places."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        limit: int,
-        config: DecodingConfig,
-        specials: Specials,
-        glue: Bool[Tensor, " vocab"] | None = None,
-    ) -> None:
-        self.config, self.specials, self.glue = config, specials, glue
+    def __init__(self, terms: Terms, limit: int, config: DecodingConfig, glue: Bool[Tensor, " vocab"] | None) -> None:
+        self.config, self.glue = config, glue
         self.num_tokens = sum(map(len, terms))
         self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
-        self.alive = [Prefix((specials.bos_id,), 0.0, Progress(terms))]
+        self.alive = [Prefix((SPECIALS.bos_id,), 0.0, Progress(terms))]
         self.finished: list[Hypothesis] = []
 
     def advance(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[int]:
@@ -162,7 +155,7 @@ class Sentence:
 
         Returns the place of each one's parent.
         """
-        eos_log_probs = log_probs[:, self.specials.eos_id].tolist()
+        eos_log_probs = log_probs[:, SPECIALS.eos_id].tolist()
         found = self._candidates(log_probs, length)
         if length > self.config.min_length:
             self._finish(eos_log_probs, found, length)
@@ -191,7 +184,7 @@ class Sentence:
         for place, prefix in enumerate(self.alive):
             writes_term[place, prefix.progress.wanted()] = True
         banned = torch.zeros(log_probs.size(1), dtype=torch.bool, device=log_probs.device)
-        banned[[*banned_ids(self.config, self.specials, length), self.specials.eos_id]] = True
+        banned[[*banned_ids(self.config, length), SPECIALS.eos_id]] = True
         log_probs = log_probs.masked_fill(banned & ~writes_term, -math.inf)  # a term may hold <unk>
         if self.glue is not None:
             ended = torch.tensor([prefix.progress.just_written for prefix in self.alive], device=log_probs.device)
@@ -233,7 +226,6 @@ def constrained_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    specials: Specials,
     spare: int,
     rules: Sequence[Rule],
     terms: Sequence[Terms],
@@ -251,7 +243,7 @@ def constrained_search(
     """
     device, batch = max_lengths.device, max_lengths.size(0)
     sentences = [
-        Sentence(of_sentence, limit, config, specials, glue)
+        Sentence(of_sentence, limit, config, glue)
         for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - spare], strict=True)
     ]
     for sentence in sentences:
@@ -261,7 +253,7 @@ def constrained_search(
     slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare, fills_up=state.fills_up)
 
     for length in range(1, max(sentence.limit for sentence in sentences) + 1):
-        prefixes = torch.full((len(slots.sentences), rows_per_slot, length), specials.bos_id, device=device)
+        prefixes = torch.full((len(slots.sentences), rows_per_slot, length), SPECIALS.bos_id, device=device)
         for slot, number in enumerate(slots.sentences):
             if number >= 0:
                 ids = torch.tensor([prefix.ids for prefix in sentences[number].alive], device=device)

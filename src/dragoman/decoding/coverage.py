@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.decoding.base import Hypothesis, Specials
+from dragoman.decoding.base import SPECIALS, Hypothesis
 from dragoman.device import float64_device
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel, cross_map
@@ -55,7 +55,6 @@ def rank_by_coverage(
     src_mask: Bool[Tensor, "batch src_len"],
     hypotheses: Sequence[Sequence[Hypothesis]],
     beta: float,
-    specials: Specials,
 ) -> list[list[Hypothesis]]:
     """Add each hypothesis' penalty, times beta, to its score, and put the best first."""
     found: list[list[Hypothesis]] = []
@@ -63,9 +62,9 @@ def rank_by_coverage(
         # A batch of its own for each sentence: nothing depends on its neighbours.
         lengths = [len(item.ids) + (not item.cut) for item in of_sentence]  # a cut one has no </s> to look for
         longest = max(lengths)
-        tgt_in = torch.full((len(of_sentence), longest), specials.pad_id, device=src.device)
+        tgt_in = torch.full((len(of_sentence), longest), SPECIALS.pad_id, device=src.device)
         for place, item in enumerate(of_sentence):
-            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([specials.bos_id, *item.ids][:longest], device=src.device)
+            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([SPECIALS.bos_id, *item.ids][:longest], device=src.device)
         count = len(of_sentence)
         attention = cross_attention(model, src[row].expand(count, -1), src_mask[row].expand(count, -1), tgt_in)
         scored = [

@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Field, settings
-from dragoman.decoding.base import Slots, Specials, padded
+from dragoman.decoding.base import SPECIALS, Slots, padded
 from dragoman.decoding.filters import DrawConfig, draw, filtered, numbers
 from dragoman.device import float64_device
 from dragoman.errors import Error
-
-SPECIALS = Specials()
 
 
 @settings
@@ -43,16 +41,11 @@ class NextTokenModel(Protocol):
 
 
 def generate(
-    model: NextTokenModel,
-    prompts: Sequence[Sequence[int]],
-    config: SamplingConfig,
-    *,
-    max_context: int,
-    specials: Specials = SPECIALS,
+    model: NextTokenModel, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, max_context: int
 ) -> list[list[int]]:
     """The `max_tokens` ids that follow each prompt; see `stream`."""
     found: list[list[int]] = [[] for _ in prompts]
-    for drawn in stream(model, prompts, config, max_context=max_context, specials=specials):
+    for drawn in stream(model, prompts, config, max_context=max_context):
         for row, token in drawn:
             found[row].append(token)
     return found
@@ -60,12 +53,7 @@ def generate(
 
 @torch.inference_mode()
 def stream(
-    model: NextTokenModel,
-    prompts: Sequence[Sequence[int]],
-    config: SamplingConfig,
-    *,
-    max_context: int,
-    specials: Specials = SPECIALS,
+    model: NextTokenModel, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, max_context: int
 ) -> Iterator[list[tuple[int, int]]]:
     """Continue prompts (one id or more each): yields what each step drew, as (number of the prompt, id).
 
@@ -81,13 +69,13 @@ def stream(
     was_training = model.training
     model.train(False)
     try:
-        yield from _stream([list(prompt)[-max_context:] for prompt in prompts], model, config, max_context, specials)
+        yield from _stream([list(prompt)[-max_context:] for prompt in prompts], model, config, max_context)
     finally:
         model.train(was_training)
 
 
 def _stream(
-    prompts: list[list[int]], model: NextTokenModel, config: SamplingConfig, max_context: int, specials: Specials
+    prompts: list[list[int]], model: NextTokenModel, config: SamplingConfig, max_context: int
 ) -> Iterator[list[tuple[int, int]]]:
     assert all(prompts), "a prompt has one id or more"
     device = next(model.parameters()).device
@@ -99,7 +87,7 @@ def _stream(
     ids = torch.zeros(len(chosen), int(lengths.max()) + config.max_tokens, dtype=torch.long, device=device)
     for slot, row in enumerate(chosen):
         ids[slot, : len(prompts[row])] = torch.tensor(prompts[row], device=device)
-    banned = torch.tensor([specials.pad_id, specials.unk_id, specials.bos_id], device=device)
+    banned = torch.tensor([SPECIALS.pad_id, SPECIALS.unk_id, SPECIALS.bos_id], device=device)
     slots = Slots(num_sentences=len(chosen), rows_per_slot=1)
     state, seen = model.start(len(chosen)), 0
 

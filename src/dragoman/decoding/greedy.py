@@ -7,10 +7,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
+    SPECIALS,
     DecodingConfig,
     Hypothesis,
     Slots,
-    Specials,
     banned_ids,
     best_tokens,
     check_finite,
@@ -25,7 +25,6 @@ def greedy_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    specials: Specials,
     spare: int = 0,
     rules: Sequence[Rule] = (),
 ) -> Search:
@@ -40,17 +39,17 @@ def greedy_search(
     results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
-    tokens = torch.full((batch, 1), specials.bos_id, dtype=torch.long, device=device)  # (slots, length)
+    tokens = torch.full((batch, 1), SPECIALS.bos_id, dtype=torch.long, device=device)  # (slots, length)
     log_probs = torch.zeros(batch, device=device)
 
     for length in range(1, longest + 1):
         logits, state = yield tokens[:, -1], state
-        banned = banned_ids(config, specials, length)
+        banned = banned_ids(config, length)
         step_log_probs, ids = best_tokens(logits, 1, banned, rules, tokens, slots.sentences)
         log_probs = log_probs + step_log_probs[:, 0]
         tokens = torch.cat([tokens, ids], dim=1)
 
-        done = (ids[:, 0] == specials.eos_id) | (max_lengths <= length)
+        done = (ids[:, 0] == SPECIALS.eos_id) | (max_lengths <= length)
         closing = slots.close(done.tolist())
         if not closing:
             continue
@@ -58,7 +57,7 @@ def greedy_search(
         for slot, sentence in closing:
             found, score, log_prob = (column[slot] for column in columns)
             check_finite(log_prob, sentence)
-            written = [token for token in found if token != specials.eos_id]
+            written = [token for token in found if token != SPECIALS.eos_id]
             results[sentence] = [Hypothesis(written, score, log_prob, cut=len(written) == length)]
 
         kept = slots.shrink()

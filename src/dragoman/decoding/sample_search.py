@@ -13,11 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
+    SPECIALS,
     DecodingConfig,
     Hypothesis,
     SampledConfig,
     Slots,
-    Specials,
     ban,
     banned_ids,
     check_finite,
@@ -35,7 +35,6 @@ def sample_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    specials: Specials,
     spare: int,
     rules: Sequence[Rule],
     sources: Sequence[Sequence[int]],
@@ -55,7 +54,7 @@ def sample_search(
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     exact = float64_device(device)
     where = _where(config.sampling, sources, spare, longest).to(exact)
-    tokens = torch.full((batch, samples, 1), specials.bos_id, device=device)
+    tokens = torch.full((batch, samples, 1), SPECIALS.bos_id, device=device)
     log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=exact)
     lengths = torch.zeros(batch, samples, dtype=torch.long, device=device)  # of what has ended; 0: it goes on
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -64,16 +63,16 @@ def sample_search(
         logits, state = yield tokens[:, :, -1].flatten(), state
         own = logits.log_softmax(dim=-1, dtype=torch.float32)
         step = Step(own.clone(), tokens.flatten(0, 1), slots.of_rows(), logits)
-        allowed = _allowed(step, rules, banned_ids(config, specials, length))
+        allowed = _allowed(step, rules, banned_ids(config, length))
         ids = _drawn(allowed.to(exact), where[:, :, length - 1].flatten(), config.sampling, rows_at_once(logits)).to(
             device
         )
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)
         log_probs = log_probs + torch.where(goes_on, drawn, 0.0).to(exact)
-        ids = torch.where(goes_on, ids.view_as(lengths), specials.pad_id)
+        ids = torch.where(goes_on, ids.view_as(lengths), SPECIALS.pad_id)
         tokens = torch.cat([tokens, ids[:, :, None]], dim=2)
-        ends = goes_on & ((ids == specials.eos_id) | (max_lengths <= length)[:, None])
+        ends = goes_on & ((ids == SPECIALS.eos_id) | (max_lengths <= length)[:, None])
         lengths = torch.where(ends, length, lengths)
         closing = slots.close((lengths > 0).all(dim=1).tolist())
         if not closing:
@@ -82,7 +81,7 @@ def sample_search(
             columns = tokens[slot, :, 1:].tolist(), log_probs[slot].tolist(), lengths[slot].tolist()
             for drawn_ids, log_prob, size in zip(*columns, strict=True):
                 check_finite(log_prob, sentence)
-                results[sentence].append(_hypothesis(drawn_ids[:size], log_prob, divisor[size], specials))
+                results[sentence].append(_hypothesis(drawn_ids[:size], log_prob, divisor[size]))
         kept = slots.shrink()
         if not kept:
             break
@@ -93,9 +92,9 @@ def sample_search(
     return results
 
 
-def _hypothesis(ids: list[int], log_prob: float, divisor: float, specials: Specials) -> Hypothesis:
+def _hypothesis(ids: list[int], log_prob: float, divisor: float) -> Hypothesis:
     """A sample as a hypothesis; one that does not end in </s> was cut."""
-    written = [token for token in ids if token != specials.eos_id]
+    written = [token for token in ids if token != SPECIALS.eos_id]
     return Hypothesis(written, log_prob / divisor, log_prob, cut=len(written) == len(ids))
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.decoding.base import DecodingConfig, Hypothesis, Specials, padded
+from dragoman.decoding.base import DecodingConfig, Hypothesis, padded
 from dragoman.decoding.beam import BeamStep, beam_search
 from dragoman.decoding.constrained import Terms, constrained_search, rows_for
 from dragoman.decoding.continuous_batching import Search, search_together
@@ -19,19 +19,6 @@ from dragoman.decoding.sample_search import sample_search
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 
-__all__ = [
-    "SPECIALS",
-    "DecodingConfig",
-    "Hypothesis",
-    "Specials",
-    "begin",
-    "default_max_lengths",
-    "search",
-    "search_together",
-]
-
-SPECIALS = Specials()
-
 
 def search(
     model: Seq2SeqModel,
@@ -40,7 +27,6 @@ def search(
     config: DecodingConfig,
     *,
     max_lengths: Int[Tensor, " batch"] | None = None,
-    specials: Specials = SPECIALS,
     rules: Sequence[Rule] = (),
     terms: Sequence[Terms] | None = None,
     glue: Bool[Tensor, " vocab"] | None = None,
@@ -59,9 +45,7 @@ def search(
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.
     """
-    begun = begin(
-        model, src, src_mask, config, max_lengths=max_lengths, specials=specials, rules=rules, terms=terms, glue=glue
-    )
+    begun = begin(model, src, src_mask, config, max_lengths=max_lengths, rules=rules, terms=terms, glue=glue)
     [found] = search_together(model, [begun], src.device)
     return found
 
@@ -73,7 +57,6 @@ def begin(
     config: DecodingConfig,
     *,
     max_lengths: Int[Tensor, " batch"] | None = None,
-    specials: Specials = SPECIALS,
     rules: Sequence[Rule] = (),
     terms: Sequence[Terms] | None = None,
     glue: Bool[Tensor, " vocab"] | None = None,
@@ -98,7 +81,7 @@ def begin(
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
     spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
-    begun = (state, wanted, limits, specials, spare, all_rules)
+    begun = (state, wanted, limits, spare, all_rules)
     if config.sampling is not None:
         if terms is not None:
             raise Error.CONFLICT("terms that a translation must hold are searched for, not drawn", "leave the sampling")
@@ -112,7 +95,7 @@ def begin(
     else:
         found = yield from beam_search(*begun, watch)
     if config.coverage_penalty:
-        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, specials)
+        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty)
     return [of_sentence[: config.n_best] for of_sentence in found]
 
 

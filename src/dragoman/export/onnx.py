@@ -27,7 +27,7 @@ from torch import Tensor
 
 from dragoman import config
 from dragoman.config import settings
-from dragoman.decoding.search import DecodingConfig, Specials
+from dragoman.decoding.base import SPECIALS, DecodingConfig, Specials
 from dragoman.errors import Error, not_installed, writing
 from dragoman.export.onnx_graph import NEXT, OPSET, StateTensor, write_graphs
 from dragoman.inference.search_translator import SearchTranslator
@@ -61,7 +61,7 @@ class OnnxDescription:
     tgt_vocab_size: int
     max_target_length: int | None  #: Tokens that a translation may have with its `</s>`; null: as many as one likes.
     state: tuple[StateTensor, ...]
-    specials: Specials = Specials()
+    specials: Specials = SPECIALS
     normalize: str
     """The normal form of a text before it is tokenized: `none`, or one of Unicode, `nfc` or `nfkc`."""
     max_src_tokens: int  #: A longer text is cut into parts before it is translated.

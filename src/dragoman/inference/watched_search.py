@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from dragoman.data.batch import collate_src
-from dragoman.decoding.base import Hypothesis
+from dragoman.decoding.base import SPECIALS, Hypothesis
 from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
 from dragoman.decoding.rules import BeginWith
-from dragoman.decoding.search import SPECIALS, begin, default_max_lengths
+from dragoman.decoding.search import begin, default_max_lengths
 from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
 from dragoman.inference.search_translator import WIDTH_MULTIPLE, SearchTranslator

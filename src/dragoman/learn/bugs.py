@@ -19,6 +19,7 @@ from dragoman.data.batch import Batch, _end, _layout, collate_src
 from dragoman.data.random import raw_words
 from dragoman.data.row_order import shuffled
 from dragoman.decoding import base as decoding
+from dragoman.decoding.base import SPECIALS
 from dragoman.learn import one_sentence as sentences
 from dragoman.learn import symptoms
 from dragoman.learn.bug import Bug, Figure
@@ -611,11 +612,11 @@ def forward(self, ids, start=0):
     selftest="a_search_stops_at_the_end",
     figure=Figure("length of translations, as a multiple of the right one", symptoms.mean_length, "below", 1.1),
 )
-def banned_ids(config, specials, length):
+def banned_ids(config, length):
     """Ids that may not be token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
-    banned = [specials.pad_id, specials.bos_id]
-    banned += [specials.unk_id] if config.ban_unk else []
-    banned += [specials.eos_id] if length > config.min_length else []
+    banned = [SPECIALS.pad_id, SPECIALS.bos_id]
+    banned += [SPECIALS.unk_id] if config.ban_unk else []
+    banned += [SPECIALS.eos_id] if length > config.min_length else []
     return banned
 
 
