@@ -26,6 +26,8 @@ print("target words:", dict(enumerate(TGT_WORDS)))
 # That is *teacher forcing* (强制教学): it reads the right tokens, not its own.
 #
 # > code: data/batch.py: collate
+#
+# > code: data/batch.py: _begin
 
 # %%
 batch = one_sentence()

@@ -21,6 +21,8 @@ print(batch_text(pairs, tokenizers))
 #
 # > code: data/batch.py: collate
 #
+# > code: data/batch.py: _begin
+#
 # ## Three masks
 #
 # Scores of attention have the shape (batch, heads, query, key): row = who looks, column = what is looked at.

@@ -11,7 +11,7 @@ from dragoman.cli.main import app
 from dragoman.learn import lesson
 from dragoman.learn.book import CODE, markdown, page, source_of_symbol
 from dragoman.learn.bug import Bug, source_of
-from dragoman.learn.bugs import BUGS
+from dragoman.learn.bugs import BUGS, WORDS
 from dragoman.learn.chapter import chapters, notebook
 from dragoman.learn.exercises import exercises_of
 from dragoman.learn.selftests import SELF_TESTS
@@ -29,7 +29,7 @@ def learn(*arguments: str) -> tuple[int, str]:
 def test_there_are_fourteen_chapters_and_thirty_bugs() -> None:
     assert [chapter.number for chapter in chapters()] == list(range(1, 15))
     assert len(BUGS) >= 30
-    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    assert [bug.name for bug in BUGS] == list(WORDS)
 
 
 @pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.name)

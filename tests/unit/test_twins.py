@@ -13,7 +13,6 @@ from dragoman.learn.bugs import BUGS
 
 REWRITTEN = {
     "batches from long to short": 20,
-    "gradients are not cleared": 10,
     "the loss counts padding": 11,
 }
 """Bugs whose fault is in how the function is written, and the lines in which they differ at most."""

@@ -68,14 +68,11 @@ def collate(pairs: Sequence[tuple[Ids, Ids]], rows: Ids | None = None) -> Batch:
     """Pad and shift pairs of (source ids, target ids), given without specials; `rows` says where they come from."""
     src, src_mask = collate_src([src for src, _ in pairs])
     flat, real = _layout([tgt for _, tgt in pairs])
-    tgt_in = np.full((real.shape[0], real.shape[1] + 1), PAD_ID, dtype=np.int64)  # (batch, tgt_len)
-    tgt_in[:, 0] = BOS_ID
-    tgt_in[:, 1:][real] = flat
     tgt_out, tgt_mask = _end(flat, real)
     return Batch(
         src=src,
         src_mask=src_mask,
-        tgt_in=torch.from_numpy(tgt_in),
+        tgt_in=torch.from_numpy(_begin(flat, real)),
         tgt_out=torch.from_numpy(tgt_out),
         tgt_mask=torch.from_numpy(tgt_mask),
         rows=np.arange(len(pairs)) if rows is None else np.asarray(rows),
@@ -104,6 +101,14 @@ def _layout(sentences: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.array([len(ids) for ids in sentences])
     flat = np.concatenate(sentences, dtype=np.int64, casting="unsafe")  # "unsafe" lets an empty list be integers
     return flat, np.arange(lengths.max()) < lengths[:, None]
+
+
+def _begin(flat: np.ndarray, real: np.ndarray) -> np.ndarray:
+    """Padded ids that begin with <s>: one column wider than `real`."""
+    ids = np.full((real.shape[0], real.shape[1] + 1), PAD_ID, dtype=np.int64)
+    ids[:, 0] = BOS_ID
+    ids[:, 1:][real] = flat
+    return ids
 
 
 def _end(flat: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

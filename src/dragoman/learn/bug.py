@@ -15,11 +15,14 @@ class Figure(NamedTuple):
     """The number that a bug makes wrong."""
 
     words: str
-    measure: Callable[[int], float]
+    measure: Callable[..., float]
     """The number, for a seed."""
     sound: str
     """"above" or "below": on which side of `limit` it is without the bug."""
     limit: float
+
+    def __call__(self, seed: int, **settings: Any) -> float:
+        return self.measure(seed, **settings)
 
 
 @dataclass(frozen=True)

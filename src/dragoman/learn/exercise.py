@@ -73,8 +73,11 @@ class Exercise:
             self.grade(answer)
             return
         rng = random.Random(seed)
-        inputs = [self.draw(rng) for _ in range(ROUNDS)]
-        results = [(arguments, _called(answer, arguments)) for arguments in inputs]
+        results = []
+        for _ in range(ROUNDS):
+            torch.manual_seed(rng.randrange(2**31))
+            arguments = self.draw(rng)
+            results.append((arguments, _called(answer, arguments)))
         for arguments, found in results:
             if problem := difference(self.solution(*copied(arguments)), found):
                 raise Wrong(f"{self.name}: {self._known_mistake(results) or problem}")

@@ -28,7 +28,9 @@ from dragoman.training.step import TrainingStep
 CPU = torch.device("cpu")
 VOCAB = 14
 """Four specials and ten symbols."""
-TRANSFORMER = {
+SRC, TGT = [5, 9, 4, 12, 7, 8], [8, 7, 12, 4, 9]
+"""A pair of symbols to try things with."""
+TRANSFORMER: dict[str, Any] = {
     "d_model": 48,
     "num_heads": 4,
     "d_ff": 96,

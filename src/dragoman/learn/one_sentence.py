@@ -41,8 +41,13 @@ def train_one_sentence(
         loss = (
             token_loss(built(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask) / batch.num_tokens
         )
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        take_step(optimizer, loss)
         losses.append(float(loss.detach()))
     return losses
+
+
+def take_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """Go one step along the gradient of this loss alone."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

@@ -4,7 +4,6 @@ They ask for properties, not for numbers: what may depend on what, and what may 
 function raises AssertionError with what is wrong.
 """
 
-import itertools
 import math
 from typing import Any
 
@@ -14,10 +13,10 @@ from torch.nn import functional as F
 
 from dragoman.config import parse
 from dragoman.data.batch import collate
-from dragoman.data.batching import BatchPlan
 from dragoman.decoding import search as searching
 from dragoman.decoding.base import DecodingConfig
-from dragoman.learn import laboratory, one_sentence
+from dragoman.learn import laboratory, one_sentence, symptoms
+from dragoman.learn.laboratory import SRC, TGT
 from dragoman.models import blocks
 from dragoman.nn import attention, positions, recurrent, residual
 from dragoman.nn.dropout import Dropout
@@ -26,8 +25,6 @@ from dragoman.training import loss as losses
 from dragoman.training import schedules
 from dragoman.training.config import TrainingConfig
 from dragoman.training.step import TrainingStep
-
-SRC, TGT = [5, 9, 4, 12, 7, 8], [8, 7, 12, 4, 9]
 
 
 def the_decoder_reads_one_token_behind() -> None:
@@ -38,13 +35,10 @@ def the_decoder_reads_one_token_behind() -> None:
     assert batch.tgt_out[1].tolist() == [*TGT[:2], EOS_ID, *[PAD_ID] * 3], "tgt_out is not the tokens, </s>, padding"
 
 
-@torch.no_grad()
 def padding_is_not_counted() -> None:
     """The loss of a model that knows nothing is ln V a token, however much padding there is."""
-    batch = collate([(SRC, TGT), (SRC[:1], TGT[:1])])
-    logits = torch.zeros(2, batch.tgt_out.size(1), 14)
-    loss = float(losses.token_loss(logits, batch.tgt_out, batch.tgt_mask)) / batch.num_tokens
-    assert abs(loss - math.log(14)) < 1e-4, f"equal logits over 14 entries have a loss of {loss:.3f}, not ln 14 = 2.639"
+    off = symptoms.knows_nothing(1)
+    assert off < 1e-4, f"equal logits over 14 entries have a loss that is {off:.3f} away from ln 14 = 2.639"
 
 
 def a_sure_and_right_model_has_no_loss() -> None:
@@ -104,9 +98,8 @@ def order_matters() -> None:
 
 def positions_are_different() -> None:
     """No two of the first 200 positions have nearly the same vector, and a pair is a sine and its cosine."""
-    table = positions.sinusoidal_table(200, 32)
-    alike = table @ table.T / 16 - 10 * torch.eye(200)
-    assert float(alike.max()) < 0.999, f"two positions are alike to {float(alike.max()):.4f}"
+    alike, table = symptoms.alike_positions(1), positions.sinusoidal_table(200, 32)
+    assert alike < 0.999, f"two positions are alike to {alike:.4f}"
     assert torch.allclose(table[:, 0::2] ** 2 + table[:, 1::2] ** 2, torch.ones(200, 16), atol=1e-5), "pairs are off"
     assert abs(float(table[28, 4]) - math.sin(28 / 10_000 ** (4 / 32))) < 1e-5, "position 28 is not the paper's"
 
@@ -132,13 +125,9 @@ def attention_is_pytorchs() -> None:
     assert torch.allclose(found, expected, atol=1e-4), "the output is not PyTorch's"
 
 
-@torch.no_grad()
 def queries_differ_in_what_they_look_at() -> None:
     """The weights of a recurrent decoder's attention depend on its state."""
-    model = laboratory.build(1, type="recurrent").eval()
-    batch = collate([(SRC, TGT)])
-    weights = next(iter(model.attention_maps(batch.src, batch.src_mask, batch.tgt_in).values()))[0, 0]
-    spread = float((weights - weights[0]).abs().max())
+    spread = symptoms.spread_of_weights(1)
     assert spread > 1e-4, "every state of the decoder looks at the same places: the score does not know the query"
 
 
@@ -153,13 +142,9 @@ def the_lstm_is_pytorchs() -> None:
     assert torch.allclose(step_by_step, at_once, atol=1e-5), "the equations of the LSTM are not PyTorch's"
 
 
-@torch.no_grad()
 def the_encoder_looks_both_ways() -> None:
     """The encoder's first position sees the source's last token."""
-    model = laboratory.build(1).eval()
-    one, two = collate([(SRC, TGT)]), collate([([*SRC[:-1], 11], TGT)])
-    first = [model.encode(b.src, b.src_mask).hidden[0, 0] for b in (one, two)]
-    assert float((first[0] - first[1]).abs().max()) > 1e-5, "the encoder's first position does not see the last token"
+    assert symptoms.looks_ahead(1) > 1e-5, "the encoder's first position does not see the last token"
 
 
 def gradients_arrive_everywhere() -> None:
@@ -176,12 +161,15 @@ def gradients_arrive_everywhere() -> None:
     assert ratio > 0.02, f"the first layer's gradient is {ratio:.1g} of the last one's: it vanishes on the way"
 
 
-def a_step_repeats() -> None:
-    """The gradients of a step, asked for twice, are the same: nothing is left over from the step before."""
+def _training_step() -> TrainingStep:
     settings = parse(TrainingConfig, {"max_steps": 2, "backend": "textbook", "compile": "none"})
     task = laboratory.ToyTask(laboratory.pairs("copy", "train", 200))
-    step = TrainingStep(settings, laboratory.build(1), task, device=laboratory.CPU, precision="float32", seed=1)  # type: ignore[arg-type]
-    found = []
+    return TrainingStep(settings, laboratory.build(1), task, device=laboratory.CPU, precision="float32", seed=1)  # type: ignore[arg-type]
+
+
+def a_step_repeats() -> None:
+    """The gradients of a step, asked for twice, are the same: nothing is left over from the step before."""
+    step, found = _training_step(), []
     for _ in range(2):
         step.gradients(1)
         found.append(torch.cat([p.grad.flatten() for p in step.parameters if p.grad is not None]).clone())
@@ -190,25 +178,16 @@ def a_step_repeats() -> None:
 
 def a_plain_loop_uses_each_gradient_once() -> None:
     """The loop of `one_sentence` goes as one does that asks for the gradients anew, without `.grad`."""
-    sizes: dict[str, Any] = {
-        "d_model": 32,
-        "num_heads": 2,
-        "d_ff": 32,
-        "num_encoder_layers": 1,
-        "num_decoder_layers": 1,
-        "dropout": 0.0,
-    }
-    found = one_sentence.train_one_sentence(steps=4, lr=1e-2, **sizes)
+    sizes = {**laboratory.TRANSFORMER, "d_model": 32, "num_heads": 2, "d_ff": 32}
     model, batch = one_sentence.build(1, **sizes), one_sentence.one_sentence()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for number, loss_then in enumerate(found, start=1):
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=1e-2)
+    for number, loss_then in enumerate(one_sentence.train_one_sentence(steps=4, lr=1e-2, **sizes), start=1):
         loss = losses.token_loss(model(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask) / 5
         assert abs(loss.item() - loss_then) < 1e-3, (
             f"step {number} has another loss: gradients of earlier steps are left over"
         )
-        for parameter, gradient in zip(
-            model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True
-        ):
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
             parameter.grad = gradient
         optimizer.step()
 
@@ -218,9 +197,7 @@ def the_rate_warms_up() -> None:
     for settings in (schedules.NoamConfig(warmup_steps=50), schedules.LinearConfig(lr=1e-3, warmup_steps=50)):
         rates = [settings.build(1000, 64).rate(step) for step in (1, 25, 50, 500)]
         assert rates[0] < rates[1] < rates[2] > rates[3], f"{settings.type}: the rate does not rise, then fall: {rates}"
-    config = parse(TrainingConfig, {"max_steps": 2, "backend": "textbook", "compile": "none"})
-    task = laboratory.ToyTask(laboratory.pairs("copy", "train", 200))
-    step = TrainingStep(config, laboratory.build(1), task, device=laboratory.CPU, precision="float32", seed=1)  # type: ignore[arg-type]
+    step = _training_step()
     step.take(1, 0.25)
     assert step.optimizer.param_groups[0]["lr"] == 0.25, "the schedule's rate does not reach the optimizer"
 
@@ -232,21 +209,14 @@ def the_weights_move() -> None:
 
 
 def layers_have_weights_of_their_own() -> None:
-    """Two layers have twice the parameters of one."""
-    one, two, three = (
-        sum(p.numel() for p in laboratory.build(1, num_encoder_layers=n).parameters()) for n in (1, 2, 3)
-    )
-    assert three - two == two - one > 0, "a further layer brings no parameters: layers are shared"
+    """A further layer brings parameters."""
+    assert symptoms.parameters_per_layer(1) > 0, "a further layer brings no parameters: layers are shared"
 
 
-@torch.no_grad()
 def a_stack_ends_in_numbers_of_size_one() -> None:
     """The vectors that leave the encoder are normalised, in pre- and post-norm."""
     for placement in ("pre", "post"):
-        model = laboratory.build(1, norm_placement=placement, num_encoder_layers=6, d_model=64).eval()
-        batch = collate([(SRC, TGT)])
-        hidden = model.encode(batch.src, batch.src_mask).hidden
-        size = float(hidden.std(dim=-1).mean())
+        size = symptoms.size_of_memory(1, norm_placement=placement)
         assert 0.8 < size < 1.2, f"{placement}-norm: the encoder's vectors have a spread of {size:.2f}, not 1"
 
 
@@ -262,48 +232,32 @@ def norms_are_pytorchs() -> None:
     assert torch.allclose(norm(x), F.layer_norm(x, (8,)), atol=1e-5), "the norm is not PyTorch's"
 
 
-@torch.no_grad()
 def embeddings_are_as_large_as_positions() -> None:
     """Words and positions are added, so neither should drown the other."""
-    model = laboratory.build(1, d_model=64).eval()
-    words = model.src_embedding.tokens(torch.arange(4, 14))  # type: ignore[union-attr,operator]
-    size = float(words.pow(2).mean().sqrt())
-    assert 0.5 < size < 2.0, f"a word's numbers have the size {size:.2f}, a position's 0.71"
+    size = symptoms.size_of_words(1)
+    assert 0.7 < size < 2.8, f"a word's numbers are {size:.2f} times as large as a position's"
 
 
 def dropout_keeps_the_mean() -> None:
     """In training the mean stays (what is left is scaled up); when it translates nothing is dropped."""
-    torch.manual_seed(1)
-    layer, ones = Dropout(0.4), torch.ones(200, 200)
-    assert abs(float(layer.train()(ones).mean()) - 1.0) < 0.05, "dropout changes the mean: what is left is not scaled"
-    assert torch.equal(layer.eval()(ones), ones), "dropout is on when the model is not in training"
+    off, ones = abs(symptoms.dropped_mean(1) - 1.0), torch.ones(200, 200)
+    assert off < 0.05, "dropout changes the mean: what is left is not scaled"
+    assert torch.equal(Dropout(0.4).eval()(ones), ones), "dropout is on when the model is not in training"
 
 
 @torch.no_grad()
 def a_search_says_what_the_model_says() -> None:
     """The log probability of what a search finds is that of a pass over all of it at once, with a beam and without."""
     model = laboratory.build(3).eval()
-    for (
-        parameter
-    ) in model.parameters():  # a fresh model says the same of everything, and its beams do not change places
-        parameter.add_(torch.randn_like(parameter))
+    for weight in model.parameters():  # a fresh model says the same of everything, and its beams do not change places
+        weight.add_(torch.randn_like(weight))
     sources = [SRC, SRC[:3], [10, 4], SRC[::-1], TGT, [6] * 5, [13, 4, 13], [8]]
-    batch = collate([(src, src) for src in sources])
     for beam_size in (1, 4):
-        config = parse(
-            DecodingConfig,
-            {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.0, "max_length_extra": 3},
+        off = symptoms.disagreement(model, sources, beam_size, beam_size)
+        assert off < 1e-2, (
+            f"beam {beam_size}: a translation's log probability in the search is {off:.3f} away from what the model "
+            "says when it reads it: cache, positions or the order of hypotheses"
         )
-        found = searching.search(model, batch.src, batch.src_mask, config)
-        for src, best in ((src, one) for src, hypotheses in zip(sources, found, strict=True) for one in hypotheses):
-            again = collate([(src, best.ids)])
-            log_probs = model(again.src, again.src_mask, again.tgt_in).log_softmax(dim=-1)
-            each = log_probs[0].gather(1, again.tgt_out[0][:, None])[:, 0]
-            total = float(each[:-1].sum() if best.cut else each.sum())
-            assert abs(total - best.log_prob) < 1e-2, (
-                f"beam {beam_size}: a translation has the log probability {best.log_prob:.3f} in the search and "
-                f"{total:.3f} when the model reads it: cache, positions or the order of hypotheses"
-            )
 
 
 def a_search_stops_at_the_end() -> None:
@@ -327,14 +281,9 @@ def a_translation_does_not_change_from_one_time_to_the_next() -> None:
 
 def batches_are_shuffled() -> None:
     """Two epochs have their batches in different orders, and short ones are not all at the end."""
-    lengths = [1 + n % 30 for n in range(900)]
-    plan = BatchPlan(lengths, lengths, batch_tokens=100)
-    orders = [
-        [int(max(lengths[row] for row in plan.step(e, s)[0])) for s in range(plan.steps_per_epoch)] for e in (0, 1)
-    ]
-    assert orders[0] != orders[1], "two epochs have the same order of batches"
-    falls = sum(one >= two for one, two in itertools.pairwise(orders[0])) / len(orders[0])
-    assert falls < 0.9, "batches go from long sentences to short ones"
+    first, second = (symptoms.lengths_of_batches(1, epoch) for epoch in (0, 1))
+    assert first != second, "two epochs have the same order of batches"
+    assert symptoms.rise_of_batches(1) > 0.1, "batches go from long sentences to short ones"
 
 
 def a_loss_is_divided_by_real_tokens() -> None:
@@ -345,4 +294,8 @@ def a_loss_is_divided_by_real_tokens() -> None:
     )
 
 
-SELF_TESTS = {name: test for name, test in list(globals().items()) if getattr(test, "__module__", "") == __name__}
+SELF_TESTS = {
+    name: test
+    for name, test in list(globals().items())
+    if getattr(test, "__module__", "") == __name__ and not name.startswith("_")
+}

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,42 +13,44 @@ from dragoman.data.batching import BatchPlan
 from dragoman.decoding import search as searching
 from dragoman.decoding.base import DecodingConfig
 from dragoman.learn import laboratory, one_sentence
-from dragoman.learn.selftests import SRC, TGT
+from dragoman.learn.bug import Figure
+from dragoman.learn.laboratory import SRC, TGT
+from dragoman.models.base import Seq2SeqModel
 from dragoman.nn import positions
 from dragoman.nn.dropout import Dropout
 from dragoman.training import loss as losses
 
 
+def figure(words: str, sound: str, limit: float) -> Callable[[Callable[..., float]], Figure]:
+    """Make the decorated function the measure of a `Figure`."""
+    return lambda measure: Figure(words, measure, sound, limit)
+
+
+@figure("exact matches of 100 unseen sequences (1 = all)", "above", 0.5)
 def exact(seed: int, beam_size: int = 1, **toy: Any) -> float:
-    """The share of unseen sequences that a trained toy model gets right."""
     return laboratory.train(seed, **toy).exact(toy.get("task", "reverse"), beam_size)
 
 
+@figure("the loss of the last ten of 250 steps, in nats", "below", 0.5)
 def last_loss(seed: int, **toy: Any) -> float:
     return laboratory.train(seed, **toy).last_loss
 
 
+@figure("mean loss of steps 7 to 60 of one sentence", "below", 0.04)
 def one_sentence_loss(seed: int) -> float:
-    """The mean loss of steps 7 to 60 of a small model on one sentence, where a sound loop has learnt it."""
-    sizes: dict[str, Any] = {
-        "d_model": 64,
-        "num_heads": 4,
-        "d_ff": 128,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 2,
-        "dropout": 0.0,
-    }
+    sizes = {**laboratory.TRANSFORMER, "d_model": 64, "d_ff": 128}
     return sum(one_sentence.train_one_sentence(seed, steps=60, lr=1e-3, **sizes)[6:]) / 54
 
 
+@figure("the loss of equal logits, less ln V", "below", 0.05)
 def knows_nothing(seed: int) -> float:
-    """The loss a token of equal logits, less ln V."""
     batch = collate(laboratory.pairs("reverse", "train", 20, seed))
     logits = torch.zeros(*batch.tgt_out.shape, laboratory.VOCAB)
     loss = float(losses.token_loss(logits, batch.tgt_out, batch.tgt_mask)) / batch.num_tokens
     return abs(loss - math.log(laboratory.VOCAB))
 
 
+@figure("change of a sentence's logits beside longer ones", "below", 0.01)
 @torch.no_grad()
 def batch_dependence(seed: int, **model: Any) -> float:
     """Change of a sentence's logits when longer ones are in its batch; infinite where they are no numbers."""
@@ -58,15 +61,16 @@ def batch_dependence(seed: int, **model: Any) -> float:
     return math.inf if math.isnan(off) else off
 
 
+@figure("difference between the attention of decoder states", "above", 0.001)
 @torch.no_grad()
 def spread_of_weights(seed: int) -> float:
-    """Difference between the attention of one decoder state and that of the next."""
     model = laboratory.build(seed, type="recurrent").eval()
     batch = collate([(SRC, TGT)])
     weights = next(iter(model.attention_maps(batch.src, batch.src_mask, batch.tgt_in).values()))[0, 0]
     return float((weights - weights[0]).abs().max())
 
 
+@figure("mean of each query's largest weight in an untrained model", "below", 0.6)
 @torch.no_grad()
 def sharpest_weight(seed: int) -> float:
     """The mean of the largest weight of each query in an untrained model of one head: 1: saturated."""
@@ -76,6 +80,7 @@ def sharpest_weight(seed: int) -> float:
     return float(maps["encoder.0.self"].amax(dim=-1).mean())
 
 
+@figure("how alike two distant positions are (1 = the same)", "below", 0.95)
 def alike_positions(seed: int) -> float:
     """Likeness of the two most similar of 200 positions that are no neighbours."""
     table = positions.sinusoidal_table(200, 32)
@@ -83,28 +88,29 @@ def alike_positions(seed: int) -> float:
     return float(alike.max())
 
 
+@figure("spread of the vectors after eight layers", "below", 1.2)
 @torch.no_grad()
-def size_of_memory(seed: int) -> float:
-    """The spread of the encoder's vectors in an untrained model of eight layers."""
-    model = laboratory.build(seed, num_encoder_layers=8).eval()
+def size_of_memory(seed: int, **model: Any) -> float:
+    built = laboratory.build(seed, num_encoder_layers=8, **model).eval()
     batch = collate([(SRC, TGT)])
-    return float(model.encode(batch.src, batch.src_mask).hidden.std(dim=-1).mean())
+    return float(built.encode(batch.src, batch.src_mask).hidden.std(dim=-1).mean())
 
 
+@figure("thousands of parameters that a further layer brings", "above", 1.0)
 def parameters_per_layer(seed: int) -> float:
-    """Thousands of parameters that a third layer brings."""
     sizes = [sum(p.numel() for p in laboratory.build(seed, num_encoder_layers=n).parameters()) for n in (2, 3)]
     return (sizes[1] - sizes[0]) / 1000
 
 
+@figure("a word's numbers, as a multiple of a position's", "above", 0.5)
 @torch.no_grad()
 def size_of_words(seed: int) -> float:
-    """A word's numbers beside a position's."""
     model = laboratory.build(seed, d_model=64).eval()
     words = model.src_embedding.tokens(torch.arange(4, 14))  # type: ignore[union-attr,operator]
     return float(words.pow(2).mean().sqrt()) / math.sqrt(0.5)
 
 
+@figure("the share of sentences that come out the same twice", "above", 0.95)
 def agreement(seed: int) -> float:
     """The share of 50 sequences that one model, trained with dropout, translates twice in the same way."""
     trained = laboratory.train(seed, steps=120, dropout=0.3)
@@ -113,54 +119,60 @@ def agreement(seed: int) -> float:
     return sum(one == two for one, two in zip(first, second, strict=True)) / len(sources)
 
 
+@figure("length of translations, as a multiple of the right one", "below", 1.1)
 def mean_length(seed: int) -> float:
-    """Length of translations, as a multiple of the right ones'."""
     trained = laboratory.train(seed)
     data = laboratory.pairs("reverse", "test", 60)
     found = laboratory.translate(trained.model, [src for src, _ in data])
     return sum(map(len, found)) / sum(len(tgt) for _, tgt in data)
 
 
+@figure("change of the encoder's first vector by the last token", "above", 0.001)
 @torch.no_grad()
 def looks_ahead(seed: int) -> float:
-    """Change of the encoder's first vector with the source's last token."""
     model = laboratory.build(seed).eval()
     one, two = collate([(SRC, TGT)]), collate([([*SRC[:-1], 11], TGT)])
     vectors = [model.encode(batch.src, batch.src_mask).hidden[0, 0] for batch in (one, two)]
     return float((vectors[0] - vectors[1]).abs().max())
 
 
+@figure("the mean of ones after dropout of 0.4", "above", 0.9)
 def dropped_mean(seed: int) -> float:
-    """The mean of ones after dropout of 0.4 in training."""
     torch.manual_seed(seed)
     return float(Dropout(0.4).train()(torch.ones(200, 200)).mean())
 
 
-def rise_of_batches(seed: int) -> float:
-    """The share of steps of an epoch whose sentences are longer than those of the step before."""
+def lengths_of_batches(seed: int, epoch: int = 0) -> list[int]:
+    """The longest sentence of each batch of an epoch."""
     lengths = [1 + n % 30 for n in range(900)]
     plan = BatchPlan(lengths, lengths, batch_tokens=100, seed=seed)
-    order = [int(max(lengths[row] for row in plan.step(0, step)[0])) for step in range(plan.steps_per_epoch)]
+    return [int(max(lengths[row] for row in plan.step(epoch, step)[0])) for step in range(plan.steps_per_epoch)]
+
+
+@figure("share of steps with longer sentences than the one before", "above", 0.3)
+def rise_of_batches(seed: int) -> float:
+    order = lengths_of_batches(seed)
     return sum(two > one for one, two in itertools.pairwise(order)) / len(order)
 
 
+@figure("log probability of a beam's translations: by how much the model disagrees", "below", 0.01)
 def rescoring(seed: int) -> float:
     """Distance of the log probabilities of a beam's best translations from those that the model gives them at once."""
-    trained = laboratory.train(seed, steps=100)
-    data = laboratory.pairs("reverse", "test", 40)
-    batch = collate(data)
-    config = parse(DecodingConfig, {"beam_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3})
+    sources = [src for src, _ in laboratory.pairs("reverse", "test", 40)]
+    return disagreement(laboratory.train(seed, steps=100).model.eval(), sources, beam_size=4)
+
+
+@torch.no_grad()
+def disagreement(model: Seq2SeqModel, sources: Sequence[list[int]], beam_size: int, n_best: int = 1) -> float:
+    """The largest difference of a translation's log probability in a search and in a pass over all of it."""
+    batch = collate([(src, src) for src in sources])
+    settings = {"beam_size": beam_size, "n_best": n_best, "max_length_ratio": 1.0, "max_length_extra": 3}
     worst = 0.0
-    with torch.no_grad():
-        found = searching.search(trained.model.eval(), batch.src, batch.src_mask, config)
-        for (src, _), [best, *_] in zip(data, found, strict=True):
-            again = collate([(src, best.ids)])
-            log_probs = trained.model(again.src, again.src_mask, again.tgt_in).log_softmax(dim=-1)
+    found = searching.search(model, batch.src, batch.src_mask, parse(DecodingConfig, settings))
+    for src, hypotheses in zip(sources, found, strict=True):
+        for one in hypotheses:
+            again = collate([(src, one.ids)])
+            log_probs = model(again.src, again.src_mask, again.tgt_in).log_softmax(dim=-1)
             each = log_probs[0].gather(1, again.tgt_out[0][:, None])[:, 0]
-            worst = max(worst, abs(float(each[:-1].sum() if best.cut else each.sum()) - best.log_prob))
+            worst = max(worst, abs(float(each[:-1].sum() if one.cut else each.sum()) - one.log_prob))
     return worst
-
-
-def forgets(seed: int) -> float:
-    """The exact matches of a recurrent model without attention, which has to carry the sentence through its states."""
-    return exact(seed, type="recurrent", attention="none", task="copy")

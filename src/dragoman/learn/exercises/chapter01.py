@@ -49,8 +49,7 @@ def grade_settings(answer: Callable[[], dict[str, Any]]) -> None:
     raise Wrong(f"settings: {ending}: the rate is too high for this model; without a warm-up it throws weights far off")
 
 
-def draw(rng: random.Random) -> tuple[Any, ...]:
-    return [rng.randrange(4, 50) for _ in range(rng.randrange(2, 8))], 2, 3
-
-
-EXERCISES = [Exercise(1, shift, draw), Exercise(1, settings, lambda rng: (), grade_settings)]
+EXERCISES = [
+    Exercise(1, shift, lambda rng: ([rng.randrange(4, 50) for _ in range(rng.randrange(2, 8))], 2, 3)),
+    Exercise(1, settings, lambda rng: (), grade_settings),
+]

@@ -1,7 +1,6 @@
 """Chapter 3: batches and masks."""
 
 import random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,27 +36,13 @@ def masked_softmax(scores: Tensor, real: Tensor) -> Tensor:
     return scores.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=-1)
 
 
-def draw_lengths(rng: random.Random) -> tuple[Any, ...]:
-    return torch.tensor([rng.randrange(1, 7), 7, rng.randrange(1, 5), 0]), 7
-
-
-def draw_real(rng: random.Random) -> tuple[Any, ...]:
-    lengths = torch.tensor([rng.randrange(2, 5), 5, 3])
-    return (torch.arange(5) < lengths[:, None],)
-
-
-def draw_mask(rng: random.Random) -> tuple[Any, ...]:
-    return (joint_mask(*draw_real(rng)),)
-
-
-def draw_scores(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(3, 5, 5) * 2, *draw_real(rng)
+def draw_real(rng: random.Random) -> tuple[Tensor]:
+    return (torch.arange(5) < torch.tensor([rng.randrange(2, 5), 5, 3])[:, None],)
 
 
 EXERCISES = [
-    Exercise(3, sequence_mask, draw_lengths),
+    Exercise(3, sequence_mask, lambda rng: (torch.tensor([rng.randrange(1, 7), 7, rng.randrange(1, 5), 0]), 7)),
     Exercise(3, joint_mask, draw_real),
-    Exercise(3, to_other_convention, draw_mask),
-    Exercise(3, masked_softmax, draw_scores),
+    Exercise(3, to_other_convention, lambda rng: (joint_mask(*draw_real(rng)),)),
+    Exercise(3, masked_softmax, lambda rng: (torch.randn(3, 5, 5) * 2, *draw_real(rng))),
 ]

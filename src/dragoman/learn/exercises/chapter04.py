@@ -1,8 +1,5 @@
 """Chapter 4: the LSTM encoder and decoder."""
 
-import random
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -33,30 +30,14 @@ def last_states(hidden: Tensor, lengths: Tensor) -> Tensor:
     return hidden[torch.arange(len(hidden)), lengths - 1]
 
 
-def draw_step(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return (
-        torch.randn(3, 5),
-        torch.randn(3, 4),
-        torch.randn(3, 4),
-        torch.randn(16, 5),
-        torch.randn(16, 4),
-        torch.randn(16),
-    )
-
-
-def draw_states(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(2, 3, 4), torch.randn(2, 3, 4)
-
-
-def draw_hidden(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(4, 6, 3), torch.tensor([6, rng.randrange(1, 6), rng.randrange(1, 4), 2])
-
+LSTM_SHAPES = ((3, 5), (3, 4), (3, 4), (16, 5), (16, 4), (16,))
 
 EXERCISES = [
-    Exercise(4, lstm_step, draw_step),
-    Exercise(4, init_state, draw_states),
-    Exercise(4, last_states, draw_hidden),
+    Exercise(4, lstm_step, lambda rng: tuple(torch.randn(*shape) for shape in LSTM_SHAPES)),
+    Exercise(4, init_state, lambda rng: (torch.randn(2, 3, 4), torch.randn(2, 3, 4))),
+    Exercise(
+        4,
+        last_states,
+        lambda rng: (torch.randn(4, 6, 3), torch.tensor([6, rng.randrange(1, 6), rng.randrange(1, 4), 2])),
+    ),
 ]

@@ -1,7 +1,6 @@
 """Chapter 6: attention."""
 
 import random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,16 +29,15 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[
     return weights @ value, weights
 
 
-def draw_additive(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
-
-
-def draw_attention(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
+def draw_attention(rng: random.Random) -> tuple[Tensor, ...]:
     mask = torch.rand(2, 5, 5) < 0.7
     mask[..., 0] = True
     return torch.randn(2, 5, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 3), mask
 
 
-EXERCISES = [Exercise(6, additive_scores, draw_additive), Exercise(6, attention, draw_attention)]
+ADDITIVE_SHAPES = ((2, 3, 4), (2, 5, 4), (4, 4), (4, 4), (4,))
+
+EXERCISES = [
+    Exercise(6, additive_scores, lambda rng: tuple(torch.randn(*shape) for shape in ADDITIVE_SHAPES)),
+    Exercise(6, attention, draw_attention),
+]

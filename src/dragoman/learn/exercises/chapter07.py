@@ -1,7 +1,6 @@
 """Chapter 7: several heads."""
 
 import random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,23 +27,13 @@ def count_parameters(d_model: int, num_heads: int, num_kv_heads: int) -> int:
     return 2 * (d_model * d_model + d_model) + 2 * (d_model * d_kv + d_kv)
 
 
-def draw_split(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(2, 4, 24), rng.choice([2, 3, 6])
-
-
-def draw_heads(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return (torch.randn(2, 3, 4, 6),)
-
-
-def draw_sizes(rng: random.Random) -> tuple[Any, ...]:
+def draw_sizes(rng: random.Random) -> tuple[int, ...]:
     heads = rng.choice([8, 16])
     return heads * rng.randrange(2, 20), heads, rng.choice([2, 4])
 
 
 EXERCISES = [
-    Exercise(7, split_heads, draw_split),
-    Exercise(7, merge_heads, draw_heads),
+    Exercise(7, split_heads, lambda rng: (torch.randn(2, 4, 24), rng.choice([2, 3, 6]))),
+    Exercise(7, merge_heads, lambda rng: (torch.randn(2, 3, 4, 6),)),
     Exercise(7, count_parameters, draw_sizes),
 ]

@@ -32,24 +32,16 @@ def pre_norm(x: Tensor, sublayer: Any, norm: Any) -> Tensor:
     return x + sublayer(norm(x))
 
 
-def draw_norm(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(3, 4, 6) * 2 + 1, torch.randn(6), torch.randn(6), 0.1
-
-
-def draw_network(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(2, 5, 4), torch.randn(8, 4), torch.randn(8), torch.randn(3, 8), torch.randn(3)
+NETWORK_SHAPES = ((2, 5, 4), (8, 4), (8,), (3, 8), (3,))
 
 
 def draw_residual(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
     weight = torch.randn(5, 5)
     return torch.randn(2, 3, 5), lambda x: x @ weight, lambda x: F.layer_norm(x, (5,))
 
 
 EXERCISES = [
-    Exercise(9, layer_norm, draw_norm),
-    Exercise(9, as_convolution, draw_network),
+    Exercise(9, layer_norm, lambda rng: (torch.randn(3, 4, 6) * 2 + 1, torch.randn(6), torch.randn(6), 0.1)),
+    Exercise(9, as_convolution, lambda rng: tuple(torch.randn(*shape) for shape in NETWORK_SHAPES)),
     Exercise(9, pre_norm, draw_residual),
 ]

@@ -33,20 +33,16 @@ def smooth_without_pad(target: int, vocab: int, epsilon: float, pad: int) -> Ten
     return torch.zeros(vocab) if target == pad else distribution
 
 
-def draw_step(rng: random.Random) -> tuple[Any, ...]:
-    return rng.choice([rng.randrange(1, 300), rng.randrange(400, 9000)]), rng.choice([128, 512]), 350
-
-
-def draw_target(rng: random.Random) -> tuple[Any, ...]:
-    return rng.randrange(1, 7), 7, rng.uniform(0.05, 0.4)
-
-
 def draw_padded(rng: random.Random) -> tuple[Any, ...]:
     return rng.choice([0, rng.randrange(1, 7), rng.randrange(1, 7)]), 7, rng.uniform(0.05, 0.4), 0
 
 
 EXERCISES = [
-    Exercise(11, noam, draw_step),
-    Exercise(11, smooth, draw_target),
+    Exercise(
+        11,
+        noam,
+        lambda rng: (rng.choice([rng.randrange(1, 300), rng.randrange(400, 9000)]), rng.choice([128, 512]), 350),
+    ),
+    Exercise(11, smooth, lambda rng: (rng.randrange(1, 7), 7, rng.uniform(0.05, 0.4))),
     Exercise(11, smooth_without_pad, draw_padded),
 ]

@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Callable
-from typing import Any
 
 from dragoman.learn.exercise import Exercise
 
@@ -61,12 +60,7 @@ def model(seed: int) -> Callable[[list[int]], list[float]]:
     return next_log_probs
 
 
-def draw_greedy(rng: random.Random) -> tuple[Any, ...]:
-    return model(rng.randrange(10**6)), 2, 3, rng.choice([2, 12, 12])
-
-
-def draw_beam(rng: random.Random) -> tuple[Any, ...]:
-    return model(rng.randrange(10**6)), 2, 3, 7, rng.choice([2, 3])
-
-
-EXERCISES = [Exercise(12, greedy, draw_greedy), Exercise(12, beam_search, draw_beam)]
+EXERCISES = [
+    Exercise(12, greedy, lambda rng: (model(rng.randrange(10**6)), 2, 3, rng.choice([2, 12, 12]))),
+    Exercise(12, beam_search, lambda rng: (model(rng.randrange(10**6)), 2, 3, 7, rng.choice([2, 3]))),
+]

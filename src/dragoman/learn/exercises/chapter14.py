@@ -1,7 +1,6 @@
 """Chapter 14: three uses of the same blocks."""
 
 import random
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,17 +27,15 @@ def hide_tokens(ids: Tensor, chosen: Tensor, mask_id: int) -> tuple[Tensor, Tens
     return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
 
 
-def draw_hidden(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
-    return torch.randn(3, 6, 4), torch.arange(6) < torch.tensor([6, rng.randrange(2, 6), 3])[:, None]
-
-
-def draw_ids(rng: random.Random) -> tuple[Any, ...]:
-    torch.manual_seed(rng.randrange(2**31))
+def draw_ids(rng: random.Random) -> tuple[Tensor]:
     return (torch.randint(4, 30, (2, 7)),)
 
 
-def draw_chosen(rng: random.Random) -> tuple[Any, ...]:
+def draw_hidden(rng: random.Random) -> tuple[Tensor, Tensor]:
+    return torch.randn(3, 6, 4), torch.arange(6) < torch.tensor([6, rng.randrange(2, 6), 3])[:, None]
+
+
+def draw_chosen(rng: random.Random) -> tuple[Tensor, Tensor, int]:
     (ids,) = draw_ids(rng)
     chosen = torch.rand(ids.shape) < 0.4
     chosen[:, 0], chosen[:, 1] = True, False
