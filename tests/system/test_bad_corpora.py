@@ -29,7 +29,8 @@ from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.data.store import IdCorpus, prepare
-from dragoman.doctor import Examination, Shifts
+from dragoman.doctor.examine import Examination
+from dragoman.doctor.shifts import Shifts
 from dragoman.errors import DragomanError, Error
 from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes

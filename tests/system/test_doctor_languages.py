@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.corpora import embedded
-from dragoman.doctor import Examination
+from dragoman.doctor.examine import Examination
 from dragoman.text.corpus import FilesSource
 
 Pair = tuple[str, str]

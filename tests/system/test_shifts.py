@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.doctor import Shift, Shifts
+from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.text.corpus import DemoSource, FilesSource
 
 DATA = Path(os.environ.get("DRAGOMAN_DATA", Path(__file__).parents[3] / "shared/data"))

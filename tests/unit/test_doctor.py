@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.errors import raises_error
 
-from dragoman.doctor import KINDS, Diagnosis, Examination, Shift, fix
-from dragoman.doctor.examine import Line, wrong_with_pair
-from dragoman.doctor.findings import Finding, worst
-from dragoman.doctor.fix import paired
+from dragoman.doctor.examine import Examination, Line, wrong_with_pair
+from dragoman.doctor.findings import KINDS, Diagnosis, Finding, worst
+from dragoman.doctor.fix import fix, paired
+from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet

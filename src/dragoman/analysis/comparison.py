@@ -8,7 +8,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from dragoman.analysis.marked import marked
-from dragoman.evaluation.systems import Comparison, Pair, Telling
+from dragoman.evaluation.comparison import Comparison, Pair, Telling
 from dragoman.languages.codes import name_of
 from dragoman.quality.metrics import FloatArray
 from dragoman.runs import atomic_io

@@ -11,9 +11,8 @@ from dragoman.analysis.comparison import shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import Error
-from dragoman.evaluation.comparison import Comparing
+from dragoman.evaluation.comparison import Comparing, Comparison
 from dragoman.evaluation.comparison import compare as compared
-from dragoman.evaluation.systems import Comparison
 
 EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
 """By the verdict; 2 is for what a person can mend, as everywhere."""

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.doctor import EXIT_CODES, Diagnosis, Examination, Identify, fix, require_new, worst
+from dragoman.doctor.examine import Examination, Identify
+from dragoman.doctor.findings import EXIT_CODES, Diagnosis, worst
+from dragoman.doctor.fix import fix, require_new
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import say

@@ -310,22 +310,20 @@ class Examination:
     def _swapped(self) -> None:
         """Compare each side with the other's language, by the identifier or else by script."""
         codes = language_of(self.codes[0]), language_of(self.codes[1])
+        reason = ""
         if all(self.languages) and all(codes) and codes[0] != codes[1]:
             if tuple(counts.most_common(1)[0][0] for counts in self.languages) == codes[::-1]:
-                self.diagnosis.add("swapped sides", self.names[0], None, f"it is {codes[1]} and {codes[0]}")
-                self._forget_languages()
-            return
-        wanted = tuple(map(script_of_language, codes))
-        usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
-        if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
-            self.diagnosis.add("swapped sides", self.names[0], None, f"its script is {usual[0]}")
-            self._forget_languages()
-
-    def _forget_languages(self) -> None:
-        """Leave out what swapped sides are the reason of."""
-        for kind, name in list(self.diagnosis.by_place):
-            if kind in ("swapped pair", "wrong language"):
-                del self.diagnosis.by_place[kind, name]
+                reason = f"it is {codes[1]} and {codes[0]}"
+        else:
+            wanted = tuple(map(script_of_language, codes))
+            usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
+            if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
+                reason = f"its script is {usual[0]}"
+        if reason:
+            self.diagnosis.add("swapped sides", self.names[0], None, reason)
+            for place in list(self.diagnosis.by_place):
+                if place[0] in ("swapped pair", "wrong language"):  # of which swapped sides are the reason
+                    del self.diagnosis.by_place[place]
 
     def _alignment(self, shifts: list[Shift], lines: tuple[int, int]) -> None:
         lost = sum((shift.until or lines[0]) - shift.line + 1 for shift in shifts if shift.offset is None)

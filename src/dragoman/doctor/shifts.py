@@ -53,9 +53,7 @@ class Side:
     lengths: Array  # (lines) log of 1 + characters
     ends: Array  # (lines) the number of the last character in `_ENDS`, 0 for any other
     words: list[list[int]]  # numbers of the frequent words of each line
-    looks: list[
-        list[int]
-    ]  # hashes of numbers and of the first letters of longer words, which may be alike on both sides
+    looks: list[list[int]]  # hashes of numbers and first letters of longer words, which may be alike on both sides
     vocabulary: dict[str, int]
 
 
@@ -122,10 +120,7 @@ class Shifts:
 
 # -- features --------------------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(
-    r"\d+(?:[.,:]\d+)*"
-    rf"|[{UNSPACED}]|[^\W\d_]+"
-)
+_TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_]+")
 _ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
 
 

@@ -73,11 +73,8 @@ def scan(text: str) -> Iterator[Tag | tuple[int, int]]:
 
     while 0 <= (at := text.find("<", at)) <= last_end:
         tag = None
-        if text.startswith("<!--", at):
-            end = find("-->", at + 4)
-            tag = Tag(at, end + 3, "") if end >= 0 else None
-        elif text.startswith("<![CDATA[", at):
-            end = find("]]>", at)
+        if text.startswith(("<!--", "<![CDATA["), at):
+            end = find("-->", at + 4) if text.startswith("<!--", at) else find("]]>", at)
             tag = Tag(at, end + 3, "") if end >= 0 else None
         elif text.startswith(("<!", "<?"), at):
             tag = Tag(at, text.index(">", at) + 1, "")

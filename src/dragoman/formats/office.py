@@ -54,8 +54,7 @@ def paragraphs(nested: int) -> Pass:
         if nested and not re.search(r"<(?:\w+:)?(?:txbxContent|txBody)\b", text):
             return
         for number, inside in elements(events(text, options), ("p",), nested):
-            prefix = _prefix(inside)
-            yield from _unit_of_runs(list(_tokens(text, inside[1:-1], prefix)), prefix, f"paragraph {number}")
+            yield from _unit_of_runs(list(_tokens(text, inside[1:-1])), _prefix(inside), f"paragraph {number}")
 
     return units
 
@@ -79,7 +78,7 @@ def _unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str) -> Iterat
     yield from units_of(_with_formats(tokens, base), where, render, collapse=False)
 
 
-def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToken]:
+def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
     """The contents of a paragraph: texts of runs, codes of runs, and elements around runs."""
     at = 0
     fields: list[bool] = []  # of each field that is open: is its result text?
@@ -113,7 +112,7 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
                 fields.pop()
             at = stop
         elif tag == "sdt":
-            yield from _content_control(text, inside[at:stop], prefix)
+            yield from _content_control(text, inside[at:stop])
             at = stop
         elif tag in CONTAINERS:
             yield Token("open", event.start, event.end, text[event.start : event.end], event.name), None
@@ -124,17 +123,16 @@ def _tokens(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToke
             at = stop
 
 
-def _content_control(text: str, inside: Sequence[Event], prefix: str) -> Iterator[RunToken]:
+def _content_control(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
     """A content control: a pair of codes around what is in it."""
-    places = [place for place, event in enumerate(inside) if local(event.name) == "sdtContent"]
     start, end = inside[0].start, inside[-1].end
-    if len(places) < 2:
+    content = next((found for _, found in elements(inside, ("sdtContent",))), None)
+    if content is None:
         yield Token("alone", start, end, text[start:end]), None
         return
-    opening, closing = inside[places[0]], inside[places[-1]]
-    yield Token("open", start, opening.end, text[start : opening.end], "sdt"), None
-    yield from _tokens(text, inside[places[0] + 1 : places[-1]], prefix)
-    yield Token("close", closing.start, end, text[closing.start : end], "sdt"), None
+    yield Token("open", start, content[0].end, text[start : content[0].end], "sdt"), None
+    yield from _tokens(text, content[1:-1])
+    yield Token("close", content[-1].start, end, text[content[-1].start : end], "sdt"), None
 
 
 def _field_state(run: Sequence[Event]) -> str:
@@ -343,8 +341,8 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
             tokens.append((Token("alone", start, end, text[start:end]), None))
     said = "".join(token.text for token in whole).strip()
     if whole and not tokens:
-        for unit in units_of(whole, where, collapse=False, source=text):
-            yield from _by_line(text, whole, where) if "\n" in said else [unit]
+        by_line = "\n" in said
+        yield from _by_line(text, whole, where) if by_line else units_of(whole, where, collapse=False, source=text)
     elif tokens and not whole:
         yield from _unit_of_runs(tokens, _prefix(inside), where)
 

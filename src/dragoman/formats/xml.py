@@ -3,7 +3,7 @@
 import itertools
 import xml.parsers.expat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Options
@@ -38,7 +38,7 @@ def events(text: str, options: Options) -> Iterator[Event]:
     for at in range(0, len(reader.data) + 1, CHUNK):
         reader.read(at)
         yield from reader.finished()
-    reader.pending.append((len(reader.data), "other", "", ()))
+    reader.pending.append((len(reader.data), "other", "", {}))
     yield from reader.finished()
 
 
@@ -47,11 +47,10 @@ class _Reader:
 
     def __init__(self, data: bytes, name: str) -> None:
         self.data, self.name = data, name
-        self.pending: list[tuple[int, str, str, Any]] = []  # (byte offset, kind, name or text, attributes)
+        self.pending: list[tuple[int, str, str, dict[str, str]]] = []  # (byte offset, kind, name or text, attributes)
         self.depth = self.at_byte = self.at_char = 0
         self.cdata: list[str] | None = None
         self.parser = parser = xml.parsers.expat.ParserCreate("utf-8")
-        parser.ordered_attributes = True
         parser.StartElementHandler, parser.EndElementHandler = self.start, self.end
         parser.CharacterDataHandler = self.chars
         parser.StartCdataSectionHandler, parser.EndCdataSectionHandler = self.start_cdata, self.end_cdata
@@ -68,10 +67,10 @@ class _Reader:
             reason = xml.parsers.expat.ErrorString(error.code)
             raise Error.BAD_SYNTAX(f"broken XML: {reason}", file=self.name, line=error.lineno) from error
 
-    def add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
-        self.pending.append((self.parser.CurrentByteIndex, kind, name, attributes))
+    def add(self, kind: str, name: str = "", attributes: dict[str, str] | None = None) -> None:
+        self.pending.append((self.parser.CurrentByteIndex, kind, name, attributes or {}))
 
-    def start(self, name: str, attributes: list[str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Error.TOO_LARGE(
@@ -95,7 +94,7 @@ class _Reader:
         self.cdata = []
 
     def end_cdata(self) -> None:
-        self.pending[-1] = (self.pending[-1][0], "text", "".join(self.cdata or ()), ())
+        self.pending[-1] = (self.pending[-1][0], "text", "".join(self.cdata or ()), {})
         self.cdata = None
 
     def doctype(self, name: str, system: str | None, public: str | None, defines: bool) -> None:
@@ -112,12 +111,8 @@ class _Reader:
         """All events but the last, whose end is not known yet."""
         for (offset, kind, name, attributes), following in itertools.pairwise(self.pending):
             begin, stop = self._place(offset), self._place(following[0])
-            if kind == "text":
-                yield Event(kind, begin, stop, text=name)
-            elif kind == "start":
-                yield Event(kind, begin, stop, name, dict(zip(attributes[::2], attributes[1::2], strict=True)))
-            else:
-                yield Event(kind, begin, stop, name)
+            tag, words = ("", name) if kind == "text" else (name, "")
+            yield Event(kind, begin, stop, tag, attributes, words)
         del self.pending[:-1]
 
     def _place(self, offset: int) -> int:

@@ -41,8 +41,6 @@ class MeanMetric(Metric):
         self.name, self.title, self.higher_is_better = name, name, higher_is_better
         self._origin, self._figures = origin, figures
 
-    needs_references = False
-
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:
         figures = self._figures(test, list(hypotheses))
         if len(figures) != len(test):
@@ -118,15 +116,12 @@ def _json_figures(text: str, origin: str, count: int) -> list[float]:
             records = [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as error:
             raise Error.WRONG_SHAPE(f"neither JSON nor a number a line ({error})", file=origin) from error
-    lists = [records] if isinstance(records, list) else [value for value in dict(records).values() if _is_list(value)]
+    fields = [records] if isinstance(records, list) else dict(records).values()
+    lists = [field for field in fields if isinstance(field, list)]
     for entries in lists:
         if len(entries) == count or len(lists) == 1:
             return [_field(entry, origin, number) for number, entry in enumerate(entries, 1)]
     raise Error.WRONG_SHAPE(f"there is no list of {count:,} figures in it", file=origin)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
 
 
 def _field(entry: Any, origin: str, number: int) -> float:

@@ -34,7 +34,6 @@ class Metric(ABC):
     title: str
     """As it is printed: "BLEU"."""
     higher_is_better = True
-    needs_references = True
 
     @abstractmethod
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:

@@ -113,14 +113,18 @@ class _Output:
         return Line(self.sources[row], (translations or self.hypotheses)[row], self.test.languages)
 
 
-Check = Callable[[_Output], Iterator[Finding]]
+Check = Callable[[_Output], Iterable[Finding]]
 
 
-def no_translation(output: _Output) -> Iterator[Finding]:
+def _finding(kind: str, lines: Sequence[int], message: str, least: float = 1) -> list[Finding]:
+    """The finding of some lines, where they are `least` or more; its message begins with their number."""
+    return [Finding(kind, f"{len(lines):,} lines {message}", tuple(lines))] if len(lines) >= least else []
+
+
+def no_translation(output: _Output) -> list[Finding]:
     """Lines without a word, where source and reference have some."""
     lines = output.lines(empty, [row for row, src in enumerate(output.sources) if src])
-    if lines:
-        yield Finding("empty", f"{len(lines):,} lines have no translation", lines)
+    return _finding("empty", lines, "have no translation")
 
 
 def references_given(output: _Output) -> Iterator[Finding]:
@@ -144,10 +148,10 @@ def shifted(output: _Output) -> Iterator[Finding]:
         )
 
 
-def swapped(output: _Output) -> Iterator[Finding]:
+def swapped(output: _Output) -> list[Finding]:
     """Pairs of lines that each hold the other's translation."""
     hyp, ref = _vectors(output.hypotheses), _vectors(output.references)
-    pairs: list[tuple[int, int]] = []
+    lines: list[int] = []
     for begin in range(0, len(output), BLOCK):
         likeness = hyp[begin : begin + BLOCK] @ ref[begin : begin + BLOCK].T
         own = likeness.diagonal()
@@ -156,14 +160,11 @@ def swapped(output: _Output) -> Iterator[Finding]:
         best = gain.argmax(axis=1)
         for row, other in enumerate(best.tolist()):
             if row < other and best[other] == row and gain[row, other] > SWAP_GAIN:
-                pairs.append((begin + row + 1, begin + other + 1))
-    if len(pairs) >= max(3, 0.006 * len(output)):
-        lines = tuple(line for pair in pairs for line in pair)
-        message = f"{len(lines):,} lines hold each other's translation, two by two"
-        yield Finding("swapped", message, lines)
+                lines += (begin + row + 1, begin + other + 1)
+    return _finding("swapped", lines, "hold each other's translation, two by two", max(6, 0.012 * len(output)))
 
 
-def duplicated(output: _Output) -> Iterator[Finding]:
+def duplicated(output: _Output) -> list[Finding]:
     """One translation for several sources that have different references."""
     seen: dict[str, list[int]] = {}
     for row, line in enumerate(output.hypotheses):
@@ -173,14 +174,12 @@ def duplicated(output: _Output) -> Iterator[Finding]:
     for rows in seen.values():
         different = {(output.sources[row], output.references[row]) for row in rows}
         if len({src for src, _ in different}) > 1 and len({ref for _, ref in different}) > 1:
-            lines += rows[1:]
-    if len(lines) >= max(3, 0.03 * len(output)):
-        lines.sort()
-        message = f"{len(lines):,} lines repeat the translation of another line whose source is different"
-        yield Finding("duplicated", message, tuple(line + 1 for line in lines))
+            lines += [row + 1 for row in rows[1:]]
+    message = "repeat the translation of another line whose source is different"
+    return _finding("duplicated", sorted(lines), message, max(3, 0.03 * len(output)))
 
 
-def truncated(output: _Output) -> Iterator[Finding]:
+def truncated(output: _Output) -> list[Finding]:
     """Lines that stop early: shorter than their references, and without the mark that ends these."""
     sizes = sorted(len(hyp) / len(ref) for hyp, ref in zip(output.hypotheses, output.references, strict=True) if ref)
     usual = sizes[len(sizes) // 2] if sizes else 1.0
@@ -189,16 +188,14 @@ def truncated(output: _Output) -> Iterator[Finding]:
         for number, (hyp, ref) in enumerate(zip(output.hypotheses, output.references, strict=True), 1)
         if hyp and len(ref) >= 12 and len(hyp) < 0.75 * usual * len(ref) and _END.search(ref) and not _END.search(hyp)
     )
-    if len(lines) >= max(2, 0.015 * len(output)):
-        yield Finding("truncated", f"{len(lines):,} lines stop before their sentence does", lines)
+    return _finding("truncated", lines, "stop before their sentence does", max(2, 0.015 * len(output)))
 
 
-def untranslated(output: _Output) -> Iterator[Finding]:
+def untranslated(output: _Output) -> list[Finding]:
     """Lines that are their source, where the reference is something else."""
     rows = [row for row, src in enumerate(output.sources) if len(src) >= SHORTEST_COPY]
     lines = output.lines(lambda line: "" if is_copy(line.src, line.tgt) else None, rows)
-    if len(lines) >= max(2, 0.01 * len(output)):
-        yield Finding("untranslated", f"{len(lines):,} lines are their source", lines)
+    return _finding("untranslated", lines, "are their source", max(2, 0.01 * len(output)))
 
 
 def wrong_language(output: _Output) -> Iterator[Finding]:
@@ -236,11 +233,10 @@ def negation_dropped(output: _Output) -> Iterator[Finding]:
         yield Finding("negation dropped", message, lines)
 
 
-def repeated(output: _Output) -> Iterator[Finding]:
+def repeated(output: _Output) -> list[Finding]:
     """Words again and again, or the same half twice."""
-    lines = output.lines(repetition)
-    if len(lines) >= max(2, 0.035 * len(output)):
-        yield Finding("repeated", f"{len(lines):,} lines say the same words again and again", lines)
+    message = "say the same words again and again"
+    return _finding("repeated", output.lines(repetition), message, max(2, 0.035 * len(output)))
 
 
 def _is_telling(wrong: int, count: int) -> bool:

@@ -13,37 +13,44 @@ class WarningKind(StrEnum):
     'numbers lost'
     """
 
-    EMPTY = "empty"
-    REPETITION = "repetition"
-    SOURCE_ECHOED = "source-echoed"
-    TOO_LONG = "too-long"
-    TOO_SHORT = "too-short"
-    NUMBERS_LOST = "numbers-lost"
-    NUMBERS_ADDED = "numbers-added"
-    UNITS_LOST = "units-lost"
-    SENTENCES_LOST = "sentences-lost"
-    QUESTIONS_LOST = "questions-lost"
-    WORD_DOUBLED = "word-doubled"
-    MARKS_LOST = "marks-lost"
-    TARGET_LANGUAGE = "target-language"
-    SOURCE_LANGUAGE = "source-language"
-    SOURCE_SCRIPT = "source-script"
-    SOURCE_CAPITALS = "source-capitals"
-    UNKNOWN_WORDS = "unknown-words"
-    PLACEHOLDERS_LOST = "placeholders-lost"
-    TERM_OUT_OF_PLACE = "term-out-of-place"
-    TERM_LEFT_OUT = "term-left-out"
-    NOT_TRANSLATED = "not-translated"
-    LOW_CONFIDENCE = "low-confidence"
-    NOT_THE_FIRST = "not-the-first"
-    SEARCHED_AGAIN = "searched-again"
-    PLACEHOLDERS_PUT_BACK = "placeholders-put-back"
-    FROM_MEMORY = "from-memory"
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str = "") -> "WarningKind":
+        kind = str.__new__(cls, value)
+        kind._value_, kind.sentence = value, sentence
+        return kind
+
+    EMPTY = "empty", "empty"
+    REPETITION = "repetition", "repetition: {} again and again"
+    SOURCE_ECHOED = "source-echoed", "source echoed"
+    TOO_LONG = "too-long", "far too long: {}"
+    TOO_SHORT = "too-short", "far too short: {}"
+    NUMBERS_LOST = "numbers-lost", "numbers lost: {}"
+    NUMBERS_ADDED = "numbers-added", "numbers added: {}"
+    UNITS_LOST = "units-lost", "units lost: {}"
+    SENTENCES_LOST = "sentences-lost", "sentences lost: {}"
+    QUESTIONS_LOST = "questions-lost", "questions lost: {}"
+    WORD_DOUBLED = "word-doubled", "doubled word: {}"
+    MARKS_LOST = "marks-lost", "{} lost"
+    TARGET_LANGUAGE = "target-language", "translation is {}"
+    SOURCE_LANGUAGE = "source-language", "source is {}"
+    SOURCE_SCRIPT = "source-script", "source is in {}"
+    SOURCE_CAPITALS = "source-capitals", "source in capitals"
+    UNKNOWN_WORDS = "unknown-words", "unknown to the model: {}"
+    PLACEHOLDERS_LOST = "placeholders-lost", "placeholders lost"
+    TERM_OUT_OF_PLACE = "term-out-of-place", "term perhaps out of place: {}"
+    TERM_LEFT_OUT = "term-left-out", "term left out: {}"
+    NOT_TRANSLATED = "not-translated", "not translated: {}"
+    LOW_CONFIDENCE = "low-confidence", "low confidence: {}"
+    NOT_THE_FIRST = "not-the-first", "not the most probable translation, which looks worse"
+    SEARCHED_AGAIN = "searched-again", "searched again without repetitions"
+    PLACEHOLDERS_PUT_BACK = "placeholders-put-back", "placeholders put back"
+    FROM_MEMORY = "from-memory", "from the memory"
 
     @property
     def label(self) -> str:
         """The kind in words, for counts of them."""
-        return self.value.replace("-", " ")
+        return self.replace("-", " ")
 
 
 NOTES = frozenset({
@@ -56,35 +63,6 @@ OF_STAGES = NOTES | {
     WarningKind.NOT_TRANSLATED, WarningKind.LOW_CONFIDENCE,
 }  # fmt: skip
 """Kinds that the stages of a translation tell of themselves; the others come from checks of the text."""
-
-_SENTENCES = {
-    WarningKind.EMPTY: "empty",
-    WarningKind.REPETITION: "repetition: {} again and again",
-    WarningKind.SOURCE_ECHOED: "source echoed",
-    WarningKind.TOO_LONG: "far too long: {}",
-    WarningKind.TOO_SHORT: "far too short: {}",
-    WarningKind.NUMBERS_LOST: "numbers lost: {}",
-    WarningKind.NUMBERS_ADDED: "numbers added: {}",
-    WarningKind.UNITS_LOST: "units lost: {}",
-    WarningKind.SENTENCES_LOST: "sentences lost: {}",
-    WarningKind.QUESTIONS_LOST: "questions lost: {}",
-    WarningKind.WORD_DOUBLED: "doubled word: {}",
-    WarningKind.MARKS_LOST: "{} lost",
-    WarningKind.TARGET_LANGUAGE: "translation is {}",
-    WarningKind.SOURCE_LANGUAGE: "source is {}",
-    WarningKind.SOURCE_SCRIPT: "source is in {}",
-    WarningKind.SOURCE_CAPITALS: "source in capitals",
-    WarningKind.UNKNOWN_WORDS: "unknown to the model: {}",
-    WarningKind.PLACEHOLDERS_LOST: "placeholders lost",
-    WarningKind.TERM_OUT_OF_PLACE: "term perhaps out of place: {}",
-    WarningKind.TERM_LEFT_OUT: "term left out: {}",
-    WarningKind.NOT_TRANSLATED: "not translated: {}",
-    WarningKind.LOW_CONFIDENCE: "low confidence: {}",
-    WarningKind.NOT_THE_FIRST: "not the most probable translation, which looks worse",
-    WarningKind.SEARCHED_AGAIN: "searched again without repetitions",
-    WarningKind.PLACEHOLDERS_PUT_BACK: "placeholders put back",
-    WarningKind.FROM_MEMORY: "from the memory",
-}
 
 
 @dataclass(frozen=True)
@@ -111,7 +89,7 @@ class Warning:
         return self.kind in NOTES
 
     def __str__(self) -> str:
-        return _SENTENCES[self.kind].format(self.detail)
+        return self.kind.sentence.format(self.detail)
 
     def record(self) -> dict[str, Any]:
         """The warning for JSON: its kind, its sentence, and its detail and place where it has these."""

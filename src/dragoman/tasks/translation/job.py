@@ -20,7 +20,7 @@ from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.data.stream_blocks import StreamBlocks, stream_folder
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
-from dragoman.doctor import Examination
+from dragoman.doctor.examine import Examination
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.evaluation.judging import Judging
 from dragoman.evaluation.translation import evaluate, spread, translate
