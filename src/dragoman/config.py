@@ -5,10 +5,13 @@ A settings class stands beside the thing that it sets (`TransformerConfig` in `m
 A default exists once: in the class. Unknown keys are refused, with their path and the nearest known key.
 """
 
+import copy
 import dataclasses
 import difflib
+import functools
+import itertools
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import pydantic
@@ -99,11 +102,10 @@ def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
     """Number of values of a node once each of its aliases is written out: a few lines can stand for billions."""
     if id(node) not in known:
         known[id(node)] = MAX_NODES + 1  # until it is counted: a node inside of itself never ends
-        children = (
-            [child for pair in node.value for child in pair] if isinstance(node, yaml.MappingNode) else node.value
-        )
-        nested = not isinstance(node, yaml.ScalarNode)
-        known[id(node)] = 1 + (sum(_written_out(child, known) for child in children) if nested else 0)
+        children = [] if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            children = itertools.chain(*node.value)
+        known[id(node)] = 1 + sum(_written_out(child, known) for child in children)
     return known[id(node)]
 
 
@@ -113,7 +115,7 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
     >>> override({"training": {"max_steps": 100}}, ["training.max_steps=200", "model.position={type: learned}"])
     {'training': {'max_steps': 200}, 'model': {'position': {'type': 'learned'}}}
     """
-    result = _copy(data)
+    result = copy.deepcopy(dict(data))
     for text in overrides:
         path, equals, value = text.partition("=")
         if not equals or not path.strip():
@@ -133,12 +135,6 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
     return result
 
 
-def _copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value
-
-
 def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
     """Validated settings of class `cls` from plain data.
 
@@ -156,8 +152,7 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
 
 def to_dict(value: Any) -> dict[str, Any]:
     """Settings as plain data (dicts, lists, numbers, strings): what `parse` takes back to equal settings."""
-    result = _adapter(type(value)).dump_python(value, mode="json")
-    return typing.cast(dict[str, Any], result)
+    return typing.cast(dict[str, Any], _adapter(type(value)).dump_python(value, mode="json"))
 
 
 def to_yaml(value: Any) -> str:
@@ -181,14 +176,8 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> l
     return found
 
 
-_adapters: dict[Any, TypeAdapter[Any]] = {}
-
-
-def _adapter(cls: Any) -> TypeAdapter[Any]:
-    """Building one takes milliseconds; each class needs it once."""
-    if cls not in _adapters:
-        _adapters[cls] = TypeAdapter(cls)
-    return _adapters[cls]
+_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+"""Building one takes milliseconds; each class needs it once."""
 
 
 _UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
@@ -245,9 +234,8 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
             continue
         keys.append(part)
         known = [field.name for option in options for field in dataclasses.fields(option)]
-        current = next(
-            (typing.get_type_hints(o, include_extras=True).get(part) for o in options if part in _names(o)), current
-        )
+        hints = (typing.get_type_hints(option, include_extras=True) for option in options)
+        current = next((fields[part] for fields in hints if part in fields), current)
     return known, keys
 
 
@@ -255,15 +243,7 @@ def settings_classes(annotation: Any) -> list[Any]:
     """The settings classes in a type: those of a union, of a list, of a mapping's values."""
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):  # pydantic's validators are instances
         return [annotation]
-    found: list[Any] = []
-    for argument in typing.get_args(annotation):
-        if dataclasses.is_dataclass(argument) or typing.get_args(argument):
-            found += settings_classes(argument)
-    return found
-
-
-def _names(cls: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(cls)}
+    return list(itertools.chain(*map(settings_classes, typing.get_args(annotation))))
 
 
 def tag(cls: Any) -> str | None:

@@ -9,7 +9,6 @@ import re
 import sys
 import time
 from types import TracebackType
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -29,10 +28,10 @@ def only_errors() -> None:
     _silent = True
 
 
-def say(text: str = "", file: TextIO | None = None) -> None:
+def say(text: str) -> None:
     """Print one line to stderr, where everything that is not a result belongs."""
     if not _silent:
-        print(text, file=file or sys.stderr, flush=True)
+        complain(text)
 
 
 def complain(text: str) -> None:
@@ -112,7 +111,7 @@ class Progress:
         self.done += n
         self.fields.update(fields)
         if self.bar is not None:
-            self.bar.update(self.task, total=self.total, completed=self.done, note=self._note())
+            self.bar.update(self.task, total=self.total, completed=self.done, note="  ".join(self._notes()))
         elif self.shown and time.monotonic() - self.last_time >= self.interval_s:
             self.last_time = time.monotonic()
             say(self._line())
@@ -129,14 +128,13 @@ class Progress:
         if self.bar is not None:
             self.bar.stop()
 
-    def _note(self) -> str:
-        return "  ".join(f"{name} {value}" for name, value in self.fields.items())
+    def _notes(self) -> list[str]:
+        return [f"{name} {value}" for name, value in self.fields.items()]
 
     def _line(self) -> str:
         elapsed = time.monotonic() - self.start_time
-        parts = [f"{self.title}: {self.done:,}" + (f"/{self.total:,}" if self.total else "")]
-        parts += [note] if (note := self._note()) else []
-        parts.append(f"elapsed {clock(elapsed)}")
+        title = f"{self.title}: {self.done:,}" + (f"/{self.total:,}" if self.total else "")
+        parts = [title, *self._notes(), f"elapsed {clock(elapsed)}"]
         if self.total and self.done > self.started_at:
             left = elapsed * (self.total - self.done) / (self.done - self.started_at)
             parts.append(f"ETA {clock(left)}")

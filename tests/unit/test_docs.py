@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dragoman.cli.main import GROUPS, app, load
+from dragoman.cli.main import GROUPS, app, help_of, load
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,9 +49,9 @@ def test_the_help_has_every_command_in_a_group() -> None:
     assert "dragoman settings" in CliRunner().invoke(app, ["train", "--help"]).stdout
 
 
-@pytest.mark.parametrize(("name", "line"), [item for lines in GROUPS.values() for item in lines.items()])
-def test_a_command_s_line_in_the_help_is_the_beginning_of_its_own(name: str, line: str) -> None:
-    assert inspect.cleandoc(load(name).help).split("\n\n")[0].replace("\n", " ") == line
+@pytest.mark.parametrize("name", [name for names in GROUPS.values() for name in names])
+def test_the_help_of_a_command_that_is_not_loaded_is_its_own(name: str) -> None:
+    assert help_of(name) == inspect.cleandoc(load(name).help)
 
 
 def test_the_help_loads_no_command() -> None:

@@ -51,7 +51,7 @@ def num_parameters(function: Function) -> int:
 
 def commands() -> set[str]:
     """The names of all commands' functions, whose parameters are options."""
-    loaded = [load(name) for lines in GROUPS.values() for name in lines]
+    loaded = [load(name) for names in GROUPS.values() for name in names]
     every = [part for command in loaded for part in (command, *getattr(command, "commands", {}).values())]
     return {command.callback.__name__ for command in every if command.callback}
 

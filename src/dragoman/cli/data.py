@@ -1,4 +1,4 @@
-"""`dragoman data`: corpora to train on."""
+"""Get a corpus: `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,10 +7,7 @@ import typer
 
 from dragoman.corpora import embedded, libreoffice_help, multi30k
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Get a corpus: `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman.",
-)
+app = typer.Typer(no_args_is_help=True, help=__doc__)
 
 
 @app.command("multi30k")

@@ -1,6 +1,8 @@
-"""`dragoman inspect`: each command computes with a function of `analysis` and draws with another.
+"""Look inside: pictures and tables of what a model is made of and what it does.
 
-Tables and the paths of pictures go to stdout.
+Some need nothing (`positions`, `masks`, `batch`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `decode`,
+`lengths`), some a run or a recipe (`parameters`, `architecture`, `trace`). A picture is written as what its name ends
+in: .png, .svg or .pdf. A command that draws several adds to the name given what each of them shows.
 """
 
 import json
@@ -40,15 +42,7 @@ from dragoman.text.corpus import FilesSource
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="""Look inside: pictures and tables of what a model is made of and what it does.
-
-Some need nothing (`positions`, `masks`, `batch`, `schedules`, `smoothing`, `norms`), some a run (`attention`, `decode`,
-`lengths`), some a run or a recipe (`parameters`, `architecture`, `trace`). A picture is written as what its name ends
-in: .png, .svg or .pdf. A command that draws several adds to the name given what each of them shows.
-""",
-)
+app = typer.Typer(no_args_is_help=True, help=__doc__)
 
 RunOrRecipe = Annotated[Path, typer.Argument(help="Run directory, or recipe (YAML).", show_default=False)]
 Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences, each in quotes.", show_default=False)]
@@ -170,11 +164,10 @@ def batch(
     """
     texts = _in_pairs(sentences)
     sides = texts[::2], texts[1::2]
-    pair = (
-        load_tokenizers(run / "tokenizer")
-        if run
-        else TokenizerPair(words_of(sides[0]).src, words_of(sides[1]).src, shared=False)
-    )
+    if run:
+        pair = load_tokenizers(run / "tokenizer")
+    else:
+        pair = TokenizerPair(words_of(sides[0]).src, words_of(sides[1]).src, shared=False)
     typer.echo(batch_text(list(zip(*sides, strict=True)), pair))
 
 
@@ -244,8 +237,9 @@ def norms(sentences: Sentences = None, printed: Printed = False, output: Output 
 
     Example: dragoman inspect norms "ein hund läuft durch das gras ." "guten tag"
     """
-    lines = _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
-    found = normed_batch(lines)
+    found = normed_batch(
+        _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
+    )
     if printed and _only_printed(norms_text(*found), output):
         return
     _write(output, "norms", norms_figure(*found))

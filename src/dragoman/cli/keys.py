@@ -1,4 +1,4 @@
-"""`dragoman keys`: the keys of a server."""
+"""API keys of a server: `add`, `list`, `remove`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from dragoman.errors import Error
 from dragoman.serve.store import Store
 
-app = typer.Typer(no_args_is_help=True, help="API keys of a server: `add`, `list`, `remove`.")
+app = typer.Typer(no_args_is_help=True, help=__doc__)
 
 StoreFile = Annotated[Path, typer.Option("--store", help="The server's file of keys and corrections.")]
 DEFAULT_STORE = Path("runs/serve.sqlite")

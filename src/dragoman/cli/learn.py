@@ -1,4 +1,7 @@
-"""`dragoman learn`: chapters, exercises, bugs."""
+"""Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.
+
+Example: dragoman learn 3
+"""
 
 import importlib.util
 import sys
@@ -29,12 +32,7 @@ class LearnGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=LearnGroup,
-    invoke_without_command=True,
-    help="Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.\n\n"
-    "Example: dragoman learn 3",
-)
+app = typer.Typer(cls=LearnGroup, invoke_without_command=True, help=__doc__)
 Number = Annotated[int, typer.Argument(help="The chapter's number.", show_default=False)]
 
 

@@ -3,93 +3,61 @@
 Each command is a module of this package, which is imported when the command is called: PyTorch takes a second to load.
 """
 
+import ast
 import json
 import keyword
 import os
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.progress import complain, say
 from dragoman.version import __version__
 
-GROUPS: dict[str, dict[str, str]] = {
-    "Begin": {
-        "demo": "The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a "
-        "sentence.",
-        "learn": "Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.",
-    },
-    "Prepare a corpus": {
-        "doctor": "Examine a parallel corpus: bytes, lines, pairs, languages, duplicates, leakage, and where lines "
-        "have shifted.",
-        "diversify": "Add to a parallel corpus what your own runs make of each of its sides, to train a better model "
-        "on all of it.",
-        "check": "Build everything that a recipe describes, without its data, in about two seconds.",
-        "prepare": "Learn the tokenizer and store the corpus as ids, ahead of training.",
-        "data": "Get a corpus: `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman.",
-    },
-    "Train": {
-        "train": "Train a translator: from raw text to a run directory with checkpoints, scores and a report.",
-        "sweep": "Try settings of a recipe in turn: hopeless ones end early, and a table has mean and spread over "
-        "seeds.",
-        "import": "Make a run directory of a model of another program: the same to the last bit, or refused with the "
-        "reasons.",
-        "vocabulary": "Change the vocabulary of an imported run, as a new run to go on from.",
-        "distil": "Train a small, fast model to translate as a large one does.",
-        "adapt": "Train a run on corrections, and hand the new one over only if that did it good.",
-        "bench": "Measure training: tokens/s, the share of this machine's measured peak, memory, time by part and by "
-        "operation.",
-        "average": "Make one model of several: the mean of the weights of runs that began with the same (`train "
-        "--init-from`).",
-    },
-    "Use": {
-        "translate": "Translate lines, or whole files with everything in its place.",
-        "datastore": "Make a datastore of a text: `translate --datastore` looks up before each token what was said in "
-        "similar places of it (nearest-neighbour translation). Nothing is trained.",
-        "score": "Score given translations: `score, tab, log probability` (nats) for each pair of lines.",
-        "predict": "Label texts, or images: one line in, one line out; blank lines stay blank.",
-        "generate": "Continue a text by a language model, as it is drawn.",
-        "fill": "Guess what stands in the gaps of a text, with a masked language model: a line for each gap, best "
-        "guess first.",
-    },
-    "Measure": {
-        "evaluate": "Score a run, or a file of translations, on test sets: BLEU, chrF and TER (sacreBLEU, with full "
-        "signatures).",
-        "compare": "Compare systems on one test set: is a difference more than chance, where is it, in which "
-        "sentences?",
-        "calibrate": "Calibrate how sure a run is, on its validation text: for `translate --min-confidence`, and for "
-        "the chrF that `evaluate` expects of a text without references.",
-        "runs": "Show all runs of a folder: where their recipes differ, data, commit, machine, minutes, scores.",
-        "reproduce": "Train a run once more from its own record, and say whether the same came out: bytes, or scores.",
-    },
-    "Look inside": {
-        "report": "Write RUN/report.html again: curves, samples, scores, settings, in one file.",
-        "explain": "Explain how a run translates a sentence, on one page that needs no network: pieces, shapes, masks, "
-        "positions, every head of every layer, the probabilities of each next token, and the tree of the beam.",
-        "settings": "Print what can be set in a recipe: key, default, type, unit, meaning, and the version it came "
-        "with.",
-        "inspect": "Look inside: pictures and tables of what a model is made of and what it does.",
-    },
-    "Ship": {
-        "export": "Write a run in the format of another program, and have that program prove that it translates the "
-        "same.",
-        "serve": "Serve translators: a page for people, and the APIs of LibreTranslate, DeepL and our own for "
-        "programs.",
-        "corrections": "Write the corrections that a server was given, as a TMX: for `dragoman adapt`, `--memory`, "
-        "other programs.",
-        "keys": "API keys of a server: `add`, `list`, `remove`.",
-    },
+GROUPS = {
+    "Begin": ("demo", "learn"),
+    "Prepare a corpus": ("doctor", "diversify", "check", "prepare", "data"),
+    "Train": ("train", "sweep", "import", "vocabulary", "distil", "adapt", "bench", "average"),
+    "Use": ("translate", "datastore", "score", "predict", "generate", "fill"),
+    "Measure": ("evaluate", "compare", "calibrate", "runs", "reproduce"),
+    "Look inside": ("report", "explain", "settings", "inspect"),
+    "Ship": ("export", "serve", "corrections", "keys"),
 }
-"""The commands as `dragoman --help` groups them, with the first paragraph of their own help (a test compares them)."""
+"""The commands as `dragoman --help` groups them."""
+
+
+def function_of(name: str) -> str:
+    """The name of a command's module, and of its function there: `import_` for `import`."""
+    return name + "_" * keyword.iskeyword(name)
+
+
+def help_of(name: str) -> str:
+    """The help of a command, which is not imported: the docstring of its function, or of a module of several."""
+    module = ast.parse(Path(__file__).with_name(f"{function_of(name)}.py").read_text(encoding="utf-8"))
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == function_of(name)]
+    documented: list[ast.FunctionDef | ast.Module] = [*functions, module]
+    return next(filter(None, map(ast.get_docstring, documented)), "")
+
+
+class Groups(TyperGroup):
+    """All commands. Their help is read when it is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for name, command in self.commands.items():
+            command.help = help_of(name)
+        super().format_help(ctx, formatter)
+
 
 app = typer.Typer(
     name="dragoman",
+    cls=Groups,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -123,15 +91,14 @@ def options(
 
 
 def load(name: str) -> Any:
-    """The command itself. Its module has a function of its name (`import_` for `import`), or an `app` of several."""
-    function = name + "_" * keyword.iskeyword(name)
-    module = import_module(f"dragoman.cli.{function}")
+    """The command itself. Its module has a function of its name, or an `app` of several."""
+    module = import_module(f"dragoman.cli.{function_of(name)}")
     loaded = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     loaded.callback()(lambda: None)
     if hasattr(module, "app"):
         loaded.add_typer(module.app, name=name)
     else:
-        loaded.command(name, cls=getattr(module, "Command", TyperCommand))(getattr(module, function))
+        loaded.command(name, cls=getattr(module, "Command", TyperCommand))(getattr(module, function_of(name)))
     command: Any = typer.main.get_command(loaded)
     return command.commands[name]
 
@@ -168,9 +135,9 @@ def line_of(error: DragomanError) -> str:
     return f"dragoman: {text}"
 
 
-for group, lines in GROUPS.items():
-    for command, line in lines.items():
-        app.command(command, cls=LazyCommand, help=line, rich_help_panel=group)(lambda: None)
+for group, names in GROUPS.items():
+    for name in names:
+        app.command(name, cls=LazyCommand, rich_help_panel=group)(lambda: None)
 
 
 def main() -> None:

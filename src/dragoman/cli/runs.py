@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from dragoman.analysis import lab_book
-from dragoman.analysis.lab_book import Entry
 from dragoman.cli.options import text_output
 from dragoman.errors import Error
 
@@ -39,7 +38,8 @@ def runs(
     if kind not in ("text", "csv", "html"):
         raise Error.WRONG_OPTION(f"--format {kind}: text, csv or html")
     entries = lab_book.only(lab_book.entries_of(lab_book.find_runs(folder)), conditions or [])
-    entries = lab_book.ordered(entries, sort) if sort != "-validation" or _validated(entries) else entries
+    if sort != "-validation" or any(entry.facts["validation"] is not None for entry in entries):
+        entries = lab_book.ordered(entries, sort)
     rows = lab_book.table(entries)
     if kind == "html":
         text = lab_book.as_html(rows, entries, str(folder.resolve().name))
@@ -47,7 +47,3 @@ def runs(
         text = lab_book.as_csv(rows) if kind == "csv" else lab_book.as_text(rows)
     with text_output(output) as write:
         write(text)
-
-
-def _validated(entries: list["Entry"]) -> bool:
-    return any(entry.facts["validation"] is not None for entry in entries)

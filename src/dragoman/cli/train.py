@@ -166,41 +166,31 @@ def _settings(
     """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
     if recipe is not None:
         return recipes.load(recipe, changes), None
-    src, tgt, init_from = files.src, files.tgt, files.init_from
+    src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt = files
     if src is None or tgt is None:
         raise Error.MISSING_OPTION("nothing to train on", "give a recipe, or both --src and --tgt")
-    directory = _directory_for_files(src, tgt, changes)
+    languages = language_of_file(src) or "src", language_of_file(tgt) or "tgt"
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
+    directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
     general = None
     if init_from is not None:
-        general = general_text(init_from, files.general_src, files.general_tgt, files.mix, directory)
-    return _recipe_for_files(files, directory, changes, general), general
-
-
-def _directory_for_files(src: Path, tgt: Path, changes: list[str]) -> Path:
-    """Where the run of two bare files goes: `runs/SRC-TGT` by their languages, unless a setting says it."""
-    named = Path("runs") / f"{language_of_file(src) or 'src'}-{language_of_file(tgt) or 'tgt'}"
-    return Path(str(config.override({}, changes).get("run_dir") or named))
-
-
-def _recipe_for_files(files: TwoFiles, directory: Path, changes: list[str], general: GeneralText | None) -> Any:
-    src, tgt, valid_src, valid_tgt = files[:4]
+        general = general_text(init_from, general_src, general_tgt, mix, directory)
     if (valid_src is None) != (valid_tgt is None):
         raise Error.MISSING_OPTION("give both --valid-src and --valid-tgt, or neither")
-    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
-    corpus, init_from = settings["corpus"], settings["init_from"]
-    goes_on = FineTuning(str(init_from), None if general is None else general.train)
-    make = functools.partial(fine_tuning_recipe, goes_on) if init_from else default_recipe
+    corpus = settings["corpus"]
+    goes_on = FineTuning(str(settings["init_from"]), None if general is None else general.train)
+    make = functools.partial(fine_tuning_recipe, goes_on) if settings["init_from"] else default_recipe
     data = make(
         str(src),
         str(tgt),
         str(directory),
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
-        languages=(language_of_file(str(src)) or "src", language_of_file(str(tgt)) or "tgt"),
+        languages=languages,
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
         on_gpu=pick_device(str(settings["device"])).type == "cuda",
     )
-    return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files")
+    return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files"), general
 
 
 def _report(result: Result, settings: Any, general: GeneralText | None) -> None:

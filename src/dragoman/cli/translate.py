@@ -220,7 +220,7 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
-    lines, blocks = Lines(input, output, as_json, alignments), Blocks(bulk, shard, ray)
+    lines, blocks = Lines(input, output, Form(as_json, alignments)), Blocks(bulk, shard, ray)
     _translate(options, paths, lines, blocks, FileOptions(output, resume, everything))
 
 
@@ -229,12 +229,7 @@ class Lines(NamedTuple):
 
     input: Path | None
     output: Path | None
-    as_json: bool
-    alignments: bool
-
-    @property
-    def form(self) -> Form:
-        return Form(self.as_json, self.alignments)
+    form: Form
 
 
 class Blocks(NamedTuple):
@@ -255,8 +250,7 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
     if paths:
         n_best = options.decoding.get("n_best")
         _refuse("of lines; with files to translate leave it out",
-                input=lines.input, prefix=options.prefix, n_best=n_best, as_json=lines.as_json,
-                alignments=lines.alignments)  # fmt: skip
+                input=lines.input, prefix=options.prefix, n_best=n_best, **vars(lines.form))  # fmt: skip
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything)
@@ -268,7 +262,7 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
 def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     """Translate the lines of standard input or of a file; the number of lines in doubt."""
     tells = options.guard is not None
-    pipeline = replace(assemble(options), warn=lines.as_json or tells)
+    pipeline = replace(assemble(options), warn=lines.form.as_json or tells)
     check_not_the_same(lines.input, lines.output)
     source = text_input(lines.input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)

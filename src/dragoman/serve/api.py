@@ -91,9 +91,11 @@ class Operation:
     summary: str
     answer: Any
     """The type of the answer, or an example of it."""
-    files: bool
-    public: bool
-    status: int
+    files: bool = False
+    """A file is sent."""
+    public: bool = False
+    """Nobody is asked for a key."""
+    status: int = 200
 
     @property
     def model(self) -> type[BaseModel] | None:
@@ -116,21 +118,12 @@ class Api:
         self.operations: list[Operation] = []
 
     def operation(
-        self,
-        methods: str,
-        path: str,
-        summary: str,
-        answer: Any = None,
-        *,
-        files: bool = False,
-        public: bool = False,
-        status: int = 200,
+        self, methods: str, path: str, summary: str, answer: Any = None, **kind: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Make a function the handler of a route. `files`: one is sent; `public`: nobody is asked for a key."""
+        """Make a function the handler of a route. `kind`: the other fields of `Operation`."""
 
         def register(handler: Callable[..., Any]) -> Callable[..., Any]:
-            one = Operation(handler, tuple(methods.split()), path, summary, answer, files, public, status)
-            self.operations.append(one)
+            self.operations.append(Operation(handler, tuple(methods.split()), path, summary, answer, **kind))
             return handler
 
         return register

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -49,6 +49,7 @@ class Job:
     tgt: str
     folder: Path
     suffix: str
+    handle: RequestHandle
     characters: int = 0
     state: State = "queued"
     error: str = ""
@@ -60,8 +61,7 @@ class Job:
     doubts: int = 0
     started: float = 0.0
     ended: float = 0.0
-    handle: RequestHandle | None = None
-    finished: threading.Event = field(default_factory=threading.Event)
+    """When it was done, or given up; 0 before that."""
 
     @property
     def result(self) -> Path:
@@ -94,11 +94,8 @@ class Jobs:
 
     def close(self) -> None:
         """Give up what is under way and delete everything."""
-        with self._lock:
-            jobs = list(self.jobs.values())
-        for job in jobs:
-            if job.handle is not None:
-                job.handle.cancel()
+        for job in list(self.jobs.values()):
+            job.handle.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -119,7 +116,8 @@ class Jobs:
             if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:
                 raise TooMany
             id = secrets.token_hex(16).upper()
-            job = Job(id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix)
+            handle = RequestHandle(self.service.scheduler, background=True)
+            job = Job(id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle)
             self.jobs[id] = job
         job.folder.mkdir(mode=0o700)
         (job.folder / f"source{suffix}").write_bytes(data)
@@ -134,8 +132,7 @@ class Jobs:
 
     def remove(self, job: Job) -> None:
         """Give a document up and delete it."""
-        if job.handle is not None:
-            job.handle.cancel()
+        job.handle.cancel()
         with self._lock:
             self.jobs.pop(job.id, None)
         shutil.rmtree(job.folder, ignore_errors=True)
@@ -148,21 +145,23 @@ class Jobs:
                 self.remove(job)
 
     def _work(self, job: Job, kind: str, glossary: Glossary | None, count: Callable[[int], None]) -> None:
-        job.handle = RequestHandle(self.service.scheduler, background=True)
         source = job.folder / f"source{job.suffix}"
         job.state, job.started = "translating", time.monotonic()
 
         def advance(done: int, total: int) -> None:
             job.done, job.total = done, total
 
+        def counted(characters: int) -> None:
+            job.characters = characters
+            count(characters)
+
         outcome = "done"
         try:
             if job.src == AUTO:
                 job.src = self.service.language_of_document(source, job.tgt)
             data, report = self.service.translate_document(
-                job.handle, job.src, job.tgt, source, glossary=glossary, advance=advance,
-                count=lambda characters: _count(job, characters, count),
-            )  # fmt: skip
+                job.handle, job.src, job.tgt, source, glossary=glossary, advance=advance, count=counted
+            )
             partial = job.folder / "result.partial"
             partial.write_bytes(data)
             partial.rename(job.result)
@@ -182,10 +181,4 @@ class Jobs:
             job.state, job.error, outcome = "error", "internal error", "failed"
         finally:
             job.ended = time.monotonic()
-            job.finished.set()
             self.metrics.documents.labels(kind, outcome).inc()
-
-
-def _count(job: Job, characters: int, count: Callable[[int], None]) -> None:
-    job.characters = characters
-    count(characters)

@@ -1,5 +1,7 @@
 """Counters of a server, for Prometheus."""
 
+import functools
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from dragoman.version import __version__
@@ -13,29 +15,21 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
+        counter, gauge = functools.partial(Counter, registry=registry), functools.partial(Gauge, registry=registry)
         self.requests = Histogram(
             "dragoman_http_request_duration_seconds", "Time to answer", ["route", "status"], registry=registry,
             buckets=SECONDS,
         )  # fmt: skip
-        self.queue_tokens = Gauge(
-            "dragoman_queue_tokens", "Source tokens of requests that are not done", registry=registry
-        )
-        self.tokens_per_second = Gauge(
-            "dragoman_tokens_per_second", "The measured speed of the engine", registry=registry
-        )
+        self.queue_tokens = gauge("dragoman_queue_tokens", "Source tokens of requests that are not done")
+        self.tokens_per_second = gauge("dragoman_tokens_per_second", "The measured speed of the engine")
         self.batch_rows = Histogram("dragoman_batch_rows", "Rows of a step", registry=registry, buckets=ROWS)
-        self.tokens = Counter("dragoman_tokens", "Tokens read and written", ["pair", "side"], registry=registry)
-        self._rejected = Counter("dragoman_rejected", "Requests refused", ["reason"], registry=registry)
-        self.guard_warnings = Counter("dragoman_guard_warnings", "Warnings on translations", registry=registry)
-        self.tag_fallback = Counter(
-            "dragoman_tag_fallback", "Texts whose codes went around the whole", registry=registry
-        )
-        self.documents = Counter("dragoman_documents", "Documents", ["format", "outcome"], registry=registry)
-        self.model = Gauge(
-            "dragoman_model_info", "The runs that are served", ["pair", "run", "digest"], registry=registry
-        )
-        version = Gauge("dragoman_info", "The server", ["version"], registry=registry)
-        version.labels(__version__).set(1)
+        self.tokens = counter("dragoman_tokens", "Tokens read and written", ["pair", "side"])
+        self._rejected = counter("dragoman_rejected", "Requests refused", ["reason"])
+        self.guard_warnings = counter("dragoman_guard_warnings", "Warnings on translations")
+        self.tag_fallback = counter("dragoman_tag_fallback", "Texts whose codes went around the whole")
+        self.documents = counter("dragoman_documents", "Documents", ["format", "outcome"])
+        self.model = gauge("dragoman_model_info", "The runs that are served", ["pair", "run", "digest"])
+        gauge("dragoman_info", "The server", ["version"]).labels(__version__).set(1)
 
     def rejected(self, reason: str) -> None:
         self._rejected.labels(reason).inc()

@@ -56,13 +56,10 @@ def run_server(
     torch.set_num_threads(1)  # the engine's threads are what works side by side
     server: Server = app.state.server
     config = uvicorn.Config(
-        app, log_level="warning", access_log=access_log, proxy_headers=behind_proxy, server_header=False,
-        timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=30, limit_concurrency=1000, lifespan="on",
-        h11_max_incomplete_event_size=65536,
+        app, log_level="info" if access_log else "warning", access_log=access_log, proxy_headers=behind_proxy,
+        server_header=False, timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=30, limit_concurrency=1000,
+        lifespan="on", h11_max_incomplete_event_size=65536,
     )  # fmt: skip
-    if access_log:
-        config.log_level = "info"
-        config.configure_logging()
     with contextlib.suppress(AttributeError, ValueError):  # no SIGHUP there, or not in the main thread
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=server.reload, daemon=True).start())
     bound = listening.getsockname()

@@ -58,12 +58,10 @@ def check_size(server: Server, texts: Sequence[str]) -> None:
     limits = server.limits
     if len(texts) > limits.batch:
         raise ApiError(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({limits.batch})")
-    longest = max(map(len, texts), default=0)
-    if limits.text_characters and longest > limits.text_characters:
-        raise ApiError(400, f"Invalid request: request ({longest}) exceeds text limit ({limits.text_characters})")
-    if limits.characters_per_batch and sum(map(len, texts)) > limits.characters_per_batch:
-        total = sum(map(len, texts))
-        raise ApiError(400, f"Invalid request: request ({total}) exceeds text limit ({limits.characters_per_batch})")
+    sizes = [len(text) for text in texts]
+    for size, most in ((max(sizes, default=0), limits.text_characters), (sum(sizes), limits.characters_per_batch)):
+        if most and size > most:
+            raise ApiError(400, f"Invalid request: request ({size}) exceeds text limit ({most})")
 
 
 def planned(

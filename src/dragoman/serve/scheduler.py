@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import FoundNothing, Hypothesis
@@ -73,7 +72,7 @@ class RequestHandle:
     ) -> None:
         self.scheduler, self.deadline, self.background = scheduler, deadline, background
         self.gone = False
-        self._waiting: list[QueuedSentence] = []
+        self.waiting: list[QueuedSentence] = []
 
     def on(self, translator: SearchTranslator) -> SearchTranslator:
         """The translator with the scheduler for its search."""
@@ -82,7 +81,7 @@ class RequestHandle:
     def cancel(self) -> None:
         """Give the request up: its rows are free after the step that is under way."""
         self.gone = True
-        for sentence in list(self._waiting):
+        for sentence in list(self.waiting):
             sentence.fail(Cancelled())
 
     def check(self) -> None:
@@ -91,25 +90,6 @@ class RequestHandle:
             raise Cancelled
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded
-
-    def ask(
-        self, translator: SearchTranslator, parts: Sequence[Part], searcher: Searcher | None
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each part. Raises what the search raises, Cancelled or DeadlineExceeded."""
-        sentences = self._waiting = [QueuedSentence(translator, searcher, part, self) for part in parts]
-        self.check()
-        try:
-            self.scheduler.put(sentences)
-            left = None if self.deadline == float("inf") else max(0.0, self.deadline - time.monotonic())
-            done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
-            for result in done:
-                result.result()
-            if unfinished:
-                raise DeadlineExceeded
-            return [sentence.result.result() for sentence in sentences]
-        finally:
-            for sentence in sentences:
-                sentence.fail(Cancelled())
 
 
 @dataclass(frozen=True)
@@ -120,7 +100,22 @@ class SearcherAdapter:
     searcher: Searcher | None
 
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
-        return self.handle.ask(translator, parts, self.searcher)
+        """Raises what the search raises, Cancelled or DeadlineExceeded."""
+        handle = self.handle
+        sentences = handle.waiting = [QueuedSentence(translator, self.searcher, part, handle) for part in parts]
+        handle.check()
+        try:
+            handle.scheduler.put(sentences)
+            left = None if handle.deadline == float("inf") else max(0.0, handle.deadline - time.monotonic())
+            done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
+            for result in done:
+                result.result()
+            if unfinished:
+                raise DeadlineExceeded
+            return [sentence.result.result() for sentence in sentences]
+        finally:
+            for sentence in sentences:
+                sentence.fail(Cancelled())
 
 
 class QueuedSentence:
@@ -150,18 +145,6 @@ class QueuedSentence:
             error = error.code(error.why)
         with suppress(InvalidStateError):
             self.result.set_exception(error)
-
-    def finish(self, hypotheses: list[Hypothesis]) -> None:
-        with suppress(InvalidStateError):
-            self.result.set_result(hypotheses)
-
-    def apart(self) -> None:
-        """Let it be searched alone from now on."""
-        self.key = (id(self),)
-
-    @property
-    def is_apart(self) -> bool:
-        return self.key == (id(self),)
 
 
 @dataclass
@@ -241,9 +224,8 @@ class BatchScheduler:
     def __exit__(self, *_: object) -> None:
         with self.changed:
             self._stopped = True
-            left = [sentence for queue in self.waiting for sentence in queue]
-            for queue in self.waiting:
-                queue.clear()
+            left = [*self.waiting[0], *self.waiting[1]]
+            self.waiting = (deque(), deque())
             self.changed.notify_all()
         for sentence in left:
             sentence.fail(Cancelled())
@@ -279,7 +261,8 @@ class BatchScheduler:
         going: list[RunningBatch] = []
         with torch.inference_mode():
             while True:
-                started, full = time.monotonic(), self._has_enough()
+                started = time.monotonic()
+                full = sum(map(len, self.waiting)) >= 2 * self.num_threads  # more than fit into a batch
                 for sentences in self._taken(going, number):
                     self._begin(sentences, going)
                 if self._stopped:
@@ -290,10 +273,6 @@ class BatchScheduler:
                 done = self._step(going)
                 if full:
                     self.speed.add(done, (time.monotonic() - started) / self.num_threads)
-
-    def _has_enough(self) -> bool:
-        """True if more sentences wait than fit into a batch."""
-        return len(self.waiting[0]) + len(self.waiting[1]) >= 2 * self.num_threads
 
     def _taken(self, going: list[RunningBatch], number: int) -> list[list[QueuedSentence]]:
         """The sentences of batches to begin; waits until there are some where nothing is under way.
@@ -306,7 +285,8 @@ class BatchScheduler:
         with self.changed:
             rows = sum(len(batch.asked[0]) for batch in going)
             while len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT and not self._stopped:
-                enough = sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD or self._is_anothers()
+                is_anothers = any(queue and queue[0].searcher is not None for queue in self.waiting)
+                enough = is_anothers or sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD
                 sentences = self._next() if enough else []
                 if sentences:
                     taken.append(sentences)
@@ -316,10 +296,6 @@ class BatchScheduler:
                 else:
                     self.changed.wait()
         return taken
-
-    def _is_anothers(self) -> bool:
-        """True if a sentence that waits is searched by another engine."""
-        return any(queue and queue[0].searcher is not None for queue in self.waiting)
 
     def _next(self) -> list[QueuedSentence]:
         """The oldest sentence and others that go with it; those of a request before those of a document."""
@@ -385,39 +361,29 @@ class BatchScheduler:
                     self._failed(batch.sentences, error)
         return done
 
-    def _answers(self, together: list[RunningBatch]) -> "Sequence[Answer | Exception]":
+    def _answers(self, together: list[RunningBatch]) -> Sequence[Answer | Exception]:
         """The model's answer to each batch; where it fails, the error for those that it fails for."""
         model = together[0].sentences[0].translator.model
-
-        def answers(some: Sequence[RunningBatch]) -> list[Answer]:
-            return model.decode_steps([batch.asked[0] for batch in some], [batch.asked[1] for batch in some])
-
         try:
-            return answers(together)
+            return model.decode_steps([batch.asked[0] for batch in together], [batch.asked[1] for batch in together])
         except Exception as error:
             if len(together) == 1:
                 return [error]
-        found: list[tuple[Tensor, Any] | Exception] = []
-        for batch in together:
-            try:
-                found += answers([batch])
-            except Exception as error:
-                found.append(error)
-        return found
+        return [answer for batch in together for answer in self._answers([batch])]
 
     def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:
         for sentence, found in zip(sentences, results, strict=True):
-            sentence.finish(found)
+            with suppress(InvalidStateError):
+                sentence.result.set_result(found)
             self.on_done(sentence.translator, len(sentence.part.ids), len(found[0].ids) if found else 0)
 
     def _failed(self, sentences: Sequence[QueuedSentence], error: Exception) -> None:
         """A batch failed. One bad sentence shall not take the others with it, so each is tried once more, alone."""
-        if len(sentences) == 1 or sentences[0].is_apart:
-            for sentence in sentences:
-                sentence.fail(error)
+        if len(sentences) == 1:
+            sentences[0].fail(error)
             return
         for sentence in sentences:
-            sentence.apart()
+            sentence.key = (id(sentence),)
         try:
             self.put(sentences)
         except Cancelled as stopped:  # the scheduler stops: nobody will search for them

@@ -27,7 +27,6 @@ from dragoman.progress import say
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning
 from dragoman.runs import checkpoint
-from dragoman.runs.directory import check_run_dir
 from dragoman.serve.scheduler import BatchScheduler, RequestHandle
 from dragoman.text.glossary import Glossary
 from dragoman.text.words import words
@@ -105,19 +104,9 @@ class ServedRun:
         return self.pipeline.own
 
     @classmethod
-    def load(
-        cls,
-        path: Path,
-        device: str = "auto",
-        engine: str = "pytorch",
-        precision: str | None = None,
-        threads: int | None = None,
-    ) -> "ServedRun":
+    def load(cls, options: TranslateOptions) -> "ServedRun":
         """Read a run. Raises DragomanError for one that cannot be served."""
-        options = TranslateOptions(
-            check_run_dir(path), device=device, engine=engine, precision=precision, threads=threads
-        )
-        pipeline = assemble(options)
+        path, pipeline = options.run, assemble(options)
         if not all(pipeline.languages):
             raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)
         chosen = checkpoint.select(path)
@@ -323,15 +312,9 @@ class Service:
         out = []
         for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
             for row, column in strong(links, LINKED):
-                src_word, tgt_word = pairing.src_words[column], pairing.tgt_words[row]
+                read, made = pairing.src_words[column], pairing.tgt_words[row]
                 src_at, tgt_at = one.src[0], one.tgt[0]
-                places = (
-                    src_at + src_word.start,
-                    src_at + src_word.end,
-                    tgt_at + tgt_word.start,
-                    tgt_at + tgt_word.end,
-                )
-                out.append(places)
+                out.append((src_at + read.start, src_at + read.end, tgt_at + made.start, tgt_at + made.end))
         return out
 
     def confidence(

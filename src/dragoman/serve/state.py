@@ -13,6 +13,7 @@ from typing import TypeVar
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import TranslationMemory
+from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import say
 from dragoman.serve.clients import Gate
 from dragoman.serve.documents import Jobs
@@ -100,9 +101,12 @@ class Server:
         self.ready = True
 
     def _put(self, path: Path) -> None:
-        started, settings = time.monotonic(), self.settings
-        threads = self.service.scheduler.num_threads
-        run = ServedRun.load(path, settings.device, settings.engine, settings.precision, threads)
+        started, settings, threads = time.monotonic(), self.settings, self.service.scheduler.num_threads
+        run = ServedRun.load(
+            TranslateOptions(
+                path, device=settings.device, engine=settings.engine, precision=settings.precision, threads=threads
+            )
+        )
         before = self.service.runs.get(run.languages)
         if before is not None and before.path != path:
             say(f"{path}: takes the place of {before.path}: both translate {' to '.join(run.languages)}")

@@ -7,13 +7,10 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from dragoman.errors import Error
-
-Result = TypeVar("Result")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -83,19 +80,20 @@ class Store:
         with self._lock:
             self._db.close()
 
-    def _rows(self, sql: str, *values: object) -> list[Any]:
-        return self._run(lambda: self._db.execute(sql, values).fetchall())
-
-    def _change(self, sql: str, *values: object) -> int:
-        """The number of rows that a statement has changed."""
-        return self._run(lambda: self._db.execute(sql, values).rowcount)
-
-    def _run(self, statement: Callable[[], Result]) -> Result:
+    def _run(self, sql: str, *values: object) -> tuple[list[Any], int]:
+        """The rows that a statement finds, and the number of those that it has changed."""
         with self._lock:
             try:
-                return statement()
+                cursor = self._db.execute(sql, values)
+                return cursor.fetchall(), cursor.rowcount
             except sqlite3.Error as error:
                 raise Error.CANNOT_READ(f"{error}", file=self.path or "the store") from error
+
+    def _rows(self, sql: str, *values: object) -> list[Any]:
+        return self._run(sql, *values)[0]
+
+    def _change(self, sql: str, *values: object) -> int:
+        return self._run(sql, *values)[1]
 
     def add_key(
         self, name: str, per_minute: int | None = None, per_month: int | None = None, key: str | None = None

@@ -106,10 +106,6 @@ class ChangedGlossary(BaseModel):
     dictionaries: Annotated[list[Dictionary], BeforeValidator(_as_list)] = []
 
 
-def error_body(error: ApiError) -> dict[str, Any]:
-    return {"message": error.message}
-
-
 def _complaint(error: ErrorDetails) -> str:
     names = [str(part) for part in error["loc"] if isinstance(part, str)]
     if error["type"] in ("missing", "string_too_short", "too_short"):
@@ -117,7 +113,7 @@ def _complaint(error: ErrorDetails) -> str:
     return f"Value for '{names[-1]}' not supported."
 
 
-api = Api("DeepL", error_body, _complaint)
+api = Api("DeepL", lambda error: {"message": error.message}, _complaint)
 
 
 def _languages(call: Call, given: Options) -> tuple[str, str]:

@@ -142,7 +142,7 @@ def translate_file(call: Call, given: Pair) -> Awaitable[dict[str, str]]:
 
 
 async def _finished(call: Call, job: Job) -> dict[str, str]:
-    while not job.finished.is_set():
+    while not job.ended:
         await asyncio.sleep(0.05)
         if await call.request.is_disconnected():
             await call.server.in_thread(call.server.jobs.remove, job)

@@ -36,8 +36,6 @@ from dragoman.text.glossary import Glossary
 CHUNK = 400
 """Characters from which on lines of a streamed text make a part of their own."""
 
-Links = list[tuple[int, int, int, int]]
-
 
 def _complaint(error: ErrorDetails) -> str:
     name = "".join([str(error["loc"][0]), *(f"[{part}]" for part in error["loc"] if isinstance(part, int))])
@@ -160,7 +158,7 @@ def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
     return [one.record() for one in item.warnings if one.is_note == notes]
 
 
-def _sentences(item: Translated) -> Links:
+def _sentences(item: Translated) -> list[tuple[int, int, int, int]]:
     """Characters from and to in the source, and in the translation."""
     return [(*one.src, *one.tgt) for one in item.sentences]
 
