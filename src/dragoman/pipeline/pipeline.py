@@ -51,7 +51,15 @@ class Translated(NamedTuple):
     """The translations of a text, best first, and the sentences of the best."""
 
     items: list[Translation]
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[Sentence, ...] = ()
+
+    @property
+    def best(self) -> Translation:
+        return self.items[0]
+
+    @property
+    def alternatives(self) -> list[str]:
+        return [item.text for item in self.items[1:]]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
 from dragoman.serve.clients import Client
 from dragoman.serve.errors import CLIENT_GONE, ApiError
-from dragoman.serve.http import file_of, parameters_of, read_body
+from dragoman.serve.http import parameters_of, read_body
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
 from dragoman.serve.state import Server
 
@@ -44,10 +44,6 @@ class Call:
     request: Request
     client: Client
     parameters: Mapping[str, Any]
-
-    def file(self) -> tuple[str, bytes]:
-        """The name and the bytes of the file in the request. Raises ApiError if there is none."""
-        return file_of(self.parameters, self.server.limits)
 
     async def run(self, work: Callable[[RequestHandle], Result], tokens: int) -> Result:
         """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.

@@ -8,11 +8,13 @@ from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
 from dragoman.languages.identification import likely_languages
+from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call
 from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.errors import ApiError
+from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices, Translated, same_language
+from dragoman.serve.service import AUTO, Choices, as_it_is, same_language
 from dragoman.serve.state import Server
 from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
@@ -83,7 +85,7 @@ def planned(
     server.gate.count_quota(call.client, sum(map(len, texts)))
 
     def work(handle: RequestHandle) -> list[Answer]:
-        items = [Translated(text) for text in texts]
+        items = [as_it_is(text) for text in texts]
         for code, places in groups.items():
             made = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
             for place, item in zip(places, made, strict=True):
@@ -98,7 +100,8 @@ def new_job(
 ) -> Job:
     """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
-    server, (file_name, data) = call.server, call.file()
+    server = call.server
+    file_name, data = file_of(call.parameters, server.limits)
     try:
         return server.jobs.add(
             name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count)

@@ -22,10 +22,9 @@ from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
 from dragoman.pipeline.memory import Match, TranslationMemory
 from dragoman.pipeline.options import TranslateOptions, assemble
-from dragoman.pipeline.pipeline import Pipeline, Sentence
+from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import say
 from dragoman.quality.faults import source_warnings, warnings_of
-from dragoman.quality.warnings import Warning
 from dragoman.runs import checkpoint
 from dragoman.serve.scheduler import BatchScheduler, RequestHandle
 from dragoman.text.glossary import Glossary
@@ -63,23 +62,9 @@ class Choices:
     """Translations carry what looks wrong with them."""
 
 
-@dataclass(frozen=True)
-class Translated:
-    """The translation of a text."""
-
-    text: str
-    alternatives: tuple[str, ...] = ()
-    score: float = 0.0
-    log_prob: float = 0.0
-    warnings: tuple[Warning, ...] = ()
-    """Notes on how it came about, and what looks wrong with it where that was asked for."""
-    sentences: tuple[Sentence, ...] = ()
-
-    @classmethod
-    def of(cls, items: Sequence[Translation], sentences: tuple[Sentence, ...] = ()) -> "Translated":
-        """The best of a text's translations, with the others as its alternatives."""
-        best, *others = items
-        return cls(best.text, tuple(item.text for item in others), best.score, best.log_prob, best.warnings, sentences)
+def as_it_is(text: str) -> Translated:
+    """A text that no model has a score for."""
+    return Translated([Translation(text, 0.0, 0.0)])
 
 
 MOST_LANGUAGES = 24
@@ -203,30 +188,29 @@ class Service:
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
             found = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
-            texts = [item.text for item in found]
+            texts = [item.best.text for item in found]
         if len(legs) > 1:
             found = [self._through(src, tgt, text, item) for text, item in zip(sources, found, strict=True)]
         if choices.warnings:
-            self.on_warnings(sum(not one.is_note for item in found for one in item.warnings))
+            self.on_warnings(sum(not one.is_note for item in found for one in item.best.warnings))
         return found
 
     @staticmethod
     def _through(src: str, tgt: str, text: str, item: Translated) -> Translated:
         """The translation of a text through another language: its warnings are told from both ends."""
-        languages = src, tgt
-        faults = [*warnings_of(text, item.text, languages), *source_warnings(text, languages)]
-        notes = [one for one in item.warnings if one.is_note]
-        return replace(item, sentences=(), warnings=(*notes, *faults))
+        languages, (best, *others) = (src, tgt), item.items
+        faults = [*warnings_of(text, best.text, languages), *source_warnings(text, languages)]
+        notes = [one for one in best.warnings if one.is_note]
+        return Translated([replace(best, warnings=(*notes, *faults)), *others])
 
     def _on_leg(
         self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], choices: Choices
     ) -> list[Translated]:
         pipeline = self._pipeline(handle, run, choices)
         if choices.kind == "text":
-            found = pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
-            return [Translated.of(*one) for one in found]
+            return pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
         if choices.prefix:
-            return [Translated.of(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
+            return [Translated(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
         return [self._of_markup(handle, pipeline, text) for text in texts]
 
     def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices) -> Pipeline:
@@ -247,7 +231,7 @@ class Service:
     def _of_markup(handle: RequestHandle, pipeline: Pipeline, text: str) -> Translated:
         document = Document(text.encode(), FRAGMENT, Options("the text", pipeline.languages))
         translate = DocumentTranslator(pipeline)
-        return Translated(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
+        return as_it_is(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
 
     def translate_document(
         self,
@@ -304,7 +288,7 @@ class Service:
         legs = self.route(src, tgt)
         if len(legs) > 1:
             return []
-        pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
+        pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         pairings = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
         handle.check()
         with self._links:
@@ -325,7 +309,7 @@ class Service:
         legs = self.route(src, tgt)
         if len(legs) > 1 or legs[0].calibration is None:
             return []
-        pairs = [(text[slice(*one.src)], item.text[slice(*one.tgt)]) for one in item.sentences]
+        pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         handle.check()
         with self._links:
             found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)

@@ -141,7 +141,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
     def answer(handle: RequestHandle) -> dict[str, Any]:
         records = []
         for text, one in zip(given.text, work(handle), strict=True):
-            record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": one.item.text}
+            record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": one.item.best.text}
             if given.show_billed_characters:
                 record["billed_characters"] = len(text)
             if given.model_type:

@@ -86,7 +86,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
 
     def answer(handle: RequestHandle) -> dict[str, Any]:
         answers = work(handle)
-        record: dict[str, list[Any]] = {"translatedText": [answer.item.text for answer in answers]}
+        record: dict[str, list[Any]] = {"translatedText": [answer.item.best.text for answer in answers]}
         if src == AUTO:
             record["detectedLanguage"] = [
                 {"confidence": round(100 * answer.detected.confidence), "language": answer.detected.language}
@@ -94,7 +94,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
                 if answer.detected is not None
             ]
         if alternatives:
-            record["alternatives"] = [list(answer.item.alternatives) for answer in answers]
+            record["alternatives"] = [answer.item.alternatives for answer in answers]
         return record if isinstance(given.q, list) else {name: values[0] for name, values in record.items()}
 
     return call.run(answer, tokens)

@@ -11,8 +11,9 @@ from starlette.responses import Response, StreamingResponse
 
 from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
+from dragoman.inference.translation import Translation
 from dragoman.languages.codes import name_of
-from dragoman.pipeline.pipeline import Sentence
+from dragoman.pipeline.pipeline import Sentence, Translated
 from dragoman.serve.api import Api, Call, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.documents import Job
@@ -30,7 +31,7 @@ from dragoman.serve.requests import (
     result_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices, Translated
+from dragoman.serve.service import AUTO, Choices, as_it_is
 from dragoman.text.glossary import Glossary
 
 CHUNK = 400
@@ -68,15 +69,8 @@ def languages_of(call: Call, given: models.Pair, *, auto: bool) -> tuple[str, st
 def _choices(call: Call, given: models.StreamRequest) -> Choices:
     """The wishes of a request. Raises ApiError for more alternatives than there may be."""
     _check_count("alternatives", given.alternatives, call.server.limits.alternatives)
-    return Choices(
-        kind=given.format,
-        alternatives=given.alternatives,
-        glossary=_glossary(given.glossary),
-        prefix=given.prefix,
-        memory=given.memory,
-        split=given.split,
-        beam_size=given.beam_size,
-    )
+    alike = given.model_dump(include={"alternatives", "prefix", "memory", "split", "beam_size"})
+    return Choices(kind=given.format, glossary=_glossary(given.glossary), **alike)
 
 
 def _check_count(name: str, count: int, most: int) -> None:
@@ -130,15 +124,7 @@ def _record(
     explained = handle, answer.src, tgt, text, item
     is_made = answer.src != tgt
     record = models.Translation(
-        text=item.text,
-        source=answer.src,
-        target=tgt,
-        detected=answer.detected,
-        score=item.score,
-        log_prob=item.log_prob,
-        alternatives=list(item.alternatives),
-        notes=_records(item, notes=True),
-        sentences=_sentences(item),
+        **_common(answer, item.sentences), target=tgt, score=item.best.score, log_prob=item.best.log_prob
     )
     if details.alignments:
         record.alignments = service.alignment(*explained) if is_made else []
@@ -155,12 +141,20 @@ def _record(
 
 def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
     """The notes of a translation, or its other warnings."""
-    return [one.record() for one in item.warnings if one.is_note == notes]
+    return [one.record() for one in item.best.warnings if one.is_note == notes]
 
 
-def _sentences(item: Translated) -> list[tuple[int, int, int, int]]:
-    """Characters from and to in the source, and in the translation."""
-    return [(*one.src, *one.tgt) for one in item.sentences]
+def _common(answer: Answer, sentences: Sequence[Sentence]) -> dict[str, Any]:
+    """The fields of a translation, whether it is of a whole text or of a part of one."""
+    item = answer.item
+    return {
+        "text": item.best.text,
+        "source": answer.src,
+        "detected": answer.detected,
+        "alternatives": item.alternatives,
+        "notes": _records(item, notes=True),
+        "sentences": [(*one.src, *one.tgt) for one in sentences],
+    }
 
 
 def parts_of(text: str) -> list[str]:
@@ -212,29 +206,18 @@ async def _events(
     planned_part: Callable[[str], tuple[Callable[[RequestHandle], list[Answer]], int]],
 ) -> AsyncIterator[bytes]:
     """The events of a stream; `first` is the answer to the first part."""
-    whole, src_at = first._replace(item=Translated("")), 0
+    whole, src_at = first._replace(item=as_it_is("")), 0
     try:
         for number, part in enumerate(parts):
-            item = first.item
+            answer = first
             if number:
                 [answer] = await call.run(*await call.server.in_thread(planned_part, part))
-                item = answer.item
-            moved = _moved(item, src_at, len(whole.item.text))
-            record = models.Part(
-                text=item.text,
-                sentences=_sentences(moved),
-                alternatives=list(item.alternatives),
-                notes=_records(item, notes=True),
-                source=first.src,
-                detected=first.detected,
+            before, here = whole.item, _moved(answer.item, src_at, len(whole.item.best.text))
+            yield _event("part", models.Part(**_common(first._replace(item=answer.item), here.sentences)))
+            joined = Translation(
+                before.best.text + here.best.text, 0.0, 0.0, (*before.best.warnings, *here.best.warnings)
             )
-            yield _event("part", record)
-            joined = Translated(
-                whole.item.text + item.text,
-                warnings=(*whole.item.warnings, *moved.warnings),
-                sentences=(*whole.item.sentences, *moved.sentences),
-            )
-            whole = whole._replace(item=joined)
+            whole = whole._replace(item=Translated([joined], (*before.sentences, *here.sentences)))
             src_at += len(part)
         text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
         if first.src != tgt and text.strip():
@@ -256,9 +239,9 @@ def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
     )
     warnings = tuple(
         replace(one, place=(one.place[0] + src_at, one.place[1] + src_at)) if one.place else one
-        for one in item.warnings
+        for one in item.best.warnings
     )
-    return replace(item, sentences=sentences, warnings=warnings)
+    return Translated([replace(item.best, warnings=warnings)], sentences)
 
 
 def _event(name: str, data: Any) -> bytes:
