@@ -151,7 +151,7 @@ def test_attempts_are_a_few_with_first_last_and_best(tmp_path: Path, validations
         {"event": "valid", "step": i, "bleu": 50.0 if i == best_place else 1.0, "samples": samples(str(i))}
         for i in range(1, validations + 1)
     ]
-    shown = _progress_samples(valid, valid[best_place - 1])
+    shown = _progress_samples(valid, valid[best_place - 1], True)
     assert [sample.src for sample in shown] == ["Guten Tag & mehr", EVIL]
     steps = [attempt.step for attempt in shown[0].attempts]
     assert steps == sorted(steps)

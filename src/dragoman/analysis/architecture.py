@@ -1,9 +1,9 @@
 """A model drawn as the papers draw it: a box for each part, with the shapes that its weights really have."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.patches import FancyBboxPatch
 from torch import nn
@@ -17,7 +17,7 @@ from dragoman.models.text_classifier import TextClassifier
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.embeddings import OutputProjection
-from dragoman.nn.feedforward import FeedForward, SwiGLU
+from dragoman.nn.feedforward import SwiGLU
 from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from dragoman.nn.residual import OutputNorm, PostNorm
 
@@ -34,16 +34,17 @@ class Box:
     """The name of a column whose top this box reads too."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Column:
     """Boxes from the input (first) to the output, and which of them are one layer of several."""
 
     name: str
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[Box]
     repeated: tuple[int, int, int] | None = None
     """(first box, last box, times)."""
 
 
+SOURCE, TARGET = "source ids, (batch, src_len)", "target ids from <s> on, (batch, tgt_len)"
 COLORS = {
     "embedding": PALETTE[3],
     "attention": PALETTE[4],
@@ -58,42 +59,35 @@ COLORS = {
 def columns_of(model: nn.Module) -> list[Column]:
     """The parts of a model. Raises DragomanError for a family that has no drawing."""
     if isinstance(model, Transformer):
-        return [
-            _stack(
-                "encoder", "source ids, (batch, src_len)", model.src_embedding, model.encoder_layers,
-                model.encoder_norm,
-            ),
-            _ended(
-                _stack(
-                    "decoder", "target ids from <s> on, (batch, tgt_len)", model.tgt_embedding, model.decoder_layers,
-                    model.decoder_norm,
-                ),
-                model.output, model.src_embedding.tokens, model.tgt_embedding.tokens,
-            ),
-        ]  # fmt: skip
+        encoder = _stack("encoder", SOURCE, model.src_embedding, model.encoder_layers)
+        decoder = _stack("decoder", TARGET, model.tgt_embedding, model.decoder_layers)
+        encoder.boxes += _norm(model.encoder_norm)
+        decoder.boxes += _norm(model.decoder_norm)
+        decoder.boxes += _output(model.output, model.src_embedding.tokens, model.tgt_embedding.tokens)
+        return [encoder, decoder]
     if isinstance(model, LanguageModel):
-        stack = _stack("language model", "ids, (batch, len)", model.embedding, model.layers, model.norm)
-        return [_ended(stack, model.output, model.embedding.tokens)]
+        column = _stack("language model", "ids, (batch, len)", model.embedding, model.layers)
+        column.boxes += _norm(model.norm) + _output(model.output, model.embedding.tokens)
+        return [column]
     if isinstance(model, TextClassifier):
-        stack = _stack("classifier", "ids, (batch, len)", model.embedding, model.encoder.layers, model.encoder.norm)
+        column = _stack("classifier", "ids, (batch, len)", model.embedding, model.encoder.layers)
         head = Box("linear to labels", f"{model.head.in_features} → {model.head.out_features}", "output")
-        return [_more(stack, [Box("pooling, len → 1"), head, Box("softmax")])]
+        column.boxes += [*_norm(model.encoder.norm), Box("pooling, len → 1"), head, Box("softmax")]
+        return [column]
     if isinstance(model, Recurrent):
         return _recurrent(model)
     raise Error.UNSUPPORTED(f"{type(model).__name__}: translators, language models and text classifiers are drawn")
 
 
 def _stack(
-    name: str, reads: str, embedding: PositionedEmbedding, layers: Iterable[nn.Module], norm: nn.Module
+    name: str, reads: str, embedding: PositionedEmbedding, layers: Sequence[EncoderLayer] | Sequence[DecoderLayer]
 ) -> Column:
-    every = list(layers)
-    boxes = [Box(reads), *_embedding(embedding)]
-    first = len(boxes)
-    boxes += _layer(cast(EncoderLayer | DecoderLayer, every[0]), name)
-    repeated = (first, len(boxes) - 1, len(every))
-    if not isinstance(norm, nn.Identity):
-        boxes.append(Box(_norm(norm), "", "norm"))
-    return Column(name, boxes, repeated)
+    boxes, layer = [Box(reads), *_embedding(embedding)], _layer(layers[0])
+    return Column(name, boxes + layer, (len(boxes), len(boxes) + len(layer) - 1, len(layers)))
+
+
+def _norm(norm: nn.Module) -> list[Box]:
+    return [] if isinstance(norm, nn.Identity) else [Box(type(norm).__name__, "", "norm")]
 
 
 def _embedding(module: PositionedEmbedding) -> list[Box]:
@@ -105,39 +99,23 @@ def _embedding(module: PositionedEmbedding) -> list[Box]:
         boxes.append(Box("+ sinusoidal positions", f"base {positions.base:,g}", "embedding"))
     elif isinstance(positions, LearnedPositions):
         boxes.append(Box("+ learned positions", f"{positions.max_len:,} × {width}", "embedding"))
-    if not isinstance(module.norm, nn.Identity):
-        boxes.append(Box(_norm(module.norm), "", "norm"))
-    return boxes
+    return boxes + _norm(module.norm)
 
 
-def _layer(layer: EncoderLayer | DecoderLayer, side: str) -> list[Box]:
-    causal = isinstance(layer, DecoderLayer)
-    parts = [
-        _sublayer(
-            layer.self_attention_residual,
-            _attention(layer.self_attention, "causal self-attention" if causal else "self-attention"),
-        )
-    ]
-    cross = getattr(layer, "cross_attention", None)
-    if cross is not None:
-        parts.append(
-            _sublayer(
-                cast(DecoderLayer, layer).cross_attention_residual,
-                _attention(cross, "attention to the source", "encoder"),
-            )
-        )
-    parts.append(_sublayer(layer.feed_forward_residual, _feed_forward(layer.feed_forward)))
-    return [box for part in parts for box in part]
+def _layer(layer: EncoderLayer | DecoderLayer) -> list[Box]:
+    causal = "causal " if isinstance(layer, DecoderLayer) else ""
+    boxes = _sublayer(layer.self_attention_residual, _attention(layer.self_attention, f"{causal}self-attention"))
+    if isinstance(layer, DecoderLayer) and layer.cross_attention is not None:
+        cross = _attention(layer.cross_attention, "attention to the source", "encoder")
+        boxes += _sublayer(layer.cross_attention_residual, cross)
+    return boxes + _sublayer(layer.feed_forward_residual, _feed_forward(layer.feed_forward))
 
 
-def _sublayer(residual: nn.Module, inside: Box) -> list[Box]:
-    norm = Box(_norm(cast(Any, residual).norm), "", "norm")
-    add = Box("+ residual")
+def _sublayer(residual: Any, inside: Box) -> list[Box]:
+    norm, add = Box(type(residual.norm).__name__, "", "norm"), Box("+ residual")
     if isinstance(residual, PostNorm):
         return [inside, add, norm]
-    if isinstance(residual, OutputNorm):
-        return [inside, norm, add]
-    return [norm, inside, add]
+    return [inside, norm, add] if isinstance(residual, OutputNorm) else [norm, inside, add]
 
 
 def _attention(module: MultiHeadAttention, name: str, reads: str = "") -> Box:
@@ -150,45 +128,34 @@ def _attention(module: MultiHeadAttention, name: str, reads: str = "") -> Box:
     return Box(name, shape, "attention", reads)
 
 
-def _feed_forward(module: nn.Module) -> Box:
-    if isinstance(module, SwiGLU):
-        sizes, kind = (module.expand.in_features, module.expand.out_features), "SwiGLU"
-    else:
-        forward = cast(FeedForward, module)
-        sizes, kind = (forward.expand.in_features, forward.expand.out_features), type(forward.activation).__name__
-    return Box("feed-forward", f"{sizes[0]} → {sizes[1]} → {sizes[0]}, {kind}", "feed-forward")
+def _feed_forward(module: Any) -> Box:
+    narrow, wide = module.expand.in_features, module.expand.out_features
+    kind = "SwiGLU" if isinstance(module, SwiGLU) else type(module.activation).__name__
+    return Box("feed-forward", f"{narrow} → {wide} → {narrow}, {kind}", "feed-forward")
 
 
-def _norm(module: nn.Module) -> str:
-    return type(module).__name__
-
-
-def _ended(column: Column, output: OutputProjection, *embeddings: Any) -> Column:
+def _output(output: OutputProjection, *embeddings: Any) -> list[Box]:
     rows, width = output.weight.shape
     tied = ", the embedding's matrix" if any(output.weight is one.embedding.weight for one in embeddings) else ""
-    return _more(column, [Box("linear to the vocabulary", f"{width} → {rows:,}{tied}", "output"), Box("softmax")])
-
-
-def _more(column: Column, boxes: Sequence[Box]) -> Column:
-    return Column(column.name, [*column.boxes, *boxes], column.repeated)
+    return [Box("linear to the vocabulary", f"{width} → {rows:,}{tied}", "output"), Box("softmax")]
 
 
 def _recurrent(model: Recurrent) -> list[Column]:
     tables = [one.embedding.weight for one in (model.src_embedding, model.tgt_embedding)]
-    shapes = [f"{len(table):,} × {table.size(1)}" for table in tables]
-    encoder = Column("encoder", [Box("source ids, (batch, src_len)"), Box("token embedding", shapes[0], "embedding")])
-    encoder = _more(encoder, _cells(model.encoder))
-    boxes = [Box("target ids from <s> on, (batch, tgt_len)"), Box("token embedding", shapes[1], "embedding")]
-    attends = isinstance(model.decoder, AttentionalDecoder)
+    src, tgt = (Box("token embedding", f"{len(table):,} × {table.size(1)}", "embedding") for table in tables)
+    encoder = [Box(SOURCE), src, *_cells(model.encoder)]
+    decoder = [Box(TARGET), tgt]
+    reads = "encoder"
     if isinstance(model.decoder, AttentionalDecoder):
         kind = type(model.decoder.attention).__name__.removesuffix("Attention")
-        boxes.append(Box(f"{kind} attention to the source", "query: the state before", "attention", "encoder"))
+        decoder.append(Box(f"{kind} attention to the source", "query: the state before", "attention", reads))
+        reads = ""
     first, *others = _cells(model.decoder)
-    told = f"{first.shape}, begins with the encoder's last state"
-    boxes += [Box(first.name, told, first.kind, "" if attends else "encoder"), *others]
+    decoder += [Box(first.name, f"{first.shape}, begins with the encoder's last state", first.kind, reads), *others]
     readout = model.decoder.readout
-    boxes.append(Box("readout, tanh", f"{readout.in_features} → {readout.out_features}", "feed-forward"))
-    return [encoder, _ended(Column("decoder", boxes), model.output, model.src_embedding, model.tgt_embedding)]
+    decoder.append(Box("readout, tanh", f"{readout.in_features} → {readout.out_features}", "feed-forward"))
+    decoder += _output(model.output, model.src_embedding, model.tgt_embedding)
+    return [Column("encoder", encoder), Column("decoder", decoder)]
 
 
 def _cells(stack: nn.Module) -> list[Box]:
@@ -212,35 +179,27 @@ def architecture_figure(model: nn.Module) -> Figure:
     axes.set_axis_off()
     axes.set_xlim(-0.6, 4.0 * len(columns) - 0.5)
     axes.set_ylim(-0.7, tallest + 0.5)
+    rounded, arrow = "round,pad=0.02", {"arrowstyle": "->", "color": MUTED}
     tops = {column.name: (4.0 * place, len(column.boxes) - 1) for place, column in enumerate(columns)}
     for place, column in enumerate(columns):
         x = 4.0 * place
         axes.text(x + 1.35, len(column.boxes) - 0.05, column.name, ha="center", fontsize=9.5, fontweight="bold")
         for y, box in enumerate(column.boxes):
             color = COLORS[box.kind]
-            axes.add_patch(
-                FancyBboxPatch(
-                    (x, y - 0.3), 2.7, 0.6, boxstyle="round,pad=0.02", facecolor="white", edgecolor=color, linewidth=1.4
-                )
-            )
+            frame = FancyBboxPatch((x, y - 0.3), 2.7, 0.6, rounded, facecolor="white", edgecolor=color, linewidth=1.4)
+            axes.add_patch(frame)
             told = f"{box.name}\n{box.shape}" if box.shape else box.name
             axes.text(x + 1.35, y, told, ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.25)
             if y:
-                axes.annotate(
-                    "", (x + 1.35, y - 0.32), (x + 1.35, y - 0.68), arrowprops={"arrowstyle": "->", "color": MUTED}
-                )
+                axes.annotate("", (x + 1.35, y - 0.32), (x + 1.35, y - 0.68), arrowprops=arrow)
             if box.reads:
                 left, top = tops[box.reads]
                 middle = (left + 2.7 + x) / 2
                 axes.plot([left + 2.72, middle, middle], [top, top, y], color=MUTED, linewidth=1)
-                axes.annotate("", (x - 0.02, y), (middle, y), arrowprops={"arrowstyle": "->", "color": MUTED})
+                axes.annotate("", (x - 0.02, y), (middle, y), arrowprops=arrow)
         if column.repeated is not None:
             first, last, times = column.repeated
-            axes.add_patch(
-                FancyBboxPatch(
-                    (x - 0.18, first - 0.44), 3.06, last - first + 0.88, boxstyle="round,pad=0.02", facecolor="none",
-                    edgecolor=GRID, linewidth=1.5, linestyle="--",
-                )
-            )  # fmt: skip
+            dashed: Any = {"facecolor": "none", "edgecolor": GRID, "linewidth": 1.5, "linestyle": "--"}
+            axes.add_patch(FancyBboxPatch((x - 0.18, first - 0.44), 3.06, last - first + 0.88, rounded, **dashed))
             axes.text(x + 2.98, (first + last) / 2, f"× {times}", ha="left", va="center", fontsize=10, color=MUTED)
     return figure

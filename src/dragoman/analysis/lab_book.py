@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import operator
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,21 +47,16 @@ def find_runs(folder: Path) -> list[Path]:
     """The run directories in a folder, or the folder itself, if it is one. Raises DragomanError where there is none."""
     if not folder.is_dir():
         raise Error.MISSING_FILE("no such folder", file=folder)
-    found = [folder] if (folder / CONFIG).is_file() else _below(folder, DEEPEST)
+    found = []
+    for place, folders, names in os.walk(folder):
+        path = Path(place)
+        if CONFIG in names:
+            found.append(path)
+        deepest = CONFIG in names or len(path.relative_to(folder).parts) == DEEPEST
+        folders[:] = [] if deepest else [name for name in folders if not name.startswith(".")]
     if not found:
         raise Error.NOT_A_RUN(f"there are no runs in it; a run directory has a {CONFIG}", file=folder)
     return sorted(found)
-
-
-def _below(folder: Path, depth: int) -> list[Path]:
-    found: list[Path] = []
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-            if (path / CONFIG).is_file():
-                found.append(path)
-            elif depth > 1:
-                found += _below(path, depth - 1)
-    return found
 
 
 def entries_of(paths: Sequence[Path]) -> list[Entry]:
@@ -135,7 +131,8 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 def table(entries: Sequence[Entry]) -> list[dict[str, Cell]]:
     """A row for each run: facts, the settings that differ, and figures; columns that are empty for all are left out."""
     names = differing(entries)
-    scores = sorted({name for entry in entries for name in entry.scores}, key=_place_of_score)
+    tests = sorted({name.rpartition(" ")[0] for entry in entries for name in entry.scores})
+    scores = [f"{test} {score}" for test in tests for score in SCORES]  # those of no run are left out below
     rows: list[dict[str, Cell]] = []
     for entry in entries:
         settings = {name: _cell(entry.settings.get(name)) for name in names}
@@ -147,14 +144,6 @@ def table(entries: Sequence[Entry]) -> list[dict[str, Cell]]:
         return rows
     kept = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     return [{name: row[name] for name in kept} for row in rows]
-
-
-_PLACES: dict[str, int] = {name: place for place, name in enumerate(SCORES)}
-
-
-def _place_of_score(name: str) -> tuple[str, int]:
-    test, _, metric = name.rpartition(" ")
-    return test, _PLACES.get(metric, len(_PLACES))
 
 
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
@@ -261,9 +250,9 @@ def _shown(value: Cell) -> str:
 
 
 def _cell(value: Any) -> Cell:
-    if value is None or isinstance(value, bool | list | dict):
-        return None if value is None else str(value).lower() if isinstance(value, bool) else json.dumps(value)
-    return value if isinstance(value, str | int | float) else str(value)
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _number(value: Any) -> float | None:

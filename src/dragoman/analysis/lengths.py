@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dragoman.analysis.columns import columns
 from dragoman.analysis.figure import GRID, MUTED, Figure, line_style, new_figure, styled
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -82,13 +83,10 @@ def check_edges(edges: Sequence[int]) -> None:
 
 def lengths_table(buckets: Sequence[Bucket]) -> str:
     """The buckets as text: words, sentences, BLEU of each system."""
-    names = list(buckets[0].bleu)
-    widths = [max(6, len(name)) for name in names]
-    lines = [f"{'words':<7}  {'sentences':>9}  " + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True))]
+    rows = [["words  ", f"{'sentences':>9}", *(f"{name:>6}" for name in buckets[0].bleu)]]
     for bucket in buckets:
-        values = "  ".join(f"{bucket.bleu[n]:>{w}.2f}" for n, w in zip(names, widths, strict=True))
-        lines.append(f"{bucket.title:<7}  {bucket.sentences:>9,}  {values}")
-    return "\n".join(lines)
+        rows.append([bucket.title, f"{bucket.sentences:,}", *(f"{value:.2f}" for value in bucket.bleu.values())])
+    return columns(rows)
 
 
 @styled

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from dragoman.analysis.columns import columns
 from dragoman.analysis.figure import MUTED, TRAIN, Figure, new_figure, styled
 
 BAR_COLORS = (TRAIN, "#66aad1", "#b3d5e8")  # by depth: lighter for modules inside of another
@@ -76,15 +77,13 @@ def _groups(module: nn.Module) -> list[list[str]]:
 def parameter_table(counts: Sequence[ModuleCount]) -> str:
     """The rows as text: module, class, parameters, share of all."""
     total = counts[0].parameters
-    names = ["  " * row.depth + row.path for row in counts]
-    kinds = [f"{row.copies} x {row.kind}" if row.copies > 1 else row.kind for row in counts]
-    wide, wider = (max(map(len, column)) for column in (["module", *names], ["class", *kinds]))
-    lines = [f"{'module':<{wide}}  {'class':<{wider}}  {'parameters':>13}  {'share':>7}"]
-    for row, name, kind in zip(counts, names, kinds, strict=True):
-        note = f"  + shared: {row.shared}" if row.shared else ""
+    rows = [["module", "class", f"{'parameters':>13}", f"{'share':>7}", ""]]
+    for row in counts:
+        kind = f"{row.copies} x {row.kind}" if row.copies > 1 else row.kind
         share = f"{100 * row.parameters / total:.1f} %" if total else ""
-        lines.append(f"{name:<{wide}}  {kind:<{wider}}  {row.parameters:>13,}  {share:>7}{note}")
-    return "\n".join(lines)
+        note = f"+ shared: {row.shared}" if row.shared else ""
+        rows.append(["  " * row.depth + row.path, kind, f"{row.parameters:,}", share, note])
+    return columns(rows, left=(0, 1, 4))
 
 
 @styled

@@ -42,77 +42,8 @@ TEST_FIGURES = {"sentences": ("sentences", 0), **{name: (title, 2) for name, tit
 SHOWN_LABELS = 30  # largest number of labels for which the confusion matrix is shown
 
 
-class Words(NamedTuple):
-    """Names on the page for the runs of a task."""
-
-    src: str
-    ref: str
-    hyp: str
-    progress: str  # heading of the validation samples
-    tests: str  # heading of the test samples
-    scores: str  # explains the scores
-    masks: str = "targets shifted by one; masks are true at real tokens"  # explains the step that makes masks
-    instead: Mapping[str, str] = {}  # this task's name of a fact or figure, by its name in translation
-    marks_differences: bool = True  # from the reference
-
-    def name(self, usual: str) -> str:
-        return self.instead.get(usual, usual)
-
-
-CLASSIFIER_WORDS = Words(
-    src="text",
-    ref="label",
-    hyp="the model says",
-    progress="The same examples as training went on",
-    tests="Labels of test examples",
-    scores="Accuracy is the percentage of examples whose label is right. F1 is the harmonic mean of a label's "
-    "precision and recall; macro F1 is its mean over the labels, so that a rare one counts as much as a frequent one.",
-    masks="masks are true at real tokens",
-    instead={
-        "pairs read": "examples read",
-        "source vocabulary": "vocabulary",
-        "test decoding": "labelling",
-        "test sentences": "test examples",
-        "sentences": "examples",
-        "decoding, s": "labelling, s",
-        "sentences/s": "examples/s",
-        METRIC_NAMES["loss"]: "loss, nats/example",
-    },
-)
-
-WORDS = {
-    "translation": Words(
-        src="source",
-        ref="reference",
-        hyp="translation",
-        progress="The same sentences as training went on",
-        tests="Translations of test sentences",
-        scores="BLEU, chrF and TER are sacreBLEU's, over the whole set at once, on detokenized text against one "
-        "reference a sentence. A signature says exactly how; figures with different signatures must not be compared. "
-        "Validation may search with fewer hypotheses than the test does. BLEU on one set says little about another "
-        "kind of text.",
-    ),
-    "language_modelling": Words(
-        src="prompt",
-        ref="the text goes on",
-        hyp="the model goes on",
-        progress="The same prompts as training went on",
-        tests="Continuations of test texts",
-        scores="The loss is the mean over every token of the text, each predicted once from the tokens before it in "
-        "its window. Losses and perplexities of different tokenizers must not be compared; bits per character may be, "
-        "where no token is unknown. More tokens before each prediction make every figure better.",
-        masks="targets are the inputs shifted by one; no token sees a later one",
-        marks_differences=False,
-    ),
-    "classification": CLASSIFIER_WORDS,
-    "image_classification": CLASSIFIER_WORDS._replace(
-        src="image",
-        masks="every image is as large as the next: nothing is padded",
-        instead={**CLASSIFIER_WORDS.instead, "tokens a batch": "patches a batch"},
-    ),
-}
-"""By the recipe's `task:`."""
-
+WORDS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).parent / "report_words.yaml")
+"""Names on the page for the runs of a task, by the recipe's `task:`."""
 
 FACTS: tuple[dict[str, str], ...] = (
     {"languages": "run.languages", "source": "corpus.train.type",
@@ -188,6 +119,7 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
     tests = list({event["name"]: _with_speed(event) for event in events if event["event"] == "test"}.values())
     task = _setting(config, "task") or "translation"
     words = WORDS.get(task, WORDS["translation"])
+    instead, marks = words["instead"], words["marks_differences"]
     run = _run_facts(events, config, plan, end, best, tests)
     return {
         "start": start,
@@ -198,21 +130,21 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         **{lang: _setting(config, f"corpus.{lang}") or "" for lang in ("src_lang", "tgt_lang")},
         "family": _setting(config, "model.type") or "",
         "words": words,
-        "metric_names": METRIC_NAMES,
+        "metric_names": {name: instead.get(title, title) for name, title in METRIC_NAMES.items()},
         "test_figures": [
-            (name, words.name(title), digits)
+            (name, instead.get(title, title), digits)
             for name, (title, digits) in TEST_FIGURES.items()
             if any(test.get(name) is not None for test in tests)
         ],
         "confusions": [test for test in tests if 1 < len(test.get("labels") or ()) <= SHOWN_LABELS],
         "valid_metrics": [name for name in METRIC_NAMES if any(event.get(name) is not None for event in valid)],
         "headlines": _headlines(events, start, plan, best, tests),
-        "steps": list(zip(step_titles(task), _nine_steps(config, plan, run, tests, words), strict=True)),
+        "steps": list(zip(step_titles(task), _nine_steps(config, plan, run, tests, instead), strict=True)),
         "curves": _curves(events),
         "only_in_training": _only_in_training(config),
-        "samples": _progress_samples(valid, best, words),
+        "samples": _progress_samples(valid, best, marks),
         "shown_validations": min(SHOWN_VALIDATIONS, len(valid)),
-        "test_samples": {event["name"]: _samples([event], words=words) for event in tests if event.get("samples")},
+        "test_samples": {event["name"]: _samples([event], None, marks) for event in tests if event.get("samples")},
     }
 
 
@@ -285,7 +217,7 @@ def _run_facts(
 
 
 def _nine_steps(
-    config: Mapping[str, Any], plan: Event, run: Mapping[str, Any], tests: list[Event], words: Words
+    config: Mapping[str, Any], plan: Event, run: Mapping[str, Any], tests: list[Event], instead: Mapping[str, str]
 ) -> list[dict[str, str]]:
     """The facts of each step by name, of those that are known."""
     known = {**config, "plan": plan, "run": run}
@@ -296,7 +228,8 @@ def _nine_steps(
         scored = [test for test in tests if test.get(name) is not None]
         steps[8] |= {f"{METRIC_NAMES[name]}, {test['name']}": _score(test[name]) for test in scored}
     return [
-        {words.name(name): _text(fact) for name, fact in facts.items() if fact not in (None, "")} for facts in steps
+        {instead.get(name, name): _text(fact) for name, fact in facts.items() if fact not in (None, "")}
+        for facts in steps
     ]
 
 
@@ -315,7 +248,7 @@ def _curves(events: list[Event]) -> list[tuple[str, Any]]:
     return curves
 
 
-def _progress_samples(valid: list[Event], best: Event | None, words: Words = WORDS["translation"]) -> list[Sample]:
+def _progress_samples(valid: list[Event], best: Event | None, marks_differences: bool) -> list[Sample]:
     """The sentences of the last validation and the attempts at them, at a few validations from first to last."""
     sampled = [event for event in valid if event.get("samples")]
     count = len(sampled)
@@ -326,10 +259,10 @@ def _progress_samples(valid: list[Event], best: Event | None, words: Words = WOR
             chosen.remove(min(inner, key=lambda i: abs(i - place)))
             chosen.add(place)
         sampled = [sampled[i] for i in sorted(chosen)]
-    return _samples(sampled, best, words)
+    return _samples(sampled, best, marks_differences)
 
 
-def _samples(events: list[Event], best: Event | None = None, words: Words = WORDS["translation"]) -> list[Sample]:
+def _samples(events: list[Event], best: Event | None, marks_differences: bool) -> list[Sample]:
     if not events:
         return []
     samples = []
@@ -342,7 +275,7 @@ def _samples(events: list[Event], best: Event | None = None, words: Words = WORD
             for hyp in hyps[:1]:
                 shown, left_out = hyp[:limit], max(0, len(hyp) - limit)
                 same = [(shown, True)] if shown else []
-                runs = marked(shown, ref) if words.marks_differences else same
+                runs = marked(shown, ref) if marks_differences else same
                 attempts.append(Attempt(event.get("step", 0), event is best, runs, left_out))
         samples.append(Sample(src, ref, attempts))
     return samples
