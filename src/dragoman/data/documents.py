@@ -1,33 +1,51 @@
-"""One long text as token ids on disk: encoded once, memory-mapped ever after. What a recipe's `corpus:` says of it."""
+"""Plain text for models of one side, and what a recipe's `corpus:` says of it.
+
+One long text is token ids on disk, encoded once and memory-mapped ever after; or each line is read by itself.
+"""
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
-from dragoman.config import settings
+from dragoman.config import Field, settings
 from dragoman.data.encode import id_dtype
+from dragoman.data.inputs import TextInputs
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
-from dragoman.text.documents import PlainSource
+from dragoman.text.documents import PlainSource, read_text
+from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
 
 @settings
-class TextCorpusConfig:
-    """Which texts to train, validate and test on. Each is one long row of tokens, read in windows of `block_len`."""
+class PlainCorpusConfig:
+    """Which texts to train, validate and test on."""
 
     train: PlainSource  #: Training text.
     valid: PlainSource  #: Validation text.
     test: dict[str, PlainSource] = Field(default_factory=dict)  #: Test texts by name, scored after training.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of the text.
-    block_len: Annotated[int, Field(ge=1)] = 256  #: Length of a window: the longest context of a prediction. [tokens]
-    min_context: Annotated[int, Field(ge=1)] = 1
+
+
+@settings
+class LinesCorpusConfig(PlainCorpusConfig):
+    """Which texts to train, validate and test on. Each line is read by itself; blank ones are left out."""
+
+    lowercase: bool = False  #: Lower-case the text.
+    max_tokens: int = Field(default=128, ge=1)  #: A longer line is read up to here. [tokens]
+
+
+@settings
+class TextCorpusConfig(PlainCorpusConfig):
+    """Which texts to train, validate and test on. Each is one long row of tokens, read in windows of `block_len`."""
+
+    block_len: int = Field(default=256, ge=1)  #: Length of a window: the longest context of a prediction. [tokens]
+    min_context: int = Field(default=1, ge=1)
     """In validation and tests every prediction has seen at least so many tokens. 1: windows side by side, as in
     training. More is nearer to what generation sees, and takes block_len / (block_len - min_context + 1) times the
     time."""
@@ -91,3 +109,18 @@ def _store(directory: Path, ids: IntArray, meta: dict[str, Any]) -> None:
         (directory / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     except OSError as error:
         raise Error.CANNOT_WRITE(f"cannot be written: {error.strerror or error}", file=directory) from error
+
+
+def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:
+    """The lines of a text as they are read. Raises DragomanError where all are blank."""
+    spelling = spelling_of(corpus)
+    found = [spelling(line) for line in read_text(source).split("\n") if line.strip()]
+    if not found:
+        raise Error.EMPTY("a text of the corpus has no line that is not blank")
+    return found
+
+
+def encoded(lines: Sequence[str], tokenizer: Tokenizer, corpus: LinesCorpusConfig) -> TextInputs:
+    """The ids of lines, cut at `max_tokens`."""
+    limit = corpus.max_tokens
+    return TextInputs([tokenizer.encode(line)[:limit] for line in lines], max_tokens=limit, multiple=1)

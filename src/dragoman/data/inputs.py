@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
-from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, Ids, Movable, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
-from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
@@ -136,18 +135,17 @@ class TextReader:
         )
 
 
+@dataclass
 class ImageInputs:
     """Grey images of one size; in training changed a little, keyed by (seed, epoch, row)."""
 
-    def __init__(
-        self,
-        pixels: np.ndarray,
-        num_patches: int,
-        augmentation: AugmentConfig | None = None,
-        seed: int = 1,
-    ) -> None:
-        self.pixels, self.num_patches, self.augmentation, self.seed = pixels, num_patches, augmentation, seed
-        self.lengths = np.full(len(pixels), num_patches, dtype=np.int32)
+    pixels: np.ndarray
+    num_patches: int
+    augmentation: AugmentConfig | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        self.lengths = np.full(len(self.pixels), self.num_patches, dtype=np.int32)
 
     def collate(self, rows: IntArray) -> tuple[Tensor, ...]:
         """(images,): (batch, 1, height, width), from -1 for no ink to 1."""

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from dragoman.data.batching import BatchPlan
 from dragoman.data.store import IdCorpus
@@ -88,8 +87,3 @@ class StreamBlocks:
             self._kept = {one: block for one, block in self._kept.items() if one >= number - 1}
             self._kept[number] = Block(number, corpus, self._plan(corpus))
         return self._kept[number]
-
-
-def stream_folder(run_dir: Path) -> Path:
-    """The folder of a run for the blocks of its stream."""
-    return run_dir / "prepared" / "stream"

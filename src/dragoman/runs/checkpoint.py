@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, Error
 from dragoman.runs import atomic_io
-from dragoman.runs.best import rank
+from dragoman.runs.events import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
@@ -116,7 +116,7 @@ def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = N
 
 
 def best(run_dir: Path) -> Path | None:
-    """The best validated checkpoint (`best.rank`) that verifies; the newest where none was validated."""
+    """The best validated checkpoint (`events.rank`) that verifies; the newest where none was validated."""
     for path in _best_first(run_dir):
         with contextlib.suppress(DragomanError):
             verify(path)

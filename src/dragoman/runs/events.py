@@ -2,16 +2,33 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import Error
-from dragoman.runs.best import UNRANKED, rank
 
 Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
+
+Rank = tuple[float, float]
+
+UNRANKED: Rank = (-math.inf, -math.inf)
+"""The rank of what was never validated: below every other."""
+
+
+def rank(validation: Mapping[str, Any]) -> Rank:
+    """The key to compare validations by: the higher `score` is better, and of equal scores the lower `loss`.
+
+    Scores do tie: a small validation set that is answered without a fault is answered so again and again, while the
+    loss still falls. Either figure may be missing.
+
+    >>> max({"score": 100.0, "loss": 0.3}, {"score": 100.0, "loss": 0.1}, {"score": 99.0, "loss": 0.0}, key=rank)
+    {'score': 100.0, 'loss': 0.1}
+    """
+    score, loss = validation.get("score"), validation.get("loss")
+    return (-math.inf if score is None else float(score), -math.inf if loss is None else -float(loss))
 
 
 def read_events(path: str | Path) -> list[Event]:
@@ -68,7 +85,7 @@ def place_of(event: Event) -> Any:
 
 
 def best_validation(events: Iterable[Event]) -> Event | None:
-    """The best validation (`best.rank`), the first of equals; None where none measured anything."""
+    """The best validation (`rank`), the first of equals; None where none measured anything."""
     ranked = [(rank(event), event) for event in events if event["event"] == "valid"]
     return max((pair for pair in ranked if pair[0] > UNRANKED), key=lambda pair: pair[0], default=(UNRANKED, None))[1]
 

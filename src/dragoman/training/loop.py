@@ -13,7 +13,7 @@ from torch import Tensor
 from dragoman.backends.compile import uncompiled
 from dragoman.device import peak_bytes
 from dragoman.progress import Progress, say
-from dragoman.runs.best import rank
+from dragoman.runs.events import rank
 from dragoman.text.sources.stream import StreamEnded
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up

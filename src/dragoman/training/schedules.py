@@ -20,7 +20,7 @@ class Schedule:
         return float(self.settings.rate_at(step, self.max_steps, self.d_model))
 
     def observe(self, better: bool) -> None:
-        """Take note of a validation: whether it was better than all before (`runs/best.py`)."""
+        """Take note of a validation: whether it was better than all before (`runs/events.py`)."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}

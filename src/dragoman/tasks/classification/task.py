@@ -1,6 +1,7 @@
 """Classification of texts or images: batches with a label for each row, cross-entropy, accuracy."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -19,28 +20,26 @@ from dragoman.training.nonfinite import listed
 from dragoman.training.task import Planned, Validation
 
 
+@dataclass(eq=False)
 class ClassificationTask(Planned):
     """A `training.task.Task` over labelled inputs; what they are, texts or images, only they know."""
 
-    def __init__(
-        self,
-        train: Inputs,
-        train_split: Split,
-        plan: BatchPlan,
-        valid: Inputs,
-        valid_split: Split,
-        labels: Sequence[str],
-        *,
-        device: torch.device,
-        samples: int,
-        r_drop: float = 0.0,
-        losses: Losses = TEXTBOOK,
-    ) -> None:
-        self.train, self.plan, self.valid, self.valid_split = train, plan, valid, valid_split
-        self.labels, self.device, self.samples = list(labels), device, samples
-        self.r_drop, self.losses = r_drop, losses
-        self.examples = np.array(train_split.numbers or range(1, len(train_split) + 1))
-        self.train_numbers, self.valid_numbers = self._numbers(train_split.labels), self._numbers(valid_split.labels)
+    train: Inputs
+    train_split: Split
+    plan: BatchPlan
+    valid: Inputs
+    valid_split: Split
+    labels: list[str]
+    _: KW_ONLY
+    device: torch.device
+    samples: int
+    r_drop: float = 0.0
+    losses: Losses = TEXTBOOK
+
+    def __post_init__(self) -> None:
+        self.examples = np.array(self.train_split.numbers or range(1, len(self.train_split) + 1))
+        self.train_numbers = self._numbers(self.train_split.labels)
+        self.valid_numbers = self._numbers(self.valid_split.labels)
 
     def micro_batch(self, step: int, number: int) -> list[LabelledBatch]:
         epoch, step_in_epoch = self.position(step)

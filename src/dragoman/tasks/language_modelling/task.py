@@ -1,7 +1,7 @@
 """Language modelling: windows of one long text, cross-entropy of each next token, nats per token of unseen text."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -109,25 +109,20 @@ def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, s
     ]
 
 
+@dataclass(eq=False)
 class LanguageModellingTask(Planned):
     """A `training.task.Task` over one training text and one validation text."""
 
-    def __init__(
-        self,
-        train: IntArray,
-        plan: WindowPlan,
-        valid: IntArray,
-        valid_characters: int,
-        *,
-        generator: Generator,
-        min_context: int,
-        shown: int,
-        r_drop: float = 0.0,
-        losses: Losses = TEXTBOOK,
-    ) -> None:
-        self.train, self.plan, self.valid, self.valid_characters = train, plan, valid, valid_characters
-        self.generator, self.min_context, self.shown = generator, min_context, shown
-        self.r_drop, self.losses = r_drop, losses
+    train: IntArray
+    plan: WindowPlan
+    valid: IntArray
+    valid_characters: int
+    _: KW_ONLY
+    generator: Generator
+    min_context: int
+    shown: int
+    r_drop: float = 0.0
+    losses: Losses = TEXTBOOK
 
     def micro_batch(self, step: int, number: int) -> list[Windows]:
         return [cut(self.train, self.plan.step(*self.position(step))[number], self.plan.block_len)]

@@ -10,8 +10,8 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
+from dragoman.data.documents import LinesCorpusConfig, encoded, lines_of
 from dragoman.data.hidden_tokens import HidingConfig
-from dragoman.data.text_lines import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
@@ -85,8 +85,9 @@ class MaskedLanguageModellingJob(Job):
         model = recipe.model.build(vocab_size=tokenizer.vocab_size, pad_id=PAD_ID)
         return model, MaskedLanguageModellingTask(
             train,
-            self.batch_plan(train.inputs.lengths, train.inputs.lengths),
+            self.batch_plan(train.lengths, train.lengths),
             valid,
+            self.lines["valid"],
             filler=GapFiller(model, tokenizer, corpus, pick_device(recipe.device)),
             hiding=recipe.hiding,
             seed=recipe.seed,
@@ -119,7 +120,7 @@ class MaskedLanguageModellingJob(Job):
             yield name, found, {}, f"{found.loss:.4f} nats per hidden token, {found.accuracy:.2f} % guessed"
 
     def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
-        texts = encoded(lines, filler.tokenizer, self.recipe.corpus).inputs
+        texts = encoded(lines, filler.tokenizer, self.recipe.corpus)
         return score(filler.model, texts, self.recipe.hiding, filler.tokenizer.vocab_size, filler.device)
 
     def score_text(self, score: float) -> str:

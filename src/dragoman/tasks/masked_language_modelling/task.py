@@ -1,7 +1,8 @@
 """Masked language modelling: texts with hidden tokens, the cross-entropy of these, the share that is guessed."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from dragoman.data.batching import BatchPlan
 from dragoman.data.eval_batches import eval_batches
 from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
-from dragoman.data.text_lines import Lines
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
@@ -70,24 +70,23 @@ def score(
     return GapScores(mean, math.exp(min(mean, 50.0)), 100 * right / count, count)
 
 
+@dataclass(eq=False)
 class MaskedLanguageModellingTask(Planned):
     """A `training.task.Task` over lines of text."""
 
-    def __init__(
-        self,
-        train: Lines,
-        plan: BatchPlan,
-        valid: Lines,
-        *,
-        filler: GapFiller,
-        hiding: HidingConfig,
-        seed: int,
-        shown: int,
-        losses: Losses = TEXTBOOK,
-    ) -> None:
-        self.train, self.plan, self.valid = train.inputs, plan, valid
-        self.filler, self.hiding, self.seed, self.shown, self.losses = filler, hiding, seed, shown, losses
-        self.vocab_size = filler.tokenizer.vocab_size
+    train: TextInputs
+    plan: BatchPlan
+    valid: TextInputs
+    valid_lines: Sequence[str]
+    _: KW_ONLY
+    filler: GapFiller
+    hiding: HidingConfig
+    seed: int
+    shown: int
+    losses: Losses = TEXTBOOK
+
+    def __post_init__(self) -> None:
+        self.vocab_size = self.filler.tokenizer.vocab_size
 
     def micro_batch(self, step: int, number: int) -> list[GapBatch]:
         epoch, step_in_epoch = self.position(step)
@@ -108,16 +107,16 @@ class MaskedLanguageModellingTask(Planned):
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
-        found = score(model, self.valid.inputs, self.hiding, self.vocab_size, self.filler.device)
+        found = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
         metrics = {"loss": found.loss, "perplexity": found.perplexity, "accuracy": found.accuracy}
         return Validation(-found.loss, metrics, self.samples())
 
     def samples(self) -> list[dict[str, str]]:
         """A few lines with hidden tokens, the guesses in their places, and the lines as they were."""
-        rows = np.arange(min(self.shown, len(self.valid.text)))
+        rows = np.arange(min(self.shown, len(self.valid_lines)))
         if not len(rows):
             return []
-        batch = hide(self.valid.inputs, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
+        batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
         guesses = self.filler.guesses(batch.ids, batch.mask)
         tokenizer, found = self.filler.tokenizer, []
         for row in range(len(rows)):
@@ -127,5 +126,5 @@ class MaskedLanguageModellingTask(Planned):
             asked = batch.asked[row, :real].tolist()
             shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, asked, strict=True))
             readable = [index for index in filled if index >= len(SPECIALS)]
-            found.append({"src": shown, "ref": self.valid.text[row], "hyp": tokenizer.decode(readable)})
+            found.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
         return found

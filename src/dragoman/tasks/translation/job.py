@@ -17,7 +17,7 @@ from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
-from dragoman.data.stream_blocks import StreamBlocks, stream_folder
+from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
 from dragoman.doctor.examine import Examination
@@ -141,7 +141,7 @@ class TranslationJob(Job):
             raise Error.UNSUPPORTED(
                 "corpus.train.type=stream: a pipe has one reader", "train in one process, or from files"
             )
-        self.stream = Stream(source, stream_folder(self.run_dir))
+        self.stream = Stream(source, self.run_dir / "prepared" / "stream")
         number = min(self.stream.numbers(), default=0)
         try:
             block = self.stream.block(number)

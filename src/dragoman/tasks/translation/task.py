@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 import numpy as np
@@ -34,41 +35,34 @@ DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
 
 
+@dataclass(eq=False)
 class TranslationTask(Planned):
     """A `training.task.Task` over one training corpus and one validation corpus."""
 
-    def __init__(
-        self,
-        train: IdCorpus,
-        plan: BatchPlan,
-        valid: IdCorpus,
-        valid_pairs: Sequence[Pair],
-        tokenizers: TokenizerPair,
-        *,
-        translator: SearchTranslator,
-        evaluation: EvaluationConfig,
-        tgt_lang: str,
-        seed: int,
-        samples: int,
-        r_drop: float = 0.0,
-        losses: Losses = TEXTBOOK,
-        teachers: Teachers | None = None,
-        augment: TextAugmentConfig | None = None,
-        origin: str = "the training corpus",
-        unit: str = "line",
-        ranks: Ranks | None = None,
-        stream: StreamBlocks | None = None,
-    ) -> None:
-        self.stream = stream
-        """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
-        self.ranks = ranks or Ranks()
-        self.train, self.plan, self.valid, self.valid_pairs = train, plan, valid, valid_pairs
-        self.lines = train.lines  # that `describe` names: of a stream those of the block in use
-        self.tokenizers, self.translator = tokenizers, translator
-        self.evaluation, self.tgt_lang, self.seed, self.samples = evaluation, tgt_lang, seed, samples
-        self.r_drop, self.losses, self.teachers = r_drop, losses, teachers or Teachers()
-        self.augment, self.origin, self.unit = augment or TextAugmentConfig(), origin, unit
-        """The unit that `describe` numbers, and the files that hold it."""
+    train: IdCorpus
+    plan: BatchPlan
+    valid: IdCorpus
+    valid_pairs: Sequence[Pair]
+    tokenizers: TokenizerPair
+    _: KW_ONLY
+    translator: SearchTranslator
+    evaluation: EvaluationConfig
+    tgt_lang: str
+    seed: int
+    samples: int
+    r_drop: float = 0.0
+    losses: Losses = TEXTBOOK
+    teachers: Teachers = field(default_factory=Teachers)
+    augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)
+    origin: str = "the training corpus"
+    unit: str = "line"
+    """The files that hold the training pairs, and the unit of them that `describe` numbers."""
+    ranks: Ranks = field(default_factory=Ranks)
+    stream: StreamBlocks | None = None
+    """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
+
+    def __post_init__(self) -> None:
+        self.lines = self.train.lines  # that `describe` names: of a stream those of the block in use
 
     @property
     def from_disk(self) -> bool:
