@@ -12,7 +12,7 @@ from dragoman.config import parse
 from dragoman.errors import Error
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
-from dragoman.tasks.fine_tuning import FineTuning, fine_tuning_recipe
+from dragoman.tasks.fine_tuning import fine_tuning_recipe
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -140,7 +140,7 @@ def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, fi
     for lang, side in (("de", 0), ("en", 1)):
         (tmp_path / f"news.{lang}").write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
     files = str(tmp_path / "news.de"), str(tmp_path / "news.en")
-    data = fine_tuning_recipe(FineTuning(str(first)), *files, str(tmp_path / "news"), languages=("de", "en"))
+    data = fine_tuning_recipe(str(first), *files, str(tmp_path / "news"), languages=("de", "en"))
     assert data["model"]["d_model"] == 8
     own = config.to_dict(recipes.of_run(first))["training"]["schedule"]["lr"]
     assert data["training"]["schedule"]["lr"] == pytest.approx(0.1 * own)

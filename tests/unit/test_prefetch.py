@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import Batch, Movable, collate
+from dragoman.data.batch import Batch, collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.inputs import LabelledBatch
+from dragoman.data.movable import Movable
 from dragoman.data.windows import WindowPlan, Windows, cut
 from dragoman.training.prefetch import Prefetcher
 

@@ -14,7 +14,7 @@ MAX_CORE_LINES = 4500
 LIBRARIES = {"torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "pydantic", "jaxtyping"}
 SUPPORT = {
     "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.eval_batches",
-    "data.random", "data.row_order", "data.store", "data.stream_blocks", "decoding.constrained",
+    "data.movable", "data.random", "data.row_order", "data.store", "data.stream_blocks", "decoding.constrained",
     "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "evaluation", "inference",
     "languages", "models.families", "nn.kv_cache", "quality", "text.augment", "text.documents", "text.glossary",
     "text.images", "text.labelled", "text.lines", "text.sources", "text.tokenizers", "training",

@@ -20,7 +20,7 @@ from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
 from dragoman.tasks.base import Result
-from dragoman.tasks.fine_tuning import FineTuning, GeneralText, fine_tuning_recipe, gained_and_lost, general_text
+from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
@@ -153,7 +153,7 @@ def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: flo
     with joined() as ranks, contextlib.ExitStack() as owned:
         settings, general = ranks.first(lambda: _settings(recipe, files, changes, owned)) or (None, None)
         data = ranks.broadcast(lambda: config.to_dict(settings))
-        settings = settings or recipes.of_dict(data)
+        settings = settings or recipes.parsed(data, "recipe")
         left = None if seconds is None else seconds - (time.monotonic() - started)
         result = recipes.run(settings, left, ranks, report=write_report)
     if ranks.is_first:
@@ -178,9 +178,9 @@ def _settings(
         general = general_text(init_from, general_src, general_tgt, mix, directory)
     if (valid_src is None) != (valid_tgt is None):
         raise Error.MISSING_OPTION("give both --valid-src and --valid-tgt, or neither")
-    corpus = settings["corpus"]
-    goes_on = FineTuning(str(settings["init_from"]), None if general is None else general.train)
-    make = functools.partial(fine_tuning_recipe, goes_on) if settings["init_from"] else default_recipe
+    corpus, general_source = settings["corpus"], None if general is None else general.train
+    go_on = functools.partial(fine_tuning_recipe, str(settings["init_from"]), general=general_source)
+    make = go_on if settings["init_from"] else default_recipe
     data = make(
         str(src),
         str(tgt),

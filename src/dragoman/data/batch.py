@@ -1,8 +1,8 @@
 """The batch: the one place that pads, shifts targets and makes padding masks."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from dragoman.data.movable import Movable
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
@@ -17,27 +18,6 @@ Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
 WIDTH_MULTIPLE = 8
 """The input of a finished model is padded to a multiple of this many positions, so that a sentence's width does not
 depend on its neighbours: a CPU may round a sum over the same numbers and more zeros differently."""
-
-
-class Movable:
-    """A dataclass whose tensors, and tuples of tensors, go to a device together."""
-
-    def to(self, device: torch.device | str) -> Self:
-        """This batch with its tensors on `device`. The program goes on before they are there if they are pinned."""
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pin_memory(self) -> Self:
-        """This batch in memory that the system leaves where it is, from which a GPU fetches by itself."""
-        return self._each(Tensor.pin_memory)
-
-    def _each(self, function: Callable[[Tensor], Tensor]) -> Self:
-        changed: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                changed[name] = function(value)
-            elif isinstance(value, tuple):
-                changed[name] = tuple(function(tensor) for tensor in value)
-        return replace(self, **changed)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, eq=False)

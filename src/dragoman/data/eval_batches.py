@@ -1,6 +1,5 @@
 """Batches of row numbers where nothing is learnt: for validation, and for translation with equal bits in any batch."""
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,9 +20,11 @@ def eval_batches(lengths: IntArray | list[int], batch_tokens: int) -> Iterator[I
     """
     widths = np.asarray(lengths, dtype=np.int64) + 1
     rows = np.argsort(-widths, kind="stable")
-    cuts = _cuts(widths[rows], batch_tokens)
-    for start, stop in itertools.pairwise(cuts):
+    start = 0
+    while start < len(rows):
+        stop = start + max(1, batch_tokens // int(widths[rows[start]]))
         yield rows[start:stop]
+        start = stop
 
 
 def even_batches(lengths: IntArray | list[int], batch_tokens: int, multiple: int) -> Iterator[IntArray]:
@@ -40,11 +41,3 @@ def even_batches(lengths: IntArray | list[int], batch_tokens: int, multiple: int
         rows = np.flatnonzero(widths == width)
         size = max(1, batch_tokens // int(width))
         yield from (rows[start : start + size] for start in range(0, len(rows), size))
-
-
-def _cuts(widths: IntArray, batch_tokens: int) -> IntArray:
-    """Where batches start and the last one ends, over widths sorted from wide to narrow."""
-    cuts = [0]
-    while cuts[-1] < len(widths):
-        cuts.append(min(cuts[-1] + max(1, batch_tokens // int(widths[cuts[-1]])), len(widths)))
-    return np.array(cuts, dtype=np.int64)

@@ -8,8 +8,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from dragoman.config import Field, settings
-from dragoman.data.batch import Movable
 from dragoman.data.inputs import IntArray, TextInputs
+from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
 from dragoman.text.tokenizers.base import BOS_ID, SPECIALS
 

@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.data.augment import NUMBERS, AugmentConfig, augment
-from dragoman.data.batch import WIDTH_MULTIPLE, Ids, Movable, collate_src
+from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
+from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.data.batch import Movable
+from dragoman.data.movable import Movable
 from dragoman.data.random import raw_words
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error

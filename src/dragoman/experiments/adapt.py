@@ -16,7 +16,7 @@ from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks import recipes
-from dragoman.tasks.fine_tuning import Course, FineTuning, fine_tuning_recipe, sample
+from dragoman.tasks.fine_tuning import Course, fine_tuning_recipe, sample
 from dragoman.text.corpus import FilesSource
 
 FEWEST = 8
@@ -72,11 +72,15 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
     with TemporaryDirectory(prefix="dragoman-adapt-") as folder:
         text = {"own": learnt, "general": general, "valid": validation}
         files = {name: _written(pairs, Path(folder) / name) for name, pairs in text.items()}
-        goes_on = FineTuning(
-            str(old), FilesSource(src=files["general"][0], tgt=files["general"][1]) if general else None, COURSE
-        )
         recipe = fine_tuning_recipe(
-            goes_on, *files["own"], str(building), valid=files["valid"], languages=languages, doctor="skip"
+            str(old),
+            *files["own"],
+            str(building),
+            general=FilesSource(src=files["general"][0], tgt=files["general"][1]) if general else None,
+            course=COURSE,
+            valid=files["valid"],
+            languages=languages,
+            doctor="skip",
         )
         settings = config.parse(recipes.TranslationRecipe, {**recipe, "device": device, "seed": seed}, "corrections")
         atomic_io.remove(building)

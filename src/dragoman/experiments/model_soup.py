@@ -6,12 +6,10 @@ other, and the mean of their weights can translate better than each of them, at 
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from torch import Tensor
 
 from dragoman import config
 from dragoman.errors import Error, writing
@@ -39,8 +37,10 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
     for other in paths[1:]:
         _require_alike(paths[0], other)
     chosen = [checkpoint.select(path, which) for path in paths]
+    shapes = [checkpoint.inference_shapes(path) for path in chosen]
+    for found, path in zip(shapes, chosen, strict=True):
+        checkpoint.require_equal_shapes(shapes[0], found, str(path))
     weights = [checkpoint.load_inference_weights(path) for path in chosen]
-    _require_equal_shapes(weights, chosen)
     told = {str(path): checkpoint.inference_digest(path) for path in chosen}
     with writing(out):
         settings = replace(recipes.of_run(paths[0]), run_dir=str(out))
@@ -51,13 +51,6 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
             elif (paths[0] / name).is_file():
                 shutil.copyfile(paths[0] / name, out / name)
     return out
-
-
-def _require_equal_shapes(groups: Sequence[Mapping[str, Tensor]], paths: Sequence[Path]) -> None:
-    shapes = [{name: tuple(tensor.shape) for name, tensor in group.items()} for group in groups]
-    for other, path in zip(shapes, paths, strict=True):
-        if other != shapes[0]:
-            raise Error.MISMATCH(f"its weights have other shapes than those of {paths[0]}", file=path)
 
 
 def _require_alike(first: Path, other: Path) -> None:

@@ -56,11 +56,6 @@ class Row:
     def mean(self) -> float:
         return statistics.fmean(self.scores) if self.scores else -math.inf
 
-    @property
-    def spread(self) -> float:
-        """The standard deviation over seeds; 0 for one."""
-        return statistics.stdev(self.scores) if len(self.scores) > 1 else 0.0
-
 
 @dataclass(frozen=True)
 class Swept:

@@ -6,13 +6,12 @@ docs/architecture.md); TensorBoard is for watching.
 
 import contextlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
 from torch.utils.tensorboard import SummaryWriter
 
 from dragoman.errors import writing
@@ -71,7 +70,8 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
 
     def event(self, kind: str, **fields: Any) -> None:
         """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""
-        record = {"event": kind, "time": datetime.now(UTC).isoformat(timespec="seconds"), **_plain(fields)}
+        record = {"event": kind, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        record |= to_jsonable_python(fields, inf_nan_mode="null", fallback=lambda number: number.item())  # of numpy
         line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
         with writing(self.path, "free space or mend permissions and run the same command again"):
             while line:
@@ -135,21 +135,6 @@ def _mend(path: Path) -> None:
             file.write(b"\n")
         else:
             file.truncate(len(data) - len(tail))
-
-
-def _plain(value: Any) -> Any:
-    """`value` as JSON can hold it: numpy's numbers as Python's, tuples as lists, paths as text, NaN and inf as None."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if math.isfinite(value) else None
 
 
 def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:

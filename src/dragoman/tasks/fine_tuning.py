@@ -69,24 +69,16 @@ USUAL = Course(epochs=30, steps=(150, 8_000), validations=12, most_times=4, othe
 """For pairs of one's own."""
 
 
-@dataclass(frozen=True)
-class FineTuning:
-    """A run to go on from, and how."""
-
-    run: str
-    general: Any = None
-    """A `Source` of other text to mix in, so that the model does not forget it; None: nothing."""
-    course: Course = USUAL
-
-
-def fine_tuning_recipe(goes_on: FineTuning, src: str, tgt: str, run_dir: str, **options: Any) -> dict[str, Any]:
+def fine_tuning_recipe(
+    run: str, src: str, tgt: str, run_dir: str, *, general: Any = None, course: Course = USUAL, **options: Any
+) -> dict[str, Any]:
     """Plain settings to go on from another run with two files: its model, tokenizer and spelling, at a lower rate.
 
-    `options` are those of `default_recipe`, whose errors are raised too.
+    `general`: a `Source` of other text to mix in, so that the model does not forget it. `options` are those of
+    `default_recipe`, whose errors are raised too.
     """
     recipe = default_recipe(src, tgt, run_dir, **options)
-    theirs: Any = recipes.of_run(goes_on.run)
-    course, general = goes_on.course, goes_on.general
+    theirs: Any = recipes.of_run(run)
     own = config.parse(FilesSource, recipe["corpus"]["train"], "the training pairs")
     pairs, words, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), _words(own), 1
     batch_tokens = recipe["training"]["batch_tokens"]
@@ -117,9 +109,9 @@ def fine_tuning_recipe(goes_on: FineTuning, src: str, tgt: str, run_dir: str, **
         rate = lower * float(getattr(training.schedule, "lr", None) or recipe["training"]["schedule"]["lr"])
     return {
         **recipe,
-        "init_from": goes_on.run,
+        "init_from": run,
         "corpus": corpus,
-        "tokenizer": {"type": "reuse", "run": goes_on.run},
+        "tokenizer": {"type": "reuse", "run": run},
         "model": plain["model"],
         "decoding": plain["decoding"],
         "training": {

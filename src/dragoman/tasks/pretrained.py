@@ -49,7 +49,7 @@ def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> lis
         taken = {name: tensor for name, tensor in own.items() if not is_of_encoder(name)}
         lines = [f"begins with the encoder of {path}; all else is new"]
     for name, tensor in own.items():
-        named = _named_rows(name, rows)
+        named = rows.get(name.partition(".")[0]) if has_named_rows(name) else None
         if named is None or name not in theirs or list(named[0]) == list(named[1]):
             if name in theirs:
                 taken[name] = theirs[name]
@@ -97,11 +97,6 @@ def encoder_of(theirs: Mapping[str, Held], own: Mapping[str, Any]) -> dict[str, 
 def is_of_encoder(name: str) -> bool:
     """True for a parameter that an encoder by itself has too, under one of its names."""
     return name.startswith((*ENCODER, *ENCODER.values()))
-
-
-def _named_rows(name: str, rows: Mapping[str, Rows]) -> Rows | None:
-    """The names of a parameter's rows, None for one that has none or is as wide as the model."""
-    return rows.get(name.partition(".")[0]) if has_named_rows(name) else None
 
 
 def has_named_rows(name: str) -> bool:

@@ -43,21 +43,17 @@ def load(path: str | Path, overrides: list[str] | None = None) -> RecipeSettings
     """A recipe file with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
     data = config.override(read_yaml(path), overrides or [])
     data.setdefault("run_dir", f"runs/{Path(path).stem}")
-    return _parse(data, str(path))
-
-
-def of_dict(data: dict[str, Any]) -> RecipeSettings:
-    """A recipe of plain data, as `config.to_dict` makes it of one."""
-    return _parse(data, "recipe")
+    return parsed(data, str(path))
 
 
 def of_run(run_dir: str | Path) -> RecipeSettings:
     """The recipe of a run directory. Raises DragomanError when it is none."""
     path = check_run_dir(run_dir) / "config.yaml"
-    return _parse(read_yaml(path), str(path))
+    return parsed(read_yaml(path), str(path))
 
 
-def _parse(data: dict[str, Any], source: str) -> RecipeSettings:
+def parsed(data: dict[str, Any], source: str) -> RecipeSettings:
+    """A recipe of plain data, as `config.to_dict` makes it of one."""
     task = data.get("task", "translation")
     if not isinstance(task, str) or task not in JOBS:
         raise Error.UNKNOWN_NAME(f"`task`: no {task!r}", f"known: {', '.join(JOBS)}", file=source)

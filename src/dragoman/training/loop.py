@@ -137,10 +137,8 @@ class Trainer(Resumable):
             return "stream"
         if self.step >= self.pace.end:
             return "max_steps"
-        return "patience" if self._out_of_patience() else None
-
-    def _out_of_patience(self) -> bool:
-        return self.config.patience is not None and self.state.bad_validations >= self.config.patience
+        patience = self.config.patience
+        return "patience" if patience is not None and self.state.bad_validations >= patience else None
 
     def _log_step(self) -> None:
         loss, norm, rate = self.state.window.close()

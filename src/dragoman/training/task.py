@@ -42,7 +42,7 @@ class Task(Protocol):
     def micro_batch(self, step: int, number: int) -> Sequence[Any]:
         """Micro-batch `number`, from 0, of an optimizer step: one batch, or several that stay within the budget where
         sampling made one longer than planned. A pure function of the seed, step and number, and safe to be called from
-        several threads (`training/prefetch.py`). Batches are `data.batch.Movable`."""
+        several threads (`training/prefetch.py`). Batches are `data.movable.Movable`."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, label_smoothing: float) -> tuple[Tensor, int, int]:

@@ -69,7 +69,7 @@ def _operand(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtyp
     return torch.randn(max(1, places), device=device).to(dtype).as_strided(shape, strides)
 
 
-class Counted:
+class Counted(TorchDispatchMode):
     """A context manager: what of the computation inside is matrix products, forward and backward.
 
     Operations are counted from the shapes by `torch.utils.flop_counter`, a multiplication and an addition as two. Rows
@@ -78,6 +78,7 @@ class Counted:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.products: Counter[Product] = Counter()
         self.uncounted: set[str] = set()
         """Kernels that hold products which are in neither figure."""
@@ -89,19 +90,15 @@ class Counted:
 
     def __enter__(self) -> "Counted":
         with contextlib.ExitStack() as stack:
-            for context in (uncompiled(), exact_rows(), self._flops, _Seen(self)):
+            for context in (uncompiled(), exact_rows(), self._flops):
                 stack.enter_context(context)
             self._stack = stack.pop_all()
+        super().__enter__()
         return self
 
     def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
         self._stack.__exit__(*raised)
-
-
-class _Seen(TorchDispatchMode):
-    def __init__(self, counted: Counted) -> None:
-        super().__init__()
-        self.counted = counted
 
     def __torch_dispatch__(
         self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -111,9 +108,9 @@ class _Seen(TorchDispatchMode):
             tensors = [argument for argument in args if isinstance(argument, Tensor)]
             described = tuple((tuple(tensor.shape), tensor.stride(), tensor.dtype) for tensor in tensors)
             if all(tensor.numel() for tensor in tensors):
-                self.counted.products[Product(kind, described)] += 1
+                self.products[Product(kind, described)] += 1
         elif any(name in str(kind) for name in UNCOUNTED):
-            self.counted.uncounted.add(str(kind))
+            self.uncounted.add(str(kind))
         return func(*args, **(kwargs or {}))
 
 

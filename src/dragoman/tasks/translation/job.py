@@ -106,8 +106,10 @@ class TranslationJob(Job):
     def build_untrained(self) -> nn.Module:
         check_tokenizers(self.recipe.tokenizer)
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
-        src_size, tgt_size, shared = _expected_vocabulary(self.recipe.tokenizer)
-        model = self.recipe.model.build(src_vocab_size=src_size, tgt_vocab_size=tgt_size, shared_vocab=shared, pad_id=0)
+        tokenizer: Any = self.recipe.tokenizer
+        sizes = [expected_vocabulary(getattr(tokenizer, side, tokenizer)) for side in ("src", "tgt")]
+        shared = getattr(tokenizer, "joint", True)
+        model = self.recipe.model.build(src_vocab_size=sizes[0], tgt_vocab_size=sizes[1], shared_vocab=shared, pad_id=0)
         batch = collate([([4, 5, 6], [6, 5]), ([4], [5, 6, 4, 5])])
         model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
         return model
@@ -395,13 +397,6 @@ def _prepared_line(split: str, report: PrepareReport) -> str:
         f"{report.src_unknown:,} + {report.tgt_unknown:,} of them unknown; "
         f"{'used what was stored' if report.reused else 'stored'} in {report.seconds:.1f} s"
     )
-
-
-def _expected_vocabulary(tokenizer: Any) -> tuple[int, int, bool]:
-    """(source size, target size, joint?) as the recipe asks."""
-    if tokenizer.type == "separate":
-        return expected_vocabulary(tokenizer.src), expected_vocabulary(tokenizer.tgt), tokenizer.joint
-    return expected_vocabulary(tokenizer), expected_vocabulary(tokenizer), True
 
 
 def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
