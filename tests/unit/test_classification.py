@@ -17,8 +17,12 @@ from dragoman.errors import Error
 from dragoman.inference.classifier import Predictor
 from dragoman.models.families import TextClassifierConfig
 from dragoman.tasks import recipes
-from dragoman.tasks.classification.image_job import ImageClassificationJob, ImageClassificationRecipe
-from dragoman.tasks.classification.job import ClassificationJob, ClassificationRecipe
+from dragoman.tasks.classification.job import (
+    ClassificationJob,
+    ClassificationRecipe,
+    ImageClassificationJob,
+    ImageClassificationRecipe,
+)
 from dragoman.tasks.classification.task import ClassificationTask
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.training.nonfinite import listed

@@ -18,8 +18,7 @@ from dragoman.inference.generator import Generator
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.runs import checkpoint
-from dragoman.tasks.classification.image_job import ImageClassificationRecipe
-from dragoman.tasks.classification.job import ClassificationRecipe
+from dragoman.tasks.classification.job import ClassificationRecipe, ImageClassificationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 

@@ -11,14 +11,15 @@ from dragoman.config import parse, to_dict
 from dragoman.models.families import MODELS
 from dragoman.models.text_classifier import TextClassifierConfig
 from dragoman.training.config import TrainingConfig
-from dragoman.training.muon import NEWTON_SCHULZ, orthogonalised
 from dragoman.training.optim import (
+    NEWTON_SCHULZ,
     AdamWConfig,
     LionConfig,
     MuonConfig,
     OptimizerConfig,
     hidden_matrices,
     load_state_tensors,
+    orthogonalised,
     set_rate,
     state_tensors,
 )

@@ -15,7 +15,7 @@ import tempfile
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -239,7 +239,7 @@ def prepare(
             building = _Building(path.resolve(), vocab_sizes, identity, title)
             pairs = itertools.islice(source.pairs(), building.read, None)
             with contextlib.closing(encode(pairs, encoder, tokenizer_dir, workers)) as chunks:
-                building.write(_unchanged(_not_empty(chunks, building.kept, source, title), source, before))
+                building.write(chunks, lambda: _refuse(building, source, before))
     corpus = IdCorpus(path, vocab_sizes)
     return corpus, PrepareReport(**corpus.meta["report"], reused=reused, seconds=time.monotonic() - started)
 
@@ -292,21 +292,6 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
-def _not_empty(chunks: Iterator[Chunk], kept: int, source: Source, title: str) -> Iterator[Chunk]:
-    """The chunks again. Raises DragomanError at their end when all pairs were dropped; so many were `kept` before."""
-    dropped = Counter[str]()
-    for chunk in chunks:
-        kept += len(chunk.lines)
-        dropped += chunk.dropped
-        yield chunk
-    if not kept:
-        origin = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "the source is empty"
-        raise Error.EMPTY(
-            f"{title}: no sentence pair of {origin} is left ({reasons})", "check the files and corpus.max_tokens"
-        )
-
-
 def _states(source: Source) -> list[tuple[Path, int, int]]:
     """(file, size, time of the last change) of each file of a source."""
     found = []
@@ -317,11 +302,16 @@ def _states(source: Source) -> list[tuple[Path, int, int]]:
     return found
 
 
-def _unchanged(chunks: Iterator[Chunk], source: Source, before: list[tuple[Path, int, int]]) -> Iterator[Chunk]:
-    """The chunks again. Raises DragomanError at their end when a file is not what it was `before` it was read: the
-    store would be kept as that of a text that it does not hold.
-    """
-    yield from chunks
+def _refuse(building: "_Building", source: Source, before: list[tuple[Path, int, int]]) -> None:
+    """Raises DragomanError when all pairs were dropped, and when a file is not what it was `before` it was read: the
+    store would be kept as that of a text that it does not hold."""
+    if not building.kept:
+        origin = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in building.dropped.items())
+        raise Error.EMPTY(
+            f"{building.title}: no sentence pair of {origin} is left ({reasons or 'the source is empty'})",
+            "check the files and corpus.max_tokens",
+        )
     for old, new in zip(before, _states(source), strict=True):
         if old != new:
             raise Error.CHANGED(" changed while it was read", "start again when nothing writes to it", file=old[0])
@@ -362,11 +352,12 @@ class _Building:
         say(f"{self.title}: going on after {self.read:,} pairs")
         return True
 
-    def write(self, chunks: Iterator[Chunk]) -> None:
-        """Append chunk after chunk to the files, and publish the folder under its name."""
+    def write(self, chunks: Iterable[Chunk], check: Callable[[], None]) -> None:
+        """Append chunk after chunk to the files, `check` what came out, and publish the folder under its name."""
         try:
             with writing(self.path):
                 self._append(chunks)
+                check()
                 report = {
                     "pairs_read": self.read,
                     "pairs_kept": self.kept,
@@ -386,7 +377,7 @@ class _Building:
                 atomic_io.remove(self.folder)
             raise
 
-    def _append(self, chunks: Iterator[Chunk]) -> None:
+    def _append(self, chunks: Iterable[Chunk]) -> None:
         with contextlib.ExitStack() as stack:
             files = {name: stack.enter_context((self.folder / name).open("ab")) for name in FILES}
             for name, file in files.items():

@@ -17,11 +17,6 @@ MOST_LINES = 5000
 """Lines that are translated to calibrate on, at most."""
 
 
-def checkpoint_of(run: Path, which: str) -> str:
-    """The name of the checkpoint that a calibration belongs to."""
-    return checkpoint.select(run, which).name
-
-
 def calibrate(
     run: Path, src: Path | None = None, ref: Path | None = None, which: str = "best", device: str = "auto"
 ) -> confidence.Calibration:
@@ -40,14 +35,14 @@ def calibrate(
     pairs = pairs[:: max(1, -(-len(pairs) // MOST_LINES))]
     say(f"translating {len(pairs):,} lines with references")
     translator = SearchTranslator.load(run, which=which, device=device)
-    found = confidence.calibrate(translator, pairs, checkpoint_of(run, which))
+    found = confidence.calibrate(translator, pairs, checkpoint.select(run, which).name)
     confidence.save(run, found)
     return found
 
 
 def project(run: Path, src: Path, which: str = "best", device: str = "auto", **options: Any) -> confidence.Projection:
     """The chrF that a calibrated run expects of its translation of a text."""
-    calibration = confidence.load(run, checkpoint_of(run, which))
+    calibration = confidence.load(run, checkpoint.select(run, which).name)
     lines = list(read_lines(find(src)))
     translator = SearchTranslator.load(run, which=which, device=device, **options)
     texts = translator.translate(lines)

@@ -6,6 +6,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -75,6 +76,8 @@ class Scores(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
+Files = Mapping[str, tuple[Path, Path | None]]
+"""(source, reference) files that are scored, by name."""
 WriteReport = Callable[[Path], Path]
 """Writes a page about a run directory; its path."""
 
@@ -109,7 +112,7 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
         raise Error.UNSUPPORTED(f"{named}: {what} is not scored by translating")
 
 
-def scored_texts(recipe: Any, files: Mapping[str, tuple[Path, Path | None]], what: str) -> dict[str, PlainSource]:
+def scored_texts(recipe: Any, files: Files, what: str) -> dict[str, PlainSource]:
     """The texts that `evaluate` scores a model of text on: files by name, or else the recipe's own test texts.
 
     Raises DragomanError for a reference: `what` is scored on text alone.
@@ -190,9 +193,7 @@ class Job(ABC):
         return ""
 
     @abstractmethod
-    def evaluate(
-        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> Mapping[str, "Scores"]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> Mapping[str, "Scores"]:
         """Scores of checkpoint `which` on (source, reference) files by name, or else on the recipe's test sets.
 
         `options` are the task's own (how to search, how to score). Raises DragomanError for those it does not have.
@@ -288,7 +289,10 @@ class Job(ABC):
             return trainer, self._end_again(trainer, path)
         busy = other_busy_threads()
         took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
-        budget = None if deadline is None else self._budget(took, deadline)
+        budget = None
+        if deadline is not None:
+            after = partial(self.seconds_after_training, took)
+            budget = Budget(deadline, took.seconds_per_step, took.seconds_per_validation, after)
         if path:
             trainer = self.trainer(step, log, budget)
             trainer.resume(path)
@@ -417,14 +421,6 @@ class Job(ABC):
         if self.ranks.is_first:
             with writing(self.run_dir):
                 atomic_io.replace_text(self.run_dir / CONFIG, config.to_yaml(self.recipe))
-
-    def _budget(self, took: Estimate, deadline: float) -> Budget:
-        return Budget(
-            deadline,
-            took.seconds_per_step,
-            took.seconds_per_validation,
-            lambda slower: self.seconds_after_training(took, slower),
-        )
 
     def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:
         """Seconds for the test sets and the report, if validations take so many times longer than was estimated."""

@@ -17,8 +17,7 @@ from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, WriteReport
-from dragoman.tasks.classification.image_job import ImageClassificationJob
-from dragoman.tasks.classification.job import ClassificationJob
+from dragoman.tasks.classification.job import ClassificationJob, ImageClassificationJob
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob

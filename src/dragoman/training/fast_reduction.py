@@ -50,13 +50,10 @@ class FastReduction:
         there = flags[:, 3:].any(dim=0)
         gradients, loss = unflattened(flat, self.parameters, there)
         if self.wrapped is None:
-            self._wrap(some_are_unused=not bool(there.all()))
+            self.wrapped = DistributedDataParallel(
+                self.model,
+                process_group=self.ranks.gradients_group,
+                broadcast_buffers=False,
+                find_unused_parameters=not bool(there.all()),
+            )
         return Sums(gradients, loss, int(flags[:, 1].sum()), int(flags[:, 2].sum()))
-
-    def _wrap(self, *, some_are_unused: bool) -> None:
-        self.wrapped = DistributedDataParallel(
-            self.model,
-            process_group=self.ranks.gradients_group,
-            broadcast_buffers=False,
-            find_unused_parameters=some_are_unused,
-        )

@@ -125,12 +125,8 @@ def _largest_batch(trainer: Trainer) -> None:
 
 def _positions(batch: Any) -> int:
     """The size of a batch's largest tensor: what the memory of a step grows with."""
-    return max(value.numel() for value in _tensors(batch))
-
-
-def _tensors(batch: Any) -> list[torch.Tensor]:
     values = [value for field in vars(batch).values() for value in (field if isinstance(field, tuple) else (field,))]
-    return [value for value in values if isinstance(value, torch.Tensor)]
+    return max(value.numel() for value in values if isinstance(value, torch.Tensor))
 
 
 def _largest_that_fits(trainer: Trainer) -> int:

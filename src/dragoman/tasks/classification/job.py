@@ -1,4 +1,4 @@
-"""Recipes for classification: from labelled texts to a scored classifier. What images share with them is here too."""
+"""Recipes for classification: from labelled texts or images to a scored classifier."""
 
 import json
 from abc import abstractmethod
@@ -11,19 +11,20 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
-from dragoman.data.examples import LabelledCorpus, Split, read_split, read_splits
-from dragoman.data.inputs import Inputs, TextReader
+from dragoman.data.examples import ImageCorpus, LabelledCorpus, Split, read_split, read_splits
+from dragoman.data.inputs import ImageReader, Inputs, TextReader
 from dragoman.device import pick_device
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
-from dragoman.models.families import TextClassifierConfig
+from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.quality.classification import ClassScores
 from dragoman.runs.directory import TOKENIZER, check_run_dir
-from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search
+from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
 from dragoman.tasks.pretrained import Rows
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
+from dragoman.text.images import IdxSource
 from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
 from dragoman.text.normalize import spelling_of
@@ -48,6 +49,18 @@ class ClassificationRecipe(RecipeSettings):
     def __post_init__(self) -> None:
         if self.vectors:
             require_words(self.tokenizer)
+
+
+@settings
+class ImageClassificationRecipe(RecipeSettings):
+    """Everything that makes a run of an image classifier.
+
+    Patches are an image's tokens: a batch has `training.batch_tokens` // (patches + 1) images.
+    """
+
+    task: Literal["image_classification"] = "image_classification"
+    corpus: ImageCorpus
+    model: ViTConfig = Field(default_factory=ViTConfig)
 
 
 class ClassifierJob(Job):
@@ -149,9 +162,7 @@ class ClassifierJob(Job):
     def score_text(self, score: float) -> str:
         return f"accuracy {score:.2f} %"
 
-    def evaluate(
-        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> dict[str, ClassScores]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> dict[str, ClassScores]:
         refuse_search(options, "a classifier")
         if files:
             tests = {name: self.files_split(src, ref) for name, (src, ref) in files.items()}
@@ -219,3 +230,49 @@ class ClassificationJob(ClassifierJob):
                 f" has {len(texts):,} lines but {ref} has {len(labels):,}: one label for each text", file=src
             )
         return Split(texts, [names.get(label, label) for label in labels], texts)
+
+
+class ImageClassificationJob(ClassifierJob):
+    """Carries out an `ImageClassificationRecipe`."""
+
+    settings: ClassVar[Any] = ImageClassificationRecipe
+    next_command: ClassVar[str] = "label images with: dragoman predict {run} image.png ..."
+    things: ClassVar[str] = "images"
+    recipe: ImageClassificationRecipe
+
+    def build_untrained(self) -> nn.Module:
+        if self.recipe.model.channels != 1:
+            raise Error.WRONG_SETTING(
+                f"model.channels is {self.recipe.model.channels}, but images are read as grey values, one number a "
+                "pixel",
+                "leave it at 1",
+            )
+        model = self.recipe.model.build(num_labels=2)
+        size = self.recipe.model.image_size
+        model(torch.zeros(2, 1, size, size)).sum().backward()
+        return model
+
+    def read(self, split: Split, *, training: bool) -> Inputs:
+        reader = ImageReader(self.recipe.model.image_size, self.recipe.model.num_patches)
+        augmentation = self.recipe.corpus.augment if training else None
+        return reader(split.items, augmentation=augmentation, seed=self.recipe.seed)
+
+    def build_model(self) -> nn.Module:
+        return self.recipe.model.build(num_labels=len(self.labels))
+
+    def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
+        lines, fields = super().plan(trainer)
+        model = self.recipe.model
+        lines[3] = (
+            f"{model.image_size} x {model.image_size} pixels, {model.num_patches} patches of {model.patch_size} x "
+            f"{model.patch_size}"
+        )
+        del lines[5]
+        return lines, fields
+
+    def files_split(self, src: Path, ref: Path | None) -> Split:
+        if ref is None:
+            raise Error.MISSING_OPTION(
+                "`src` is an idx file of images and needs a `ref`, the idx file of their labels", file=src
+            )
+        return read_split(IdxSource(images=str(src), labels=str(ref)), self.recipe.corpus.label_names)

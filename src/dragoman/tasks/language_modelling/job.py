@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -20,7 +19,7 @@ from dragoman.errors import Error
 from dragoman.inference.generator import Generator
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
-from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, refuse_search, scored_texts
+from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource, read_text
@@ -182,9 +181,7 @@ class LanguageModellingJob(Job):
     def score_text(self, score: float) -> str:
         return f"loss {-score:.4f} nats per token (perplexity {math.exp(min(-score, 50.0)):.2f})"
 
-    def evaluate(
-        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> Mapping[str, TextScores]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> Mapping[str, TextScores]:
         min_context = options.pop("min_context", None)
         refuse_search(options, "a language model")
         block_len = self.recipe.corpus.block_len

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -16,7 +15,7 @@ from dragoman.device import pick_device
 from dragoman.inference.gap_filler import GapFiller
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
-from dragoman.tasks.base import Job, RecipeSettings, refuse_search, scored_texts
+from dragoman.tasks.base import Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
@@ -126,9 +125,7 @@ class MaskedLanguageModellingJob(Job):
     def score_text(self, score: float) -> str:
         return f"loss {-score:.4f} nats per hidden token (perplexity {math.exp(min(-score, 50.0)):.2f})"
 
-    def evaluate(
-        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> Mapping[str, GapScores]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> Mapping[str, GapScores]:
         refuse_search(options, "a masked language model")
         sources = scored_texts(self.recipe, files, "a masked language model")
         filler = GapFiller.load(self.run_dir, which=which, device=device)

@@ -33,7 +33,7 @@ from dragoman.quality.scores import EvaluationConfig, Scores
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, require_alike
-from dragoman.tasks.base import TEST_SAMPLES, Job, RecipeSettings, dropped_text
+from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, dropped_text
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
@@ -302,9 +302,7 @@ class TranslationJob(Job):
             "(training.max_steps, `budget`), or on more pairs; the report shows how its loss fell"
         )
 
-    def evaluate(
-        self, files: dict[str, tuple[Path, Path | None]], which: str, device: str, **options: Any
-    ) -> dict[str, Scores]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> dict[str, Scores]:
         tests: dict[str, Source] = dict(self.recipe.corpus.test)
         more: dict[str, list[Path]] = options.pop("more_references", {})
         if files:
