@@ -60,7 +60,8 @@ class BatchPlan:
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
         refuse_too_long(self._groups, self._rows, batch_tokens, lines)
         self._cuts = self._groups.cuts(batch_tokens)
-        self._fill = self._groups.fill(self._cuts)
+        self.fill = self._groups.fill(self._cuts)
+        """The share of the positions of both sides that hold real tokens; the rest is padding. Equal for all epochs."""
         self._epoch: tuple[int, IntArray, IntArray] | None = None
 
     def _file(self, name: str) -> Path | None:
@@ -70,11 +71,6 @@ class BatchPlan:
     def num_batches(self) -> int:
         """Micro-batches in an epoch."""
         return len(self._cuts) - 1
-
-    @property
-    def fill(self) -> float:
-        """The share of the positions of both sides that hold real tokens; the rest is padding. Equal for all epochs."""
-        return self._fill
 
     @property
     def steps_per_epoch(self) -> int:

@@ -9,10 +9,9 @@ One is written as `step-00000800.tmp`, synced and renamed. The newest one that v
 no pointer file can be wrong. Nothing is pickled and nothing read from a checkpoint is executed.
 """
 
-import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from dragoman.runs.events import rank
 _NAME = re.compile(r"step-(\d{8,})")
 MANIFEST = "MANIFEST.json"
 M = TypeVar("M", bound=nn.Module)
+Complain = Callable[[str], None]
 MEAN_OF = "mean_of"
 """In the state of a checkpoint that is a mean (`experiments/model_soup.py`): what of."""
 
@@ -103,25 +103,25 @@ def list_checkpoints(run_dir: Path) -> list[Path]:
     return sorted(found, key=step_of)
 
 
-def newest(run_dir: Path, complain: Any = None, among: Sequence[Path] | None = None) -> Path | None:
-    """The newest checkpoint (`among` some) that verifies, or None. `complain(text)` is told of each that does not."""
-    for path in reversed(list_checkpoints(run_dir) if among is None else among):
+def verified(paths: Iterable[Path], complain: Complain = lambda text: None, what: str = "skipped") -> Iterator[Path]:
+    """The checkpoints that verify. `complain` is told of each that does not, and of `what` becomes of it."""
+    for path in paths:
         try:
             verify(path)
-            return path
         except DragomanError as error:
-            if complain:
-                complain(f"skipped: {error}")
-    return None
+            complain(f"{what}: {error}")
+        else:
+            yield path
+
+
+def newest(run_dir: Path, complain: Complain = lambda text: None, among: Sequence[Path] | None = None) -> Path | None:
+    """The newest checkpoint (`among` some) that verifies, or None. `complain` is told of each that does not."""
+    return next(verified(reversed(list_checkpoints(run_dir) if among is None else among), complain), None)
 
 
 def best(run_dir: Path) -> Path | None:
     """The best validated checkpoint (`events.rank`) that verifies; the newest where none was validated."""
-    for path in _best_first(run_dir):
-        with contextlib.suppress(DragomanError):
-            verify(path)
-            return path
-    return newest(run_dir)
+    return next(verified(_best_first(run_dir)), None) or newest(run_dir)
 
 
 def select(run_dir: Path, which: str = "best") -> Path:

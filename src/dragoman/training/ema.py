@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.device import float64_device
-from dragoman.errors import DragomanError
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 
@@ -102,7 +101,8 @@ class LastAverager(Averager):
     def _mean(self, model: nn.Module, step: int) -> dict[str, Tensor]:
         # One of this step or a later one is left from where a damaged checkpoint made the run go back.
         before = [path for path in checkpoint.validated(self.run_dir) if checkpoint.step_of(path) < step]
-        earlier = list(itertools.islice(filter(_is_whole, reversed(before)), self.count - 1))
+        whole = checkpoint.verified(reversed(before), say, "left out of the average")
+        earlier = list(itertools.islice(whole, self.count - 1))
         read = (checkpoint.load_group(path, "model") for path in reversed(earlier))
         return mean(itertools.chain([checkpoint.weights(model)], read))
 
@@ -119,16 +119,6 @@ def mean(groups: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
             else:
                 total[name] = tensor.to(float64_device(tensor.device)).to(torch.float64, copy=True)
     return {name: (tensor / count).float() for name, tensor in total.items()}
-
-
-def _is_whole(path: Path) -> bool:
-    """True if the checkpoint verifies; reported if it does not."""
-    try:
-        checkpoint.verify(path)
-    except DragomanError as error:
-        say(f"left out of the average: {error}")
-        return False
-    return True
 
 
 @contextmanager

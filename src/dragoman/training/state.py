@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from torch import Tensor
@@ -11,13 +11,16 @@ from torch import Tensor
 from dragoman.training.schedules import Schedule
 
 
+@dataclass
 class Window:
     """The steps since the last log line: their mean loss, the norm of the last gradient, and their speed."""
 
-    def __init__(self) -> None:
+    losses: list[float] = field(default_factory=list)
+    """These and the norm are saved, so that a resumed run logs the same loss at the next line."""
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
         self.shown_loss, self.shown_rate = "-", "-"
-        self.losses: list[float] = []
-        self.norm: float | None = None
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -38,13 +41,6 @@ class Window:
         self.losses, self.norm = [], None
         self.start_clock()
         return loss, norm, rate
-
-    def state_dict(self) -> dict[str, Any]:
-        """State that lets a resumed run log the same loss at the next line."""
-        return {"losses": self.losses, "norm": self.norm}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.losses, self.norm = list(state["losses"]), state["norm"]
 
 
 @dataclass(kw_only=True)
@@ -67,13 +63,11 @@ class TrainingState:
     def to_dict(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return values | {"schedule": self.schedule.state_dict(), "window": self.window.state_dict()}
+        return values | {"schedule": self.schedule.state_dict(), "window": asdict(self.window)}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], schedule: Schedule) -> "TrainingState":
         """The state that `to_dict` made plain; what a checkpoint says beyond it is for people to read."""
         values = {each.name: saved[each.name] for each in fields(cls)}
         schedule.load_state_dict(values["schedule"])
-        window = Window()
-        window.load_state_dict(values["window"])
-        return cls(**{**values, "schedule": schedule, "window": window})
+        return cls(**{**values, "schedule": schedule, "window": Window(**values["window"])})
