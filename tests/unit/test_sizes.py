@@ -120,7 +120,4 @@ WIDE_TODAY: set[str] = {
     "decoding/search.py:begin",
     "export/__init__.py:export",
     "inference/search_translator.py:SearchTranslator.load",
-    "tasks/classification/task.py:ClassificationTask.__init__",
-    "tasks/language_modelling/task.py:LanguageModellingTask.__init__",
-    "tasks/translation/task.py:TranslationTask.__init__",
 }

@@ -80,6 +80,12 @@ class Ranks:
         """The texts of all ranks, in their order."""
         return [text]
 
+    def dealt(self, own: Sequence[Any]) -> list[Any]:
+        """One result for each of some items that were dealt to the ranks in turn, in the order of the items; `own` are
+        this rank's, as JSON can hold them."""
+        shards = [json.loads(text) for text in self.all_gather(json.dumps(own))]
+        return [shards[item % self.world][item // self.world] for item in range(sum(map(len, shards)))]
+
     def require_alike(self, text: str, what: str) -> None:
         """Raises DragomanError on all ranks where a rank's text is not that of rank 0."""
 

@@ -1,7 +1,6 @@
 """The contract between the training loop and the things that it trains: what a batch, a loss and a score are."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -65,7 +64,7 @@ class Task(Protocol):
         ...
 
 
-class Planned(ABC):
+class Planned(Task):
     """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
 
     plan: Any
@@ -77,12 +76,6 @@ class Planned(ABC):
 
     def count(self, step: int) -> int:
         return len(self.plan.step(*self.position(step)))
-
-    @abstractmethod
-    def micro_batch(self, step: int, number: int) -> list[Any]: ...
-
-    def validate(self, model: nn.Module) -> Validation:
-        raise NotImplementedError
 
     def dry_run_validation(self, model: nn.Module) -> float:
         started = time.monotonic()

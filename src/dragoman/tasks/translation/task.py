@@ -1,6 +1,5 @@
 """Translation: batches of sentence pairs, cross-entropy of the target, BLEU of real translations."""
 
-import json
 import math
 import random
 import time
@@ -120,8 +119,7 @@ class TranslationTask(Planned):
         """
         loss = self._validation_loss(model, self.ranks)
         mine = self.valid_pairs[self.ranks.rank :: self.ranks.world]
-        shards = [json.loads(text) for text in self.ranks.all_gather(json.dumps(translate(self.translator, mine)))]
-        hypotheses = [shards[row % self.ranks.world][row // self.ranks.world] for row in range(len(self.valid_pairs))]
+        hypotheses = self.ranks.dealt(translate(self.translator, mine))
         references = [pair.tgt for pair in self.valid_pairs]
         scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
         bleu, chrf = scores.bleu, scores.chrf
@@ -151,10 +149,8 @@ class TranslationTask(Planned):
             batch = collate(self.valid.pairs(rows)).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
             found.append((float(loss), tokens))
-        shards = [json.loads(text) for text in ranks.all_gather(json.dumps(found))]
         total, count = 0.0, 0
-        for number in range(len(batches)):
-            loss, tokens = shards[number % ranks.world][number // ranks.world]
+        for loss, tokens in ranks.dealt(found):
             total, count = total + loss, count + tokens
         return total / count
 
