@@ -94,8 +94,8 @@ def at(recipe_path: str, overrides: Sequence[str], length: int, vocab_size: int)
     """Both measurements for sentences of this length and this vocabulary."""
     changes = [*overrides, "device=cpu", f"tokenizer.vocab_size={vocab_size}", f"training.batch_tokens={BATCH_TOKENS}"]
     recipe: Any = recipes.load(recipe_path, changes)
-    with subject(recipe, synthetic=True) as found:
-        trainer, size = found.trainer, int(found.trainer.model.tgt_vocab_size)  # type: ignore[arg-type]
+    with subject(recipe, synthetic=True) as trainer:
+        size = int(trainer.model.tgt_vocab_size)  # type: ignore[arg-type]
         assert isinstance(trainer.task, RandomPairs)
         make_even(trainer.task, length, size)
         row = {TRAIN: trained(trainer)}

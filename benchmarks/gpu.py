@@ -30,7 +30,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from dragoman.data.batch import Batch, collate
 from dragoman.device import autocast, peak_bytes, reset_peak
-from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.batches import RandomPairs, subject
 from dragoman.experiments.bench.parts import synchronize
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.tasks import recipes
@@ -81,8 +81,8 @@ def equal(device: torch.device) -> None:
             ("auto", device, "bfloat16"),
         ):
             own = [*changes, f"device={where.type}", f"training.backend={backend}", f"training.precision={precision}"]
-            with subject(recipes.load(recipe, [*own, "training.compile=none"]), synthetic=True) as found:
-                loss, gradient = gradients(found.trainer, where, precision, list(found.trainer.task.batches(1)))
+            with subject(recipes.load(recipe, [*own, "training.compile=none"]), synthetic=True) as trainer:
+                loss, gradient = gradients(trainer, where, precision, list(trainer.task.batches(1)))
             if reference is None:
                 reference = loss, gradient
                 continue
@@ -100,8 +100,7 @@ def shapes(device: torch.device, count: int) -> None:
         torch._dynamo.reset()
         failed: dict[str, int] = {}
         last_new, before = 0, 0
-        with subject(recipes.load(recipe, own), synthetic=True) as found:
-            trainer = found.trainer
+        with subject(recipes.load(recipe, own), synthetic=True) as trainer:
             draw = torch.Generator().manual_seed(1)
             for turn in range(1, count + 1):
                 rows, src, tgt = (int(torch.randint(1, top, (), generator=draw)) for top in (40, 90, 90))
@@ -138,8 +137,8 @@ def repeat(device: torch.device) -> None:
             for precision in ("float32", "bfloat16") if compiled == "none" else ("bfloat16",):
                 own = [*changes, "model.dropout=0.1", f"device={device.type}", f"training.compile={compiled}"]
                 recipe_of = recipes.load(recipe, [*own, f"training.precision={precision}"])
-                with subject(recipe_of, synthetic=True) as found:
-                    step = found.trainer.training_step
+                with subject(recipe_of, synthetic=True) as trainer:
+                    step = trainer.training_step
                     seen = []
                     for _ in range(3):
                         loss = step.gradients(1)[0]
@@ -159,8 +158,7 @@ def step(device: torch.device, changes: list[str], steps: int) -> None:
     """A step of the paper's base model, plain and compiled."""
     for compiled in ("none", "layers"):
         own = [*changes, f"device={device.type}", f"training.compile={compiled}"]
-        with subject(recipes.load("recipes/base-gpu.yaml", own), synthetic=True) as found:
-            trainer = found.trainer
+        with subject(recipes.load("recipes/base-gpu.yaml", own), synthetic=True) as trainer:
             start = time.perf_counter()
             for number in range(1, 6):
                 trainer.train_step(number)
@@ -199,8 +197,7 @@ def attention(device: torch.device, changes: list[str], steps: int) -> None:
         ("layers", True, 8),
     ):
         own = [*changes, f"device={device.type}", f"training.compile={compiled}"]
-        with subject(recipes.load("recipes/base-gpu.yaml", own), synthetic=True) as found:
-            trainer = found.trainer
+        with subject(recipes.load("recipes/base-gpu.yaml", own), synthetic=True) as trainer:
             torch.backends.cuda.enable_cudnn_sdp(cudnn)  # which `pick_device` has turned off
             task = trainer.task
             task.micro_batch = partial(widened_batches, task.micro_batch, multiple)  # type: ignore[method-assign]
@@ -268,11 +265,11 @@ def batches(changes: list[str]) -> None:
     for name, more in (("plain", []), ("subwords drawn anew", ["tokenizer.sampling=0.1"])):
         own = [*changes, *more, "device=cpu", "corpus.doctor=skip"]
         recipe = recipes.load("recipes/multi30k-en-de.yaml", own)
-        with subject(recipe) as found:
-            if "random ids" in found.batches:
+        with subject(recipe) as trainer:
+            if isinstance(trainer.task, RandomPairs):
                 print(f"{name}: the recipe's corpus is not here")
                 continue
-            task, tokens, start = found.trainer.task, 0, time.perf_counter()
+            task, tokens, start = trainer.task, 0, time.perf_counter()
             for number in range(1, 31):
                 tokens += sum(one.num_tokens + one.num_src_tokens for one in task.batches(number))
             print(f"{name}: {tokens / (time.perf_counter() - start):,.0f} tokens/s")

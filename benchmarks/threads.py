@@ -39,22 +39,22 @@ def measure(recipe_file: str, overrides: list[str]) -> None:
     from dragoman.experiments.bench.batches import subject
     from dragoman.tasks import recipes
 
-    with subject(recipes.load(recipe_file, overrides)) as found:
+    with subject(recipes.load(recipe_file, overrides)) as trainer:
         step = 0
         for line in sys.stdin:
             threads, seconds = line.split()
             torch.set_num_threads(int(threads))
             for _ in range(WARM_UP_STEPS):
                 step += 1
-                found.trainer.train_step(step)
+                trainer.train_step(step)
             tokens, begin = 0, time.perf_counter()
             while (took := time.perf_counter() - begin) < float(seconds):
                 step += 1
-                tokens += found.trainer.train_step(step)[2]
+                tokens += trainer.train_step(step)[2]
             answer = {
                 "rate": tokens / took,
-                "parameters": sum(weight.numel() for weight in found.trainer.model.parameters()),
-                "precision": found.trainer.precision,
+                "parameters": sum(weight.numel() for weight in trainer.model.parameters()),
+                "precision": trainer.precision,
                 "capability": torch.backends.cpu.get_cpu_capability(),
             }
             print(json.dumps(answer), flush=True)

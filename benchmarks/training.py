@@ -28,7 +28,7 @@ from peers.plain import PlainTransformer, build_optimizer, take_step
 from torch import nn
 
 from dragoman.device import machine_name
-from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.batches import RANDOM, RandomPairs, subject
 from dragoman.experiments.bench.parts import synchronize
 from dragoman.models.base import count_parameters
 from dragoman.tasks import recipes
@@ -61,8 +61,7 @@ def main() -> None:
     ours = "none" if options.compile == "none" else "layers"
     changes = [f"device={options.device}", f"training.compile={ours}"]
     recipe: Any = recipes.load(options.recipe, [*options.overrides, *changes])
-    with subject(recipe) as found:
-        trainer = found.trainer
+    with subject(recipe) as trainer:
         plain = PlainTransformer(recipe.model, int(trainer.model.src_vocab_size)).to(trainer.device)  # type: ignore[arg-type]
         if options.compile == "layers":
             for layer in (*plain.transformer.encoder.layers, *plain.transformer.decoder.layers):
@@ -82,9 +81,10 @@ def main() -> None:
                 synchronize(trainer.device)
                 if turn:  # the first round does not count
                     rates[name].append(tokens / (time.perf_counter() - start))
+        corpus = RANDOM if isinstance(trainer.task, RandomPairs) else "the recipe's own corpus"
         print(
             f"{machine_name(trainer.device)}; {torch.get_num_threads()} threads; torch {torch.__version__}; "
-            f"{trainer.precision}; compiled: {options.compile}; {found.batches}; commit {commit()}"
+            f"{trainer.precision}; compiled: {options.compile}; {corpus}; commit {commit()}"
         )
         for name, model in (("Dragoman", trainer.model), ("torch.nn.Transformer", plain)):
             each = ", ".join(f"{rate:,.0f}" for rate in rates[name])

@@ -16,7 +16,7 @@ from dragoman.backends.accelerate import accelerate
 from dragoman.cli.main import app
 from dragoman.errors import Error
 from dragoman.experiments.bench import bench
-from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.batches import RandomPairs, subject
 from dragoman.experiments.bench.parts import GROUPS, PARTS, Stopwatch, time_by_group
 from dragoman.experiments.bench.products import Counted, Product, best_seconds, peak_flops
 from dragoman.models.families import TransformerConfig
@@ -112,8 +112,7 @@ def test_the_peak_is_at_least_what_one_product_reaches(monkeypatch: pytest.Monke
 
 
 def test_parts_add_up_to_the_whole_and_leave_no_trace(tiny: Path) -> None:
-    with subject(recipes.load(tiny)) as found:
-        trainer = found.trainer
+    with subject(recipes.load(tiny)) as trainer:
         trainer.train_step(1)
         with Stopwatch(trainer, waiting=False) as watch:
             start = time.perf_counter()
@@ -131,8 +130,8 @@ def test_parts_add_up_to_the_whole_and_leave_no_trace(tiny: Path) -> None:
 
 
 def test_operations_are_put_into_groups(tiny: Path) -> None:
-    with subject(recipes.load(tiny)) as found:
-        groups = time_by_group(found.trainer, range(1, 3))
+    with subject(recipes.load(tiny)) as trainer:
+        groups = time_by_group(trainer, range(1, 3))
     assert groups is not None
     assert tuple(groups) == GROUPS
     assert sum(groups.values()) == pytest.approx(1.0)
@@ -161,12 +160,12 @@ def test_the_command_prints_figures_and_a_line_for_a_report(tiny: Path, monkeypa
 
 def test_without_its_files_a_translation_is_measured_on_random_ids(tiny: Path) -> None:
     recipe = recipes.load(tiny, ["corpus.train={type: files, src: nowhere.de, tgt: nowhere.en}"])
-    with subject(recipe) as found:
-        assert "random ids" in found.batches
-        (batch,) = found.trainer.task.batches(1)
+    with subject(recipe) as trainer:
+        assert isinstance(trainer.task, RandomPairs)
+        (batch,) = trainer.task.batches(1)
         assert batch.src.min() == 0 or batch.src_mask.all()
         assert max(batch.src.shape[1], batch.tgt_in.shape[1]) * len(batch) <= 256
-        loss, _, tokens = found.trainer.train_step(1)
+        loss, _, tokens = trainer.train_step(1)
         assert loss.isfinite()
         assert tokens == batch.num_tokens + batch.num_src_tokens
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.device import peak_bytes, reset_peak
 from dragoman.errors import Error
-from dragoman.experiments.bench.batches import subject
+from dragoman.experiments.bench.batches import RANDOM, RandomPairs, subject
 from dragoman.experiments.bench.parts import Stopwatch, synchronize, time_by_group
 from dragoman.experiments.bench.products import Counted, Product, peak_flops
 from dragoman.models.base import count_parameters
@@ -128,15 +128,14 @@ def bench(recipe: Any, *, steps: int = 20, synthetic: bool = False) -> Measured:
     `synthetic`: on random ids even where the recipe's corpus is there. Raises DragomanError where it cannot be built
     or a step has no finite loss.
     """
-    with subject(recipe, synthetic=synthetic) as found:
-        trainer = found.trainer
+    with subject(recipe, synthetic=synthetic) as trainer:
         try:
-            return _measure(trainer, recipe, found.batches, steps)
+            return _measure(trainer, recipe, steps)
         except NotFinite as error:
             raise Error.DIVERGED(f"{error}: nothing to measure", "lower training.schedule's rate") from error
 
 
-def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measured:
+def _measure(trainer: Trainer, recipe: Any, steps: int) -> Measured:
     device = trainer.device
     say(f"{WARM_UP_STEPS} steps to warm up, then {ROUNDS} times {steps} steps and their matrix products by themselves")
     for step in range(1, WARM_UP_STEPS + 1):
@@ -169,7 +168,7 @@ def _measure(trainer: Trainer, recipe: Any, batches: str, steps: int) -> Measure
     per_step, best, products_s = all_s / steps / ROUNDS, _sum_of_best(step_s) / steps, _sum_of_best(product_s) / steps
     return Measured(
         **_circumstances(trainer, recipe),
-        batches=batches,
+        batches=RANDOM if isinstance(trainer.task, RandomPairs) else "the recipe's own corpus",
         steps=steps,
         tokens_per_s=ROUNDS * tokens / all_s,
         padded_tokens_per_s=ROUNDS * positions / all_s,

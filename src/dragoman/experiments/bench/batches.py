@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -32,18 +32,9 @@ RANDOM = (
 )
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The batches that are measured."""
-
-    trainer: Trainer
-    batches: str
-    """Where they come from, in words."""
-
-
 @contextmanager
-def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
-    """A recipe's model, ready to take its first step, in a run directory of its own that is gone afterwards.
+def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Trainer]:
+    """The training of a recipe, ready to take its first step, in a run directory of its own that is gone afterwards.
 
     Raises DragomanError where the corpus is not there and the task is not translation, or where parts do not fit.
     """
@@ -61,7 +52,7 @@ def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Subject]:
             if not synthetic:
                 job.check()
                 job.prepare()
-            yield Subject(job.trainer(job.training_step(), log), RANDOM if synthetic else "the recipe's own corpus")
+            yield job.trainer(job.training_step(), log)
 
 
 def _is_there(recipe: Any) -> bool:
