@@ -30,7 +30,8 @@ from dragoman.quality.test_set import TestSet
 from dragoman.runs import checkpoint
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.pair import PAD_ID, TokenizerPair, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 

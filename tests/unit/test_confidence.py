@@ -15,7 +15,7 @@ from dragoman.corpora import embedded
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline import confidence
-from dragoman.pipeline.confidence import ConfidentTranslator, confidences, ece, project
+from dragoman.pipeline.confidence import confidences, ece, project, with_confidence
 from dragoman.quality.warnings import Warning, WarningKind
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -63,9 +63,9 @@ def test_a_line_does_not_depend_on_the_others_and_blanks_have_none(translator, c
 
 
 def test_low_confidence_is_a_warning(translator, calibration):
-    found = ConfidentTranslator(translator, translator, calibration, 1.0).n_best([LINES[0], ""])
+    found = with_confidence(translator.n_best, translator, calibration, 1.0, [LINES[0], ""])
     assert found[0][0].warnings[-1] == Warning(WarningKind.LOW_CONFIDENCE, f"{found[0][0].confidence:.2f}")
-    assert ConfidentTranslator(translator, translator, calibration, 0.0).n_best(LINES[:1])[0][0].warnings == ()
+    assert with_confidence(translator.n_best, translator, calibration, 0.0, LINES[:1])[0][0].warnings == ()
 
 
 def test_a_projection_has_an_error_that_grows_with_the_distance(translator, calibration):

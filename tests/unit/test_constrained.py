@@ -9,7 +9,7 @@ from tests.unit.test_search import EOS, PENALTIES, UNK, TableModel, contains, en
 
 from dragoman.decoding import constrained
 from dragoman.decoding.base import DecodingConfig
-from dragoman.decoding.constrained import Candidate, Progress, Terms, allocated
+from dragoman.decoding.constrained import Prefix, Progress, Terms, allocated
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.rules import Ban
 from dragoman.decoding.search import Hypothesis, search
@@ -163,9 +163,9 @@ def test_terms_that_share_tokens_are_told_apart(terms: Terms, ids: tuple[int, ..
 
 def test_the_beam_is_divided_among_the_banks() -> None:
     progress = [Progress(((4, 5),)), Progress(((4, 5),)).after(4), Progress(((4, 5),)).after(4).after(5)]
-    found = [Candidate(-float(i), 0, i, progress[bank]) for i, bank in enumerate([0, 0, 0, 0, 1, 0, 2, 2])]
-    assert [item.token for item in allocated(found, 6, 2)] == [0, 1, 2, 4, 6, 7]  # bank 1 could not fill its two
-    assert [item.token for item in allocated(found, 2, 2)] == [6, 7]
+    found = [Prefix(-float(i), i, progress[bank]) for i, bank in enumerate([0, 0, 0, 0, 1, 0, 2, 2])]
+    assert [item.place for item in allocated(found, 6, 2)] == [0, 1, 2, 4, 6, 7]  # bank 1 could not fill its two
+    assert [item.place for item in allocated(found, 2, 2)] == [6, 7]
     assert allocated(found, 100, 2) == found
 
 

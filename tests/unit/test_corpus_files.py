@@ -24,10 +24,10 @@ from dragoman.text.corpus import (
     TmxSource,
     TsvSource,
     XliffSource,
+    source_of_file,
 )
 from dragoman.text.lines import language_of_file, read_lines
 from dragoman.text.sources.base import fingerprint
-from dragoman.text.sources.by_name import source_of_file
 
 LINES = "eins\nzwei\n"
 PACKED = {

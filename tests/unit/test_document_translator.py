@@ -49,7 +49,7 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
     monkeypatch.setattr(module, "erasure_links", links)
-    pipeline: Any = SimpleNamespace(splitter=Splitter(("en", "de")), by_sentence=Backwards(), own=None)
+    pipeline: Any = SimpleNamespace(splitter=Splitter(("en", "de")), by_sentence=Backwards().n_best, own=None)
     return DocumentTranslator(pipeline)
 
 
@@ -78,7 +78,7 @@ def test_codes_go_with_their_words(translate: DocumentTranslator, before: str, a
 def test_an_equal_sentence_is_asked_once(translate: DocumentTranslator) -> None:
     page(translate, "<p>a b.</p><p>a b.</p><td>a b.")
     asked: Any = translate.by_sentence
-    assert asked.asked == ["a b."]
+    assert asked.__self__.asked == ["a b."]
     assert translate.report.texts == translate.report.translated == 3
 
 

@@ -17,7 +17,6 @@ from dragoman.text.labelled import (
     ExampleSource,
     LabelledSource,
     LanguagesSource,
-    read_examples,
 )
 from dragoman.text.sources.base import files_of, fingerprint
 
@@ -48,7 +47,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", ["trec.tsv", "trec.tsv.gz"])
 def test_labelled_lines(name: str, data: Path) -> None:
     source = source_of({"type": "labelled", "path": name})
-    assert list(read_examples(source)) == [Example(1, "0", "What is it ?"), Example(2, "1", "Who\tis\u2028it ?")]
+    assert list(source.examples()) == [Example(1, "0", "What is it ?"), Example(2, "1", "Who\tis\u2028it ?")]
     assert files_of(source) == [data / name]
 
 
@@ -66,7 +65,7 @@ def test_labelled_lines(name: str, data: Path) -> None:
 )
 def test_damaged_lines_are_told_by_file_and_line(line: bytes, error: tuple[Any, ...], data: Path) -> None:
     (data / "bad.tsv").write_bytes(b"0\tfine\n" + line + b"\n")
-    examples = read_examples(LabelledSource(path="bad.tsv"))
+    examples = LabelledSource(path="bad.tsv").examples()
     assert next(examples) == Example(1, "0", "fine")
     with raises_error(*error):
         next(examples)
@@ -74,7 +73,7 @@ def test_damaged_lines_are_told_by_file_and_line(line: bytes, error: tuple[Any, 
 
 def test_languages_are_the_labels_of_their_files(data: Path) -> None:
     source = source_of({"type": "languages", "files": {"en": ["a.en", "b.en"], "de": "a.de"}})
-    assert list(read_examples(source)) == [
+    assert list(source.examples()) == [
         Example(1, "en", "one"), Example(4, "en", "two"), Example(1, "en", "three"),
         Example(1, "de", "eins"), Example(2, "de", "zwei"),
     ]  # fmt: skip
@@ -85,7 +84,7 @@ def test_languages_are_the_labels_of_their_files(data: Path) -> None:
 @pytest.mark.parametrize(("limit", "texts"), [(1, ["one", "eins"]), (2, ["one", "two", "eins", "zwei"])])
 def test_limit_is_for_each_language(limit: int, texts: list[str]) -> None:
     source = LanguagesSource(files={"en": ["a.en", "b.en"], "de": ["a.de"]}, limit=limit)
-    assert [example.text for example in read_examples(source)] == texts
+    assert [example.text for example in source.examples()] == texts
 
 
 @pytest.mark.parametrize(
@@ -114,11 +113,11 @@ def test_settings_that_make_no_sense_are_refused(data: dict[str, Any], error: tu
 @pytest.mark.parametrize("source", [LabelledSource(path="x"), LanguagesSource(files={"en": ["x"]})])
 def test_a_missing_file_is_told_with_the_places_looked_at(source: ExampleSource) -> None:
     with raises_error(Error.MISSING_FILE, "x"):
-        list(read_examples(source))
+        list(source.examples())
 
 
 def test_embedded_languages_in_turn() -> None:
-    examples = list(read_examples(EmbeddedLanguagesSource(split="valid", size=20, seed=3)))
+    examples = list(EmbeddedLanguagesSource(split="valid", size=20, seed=3).examples())
     assert [example.label for example in examples] == ["de", "en", "zh"] * 20
     assert [example.line for example in examples] == [line for line in range(1, 21) for _ in range(3)]
     german, chinese = (list(embedded.sentences(pair, "valid", 20, 3)) for pair in ("de-en", "zh-en"))
@@ -137,8 +136,8 @@ def test_concat_reads_one_after_another_and_its_fingerprint_covers_every_part(da
     ]
     source = source_of({"type": "concat", "sources": parts})
     assert isinstance(source, ConcatSource)
-    examples = list(read_examples(source))
-    assert examples == [example for part in parts for example in read_examples(source_of(part))]
+    examples = list(source.examples())
+    assert examples == [example for part in parts for example in source_of(part).examples()]
     assert [example.label for example in examples] == ["0", "1", "de", "de", "de", "en", "zh"]
     assert files_of(source) == [data / "trec.tsv", data / "a.de"]
     first = fingerprint(source)

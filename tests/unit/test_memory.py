@@ -12,7 +12,7 @@ from tests.errors import raises_error
 
 from dragoman.errors import Error
 from dragoman.inference.translation import Translation
-from dragoman.pipeline.memory import RememberingTranslator, TranslationMemory
+from dragoman.pipeline.memory import TranslationMemory, from_memory
 from dragoman.quality.warnings import WarningKind
 from dragoman.text.glossary import Glossary
 
@@ -116,12 +116,10 @@ def test_threads_look_up_while_entries_come_and_go() -> None:
 
 
 def test_a_translator_that_remembers_makes_the_rest() -> None:
-    class Made:
-        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-            return [[Translation(f"made {text}", 0.0, 0.0)] for text in sentences]
+    def made(sentences: Sequence[str]) -> list[list[Translation]]:
+        return [[Translation(f"made {text}", 0.0, 0.0)] for text in sentences]
 
-    asked = RememberingTranslator(Made(), TranslationMemory([("a b", "A B")]))
-    found = asked.n_best(["c", "a b", ""])
+    found = from_memory(made, TranslationMemory([("a b", "A B")]), 1, ["c", "a b", ""])
     assert [items[0].text for items in found] == ["made c", "A B", "made "]
     assert [one.kind for one in found[1][0].warnings] == [WarningKind.FROM_MEMORY]
 
@@ -142,14 +140,13 @@ def test_glossaries_in_the_files_of_others(name: str, text: str, tmp_path: Path)
 
 
 def test_a_like_entry_chooses_between_translations_that_are_about_as_probable() -> None:
-    class Search:
-        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-            made = [Translation("Press the key", -0.5, -1.0), Translation("Hit that key", -0.6, -1.2)]
-            faulty = Translation("Hit that key now", -0.6, -1.2, ("doubtful",))
-            return [[*made, faulty] for _ in sentences]
+    def search(sentences: Sequence[str]) -> list[list[Translation]]:
+        made = [Translation("Press the key", -0.5, -1.0), Translation("Hit that key", -0.6, -1.2)]
+        faulty = Translation("Hit that key now", -0.6, -1.2, ("doubtful",))
+        return [[*made, faulty] for _ in sentences]
 
     memory = TranslationMemory([("Drücken Sie die Taste F5", "Hit that key F5")])
-    [near] = RememberingTranslator(Search(), memory, 2).n_best(["Drücken Sie die Taste F"])
+    [near] = from_memory(search, memory, 2, ["Drücken Sie die Taste F"])
     assert [item.text for item in near] == ["Hit that key", "Press the key"]
-    [far] = RememberingTranslator(Search(), memory).n_best(["etwas ganz anderes"])
+    [far] = from_memory(search, memory, 1, ["etwas ganz anderes"])
     assert [item.text for item in far] == ["Press the key"]

@@ -14,7 +14,7 @@ from tests.errors import raises_error
 from dragoman.config import parse
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError, Error
-from dragoman.text.documents import EmbeddedTextSource, TextSource, read_text
+from dragoman.text.documents import EmbeddedTextSource, TextSource
 from dragoman.text.sources.base import files_of, fingerprint
 
 VERSE = "Wer reitet so spät\r\n\r\ndurch Nacht\u2028und Wind"
@@ -29,18 +29,18 @@ def verse(tmp_path: Path) -> str:
 
 def test_the_whole_text(verse: str) -> None:
     source = TextSource(path=verse)
-    assert read_text(source) == "Wer reitet so spät\n\ndurch Nacht\u2028und Wind\n"
+    assert source.text() == "Wer reitet so spät\n\ndurch Nacht\u2028und Wind\n"
     assert files_of(source) == [Path(verse)]
     assert fingerprint(source) != fingerprint(TextSource(path=verse, end=0.5))
 
 
 def test_shares_of_characters_and_of_lines(verse: str) -> None:
-    whole = read_text(TextSource(path=verse))  # 41 characters in 3 lines
+    whole = TextSource(path=verse).text()  # 41 characters in 3 lines
     assert len(whole) == 41
-    assert read_text(TextSource(path=verse, end=0.5)) == whole[:20]
-    assert read_text(TextSource(path=verse, start=0.9)) == whole[36:]
-    assert read_text(TextSource(path=verse, end=0.4, unit="lines")) == "Wer reitet so spät\n"
-    assert read_text(TextSource(path=verse, start=0.4, unit="lines")) == "\ndurch Nacht\u2028und Wind\n"
+    assert TextSource(path=verse, end=0.5).text() == whole[:20]
+    assert TextSource(path=verse, start=0.9).text() == whole[36:]
+    assert TextSource(path=verse, end=0.4, unit="lines").text() == "Wer reitet so spät\n"
+    assert TextSource(path=verse, start=0.4, unit="lines").text() == "\ndurch Nacht\u2028und Wind\n"
 
 
 @settings(deadline=None, max_examples=60)
@@ -58,7 +58,7 @@ def test_shares_make_the_whole(
     parts = []
     for start, end in itertools.pairwise(edges):
         with contextlib.suppress(DragomanError):  # a share may be too small to hold anything
-            parts.append(read_text(parse(TextSource, {"path": str(path), "start": start, "end": end, "unit": unit})))
+            parts.append(parse(TextSource, {"path": str(path), "start": start, "end": end, "unit": unit}).text())
     assert "".join(parts) == path.read_text(encoding="utf-8")
 
 
@@ -79,14 +79,14 @@ def test_settings_that_make_no_sense_are_refused(changes: dict[str, Any], error:
 
 def test_an_empty_share_is_refused(verse: str) -> None:
     with raises_error(Error.EMPTY, "verse.txt.gz"):
-        read_text(TextSource(path=verse, end=0.3, unit="lines"))
+        TextSource(path=verse, end=0.3, unit="lines").text()
 
 
 @pytest.mark.parametrize(("side", "place"), [("src", 0), ("tgt", 1)])
 def test_embedded_text_is_one_side_a_sentence_a_line(side: str, place: int) -> None:
     source = parse(EmbeddedTextSource, {"pair": "zh-en", "side": side, "split": "train", "size": 25, "seed": 4})
     expected = [pair[place] for pair in embedded.sentences("zh-en", "train", 25, 4)]
-    assert read_text(source) == "".join(f"{line}\n" for line in expected)
+    assert source.text() == "".join(f"{line}\n" for line in expected)
     assert files_of(source) == []
     with raises_error(Error.WRONG_SETTING):
         parse(EmbeddedTextSource, {"pair": "de-zh", "split": "train"})

@@ -17,17 +17,21 @@ from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError, Error
-from dragoman.text.tokenizers.base import UNK_SURFACE, Vocabulary, sample_lines
-from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
-from dragoman.text.tokenizers.pair import (
+from dragoman.text.tokenizers.base import (
     BOS_ID,
     EOS_ID,
     PAD_ID,
     SPECIALS,
-    TOKENIZERS,
     UNK_ID,
-    SeparateConfig,
+    UNK_SURFACE,
     Tokenizer,
+    Vocabulary,
+    sample_lines,
+)
+from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
+from dragoman.text.tokenizers.pair import (
+    TOKENIZERS,
+    SeparateConfig,
     load_tokenizers,
     save_tokenizers,
     train_tokenizers,

@@ -12,7 +12,7 @@ from tests.errors import raises_error
 
 from dragoman.errors import Error
 from dragoman.inference.translation import Translation
-from dragoman.pipeline.capitals import CapitalsTranslator
+from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
@@ -51,7 +51,7 @@ def pipeline(translator: Any) -> Pipeline:
     """A pipeline whose sentences another translator makes."""
     found: Any = Pipeline(SimpleNamespace(languages=("en", "de"), decoding=SimpleNamespace(n_best=1)), None)  # type: ignore[arg-type]
     found = replace(found, own=found.search)
-    found.__dict__["by_sentence"] = translator
+    found.__dict__["by_sentence"] = translator.n_best
     return found
 
 
@@ -154,7 +154,7 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
     assert [one.items[0].text for one in found] == ["ONE.!  TWO.!", "THREE!", "123", "", " FOUR.!\n FIVE! "]
     assert [(src, tgt) for src, tgt in found[0].sentences] == [((0, 4), (0, 5)), ((6, 10), (7, 12))]
     whole = replace(pipeline(Upper()), sentences=False, numbers=True)
-    whole.__dict__["by_sentence"] = Upper()
+    whole.__dict__["by_sentence"] = Upper().n_best
     assert [one.items[0].text for one in whole.texts(texts)] == [
         "ONE.  TWO.!", "THREE!", "123!", "", " FOUR.!\n FIVE! ",
     ]  # fmt: skip
@@ -164,7 +164,7 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
     assert are_single_sentences(["One. Two.", "Three."], "en")
     assert not are_single_sentences(["One. Two.", "Three. Four.", "Five."], "en")
     loud = Upper()
-    [[item]] = CapitalsTranslator(loud).n_best(["OPEN THE {FILE} NOW"])
+    [[item]] = in_lower_case(loud.n_best, ["OPEN THE {FILE} NOW"])
     assert loud.asked == ["open the {FILE} now"]
     assert item.text == "OPEN THE {FILE} NOW!"
     assert sys.getrecursionlimit()

@@ -60,7 +60,7 @@ def test_order_and_blanks_are_kept(run: Path) -> None:
 
 
 def test_a_stream_gives_what_one_call_gives(run: Path) -> None:
-    translator = SearchTranslator.load(run, device="cpu")
+    translator = Translator.load(run, device="cpu")
     lines = [LINES[i % 4] if i % 7 else "" for i in range(50)]
     assert list(translator.stream(iter(lines), buffer=8)) == translator.n_best(lines)
 

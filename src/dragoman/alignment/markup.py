@@ -15,6 +15,7 @@ import numpy as np
 
 from dragoman.alignment.links import AlignedPair, Links
 from dragoman.formats.base import Code, Item
+from dragoman.text.segment import Span
 from dragoman.text.words import Word
 
 FIRST = 0xE100
@@ -85,7 +86,7 @@ def transfer_markup(pair: AlignedPair, codes: Sequence[tuple[int, Code]], links:
     links = np.nan_to_num(np.asarray(links, dtype=float), posinf=0.0, neginf=0.0).clip(min=0)
     links = links / np.maximum(links.sum(axis=1, keepdims=True), 1)
     root = _tree(codes, len(pair.src))
-    root.place = _Range(0, len(pair.tgt))
+    root.place = Span(0, len(pair.tgt))
     placement = _Placement(*_parted_words(pair, codes, links))
     nodes = [root]
     for node in nodes:  # grows as it goes: a node has its place before its children have theirs
@@ -131,14 +132,6 @@ def _parts(words: Sequence[Word], cuts: Mapping[int, Sequence[int]]) -> list[tup
 
 
 @dataclass
-class _Range:
-    """Characters `start` to `end` of the translation."""
-
-    start: int
-    end: int
-
-
-@dataclass
 class _Node:
     """A pair of codes around characters `start` to `end` of the source, or a code that stands alone there."""
 
@@ -146,7 +139,8 @@ class _Node:
     end: int
     codes: tuple[Code, ...] = ()
     children: list["_Node"] = field(default_factory=list)
-    place: _Range = field(default_factory=lambda: _Range(0, 0))
+    place: Span = field(default=Span(0, 0))
+    """Where it stands in the translation."""
 
     @property
     def is_pair(self) -> bool:
@@ -220,14 +214,14 @@ class _Placement:
             if not child.is_pair or not child.children:
                 place = max(place, at) if _is_free(max(place, at), taken) else place
                 at = max(at, place)
-            child.place = _Range(place, place)
+            child.place = Span(place, place)
 
-    def _place_pairs(self, pairs: Sequence[_Node], inside: Sequence[Sequence[int]], within: _Range) -> list[_Range]:
+    def _place_pairs(self, pairs: Sequence[_Node], inside: Sequence[Sequence[int]], within: Span) -> list[Span]:
         """Give each pair its place in a range; returns the places from left to right."""
         windows = self._windows(inside, *self._words_of(within))
         windows = [self._without_marks(child, *window) for child, window in zip(pairs, windows, strict=True)]
         order = sorted(zip(windows, pairs, strict=True), key=lambda entry: entry[0])
-        taken: list[_Range] = []
+        taken: list[Span] = []
         for number, (window, child) in enumerate(order):
             left = taken[-1].end if taken else within.start
             following = order[number + 1][0][0] if number + 1 < len(order) else len(self.tgt_words)
@@ -299,18 +293,18 @@ class _Placement:
             begin += 1
         return begin, end
 
-    def _with_blanks(self, node: _Node, window: tuple[int, int], left: int, right: int, within: _Range) -> _Range:
+    def _with_blanks(self, node: _Node, window: tuple[int, int], left: int, right: int, within: Span) -> Span:
         """The characters of a window of words, with a blank at an edge where the source has one there."""
         begin, end = window
         if begin >= end:
             at = self.tgt_words[begin].start if begin < len(self.tgt_words) else within.end
             at = max(left, min(within.end, at))
-            return _Range(at, at)
+            return Span(at, at)
         inner = self.src[node.start : node.end]
         before, after = len(inner) - len(inner.lstrip()), len(inner) - len(inner.rstrip())
         start = self._over_blanks(self.tgt_words[begin].start, before, -1, left)
         stop = self._over_blanks(self.tgt_words[end - 1].end, after, 1, right)
-        return _Range(max(start, left), max(start, left, stop))
+        return Span(max(start, left), max(start, left, stop))
 
     def _over_blanks(self, place: int, count: int, step: int, limit: int) -> int:
         """A place moved to the left (`step` -1) or to the right over up to `count` blanks, not beyond `limit`."""
@@ -318,7 +312,7 @@ class _Placement:
             place, count = place + step, count - 1
         return place
 
-    def _beside(self, node: _Node, parent: _Node, taken: Sequence[_Range]) -> int:
+    def _beside(self, node: _Node, parent: _Node, taken: Sequence[Span]) -> int:
         """The place of a code that stands alone: beside the word that stands for its neighbour."""
         at, within = node.start, parent.place
         if node.codes[0].kind == "break":
@@ -345,7 +339,7 @@ class _Placement:
             place = self._over_blanks(self.tgt_words[linked].start, blanks, -1, within.start)
         return _free(place, taken, within)
 
-    def _linked_to(self, number: int, within: _Range) -> int | None:
+    def _linked_to(self, number: int, within: Span) -> int | None:
         """The target word in a range with the strongest link to a source word; None where there is no link."""
         first, last = self._words_of(within)
         if first >= last or not 0 <= number < self.links.shape[1]:
@@ -354,12 +348,12 @@ class _Placement:
         best = int(column.argmax())
         return first + best if self.links[first + best, number] > 0 else None
 
-    def _words_of(self, within: _Range) -> tuple[int, int]:
+    def _words_of(self, within: Span) -> tuple[int, int]:
         """The target words inside of a range: from, to."""
         first = int(np.searchsorted(self.tgt_starts, within.start))
         return first, max(first, int(np.searchsorted(self.tgt_ends, within.end, side="right")))
 
-    def _proportional(self, at: int, within: _Range) -> int:
+    def _proportional(self, at: int, within: Span) -> int:
         """The beginning of the word that is as far from the beginning as a place in the source."""
         nearest = at / max(len(self.src), 1) * len(self.tgt)
         first, last = self._words_of(within)
@@ -382,7 +376,7 @@ def _best_window(gains: np.ndarray) -> tuple[int, int] | None:
     return window
 
 
-def _free(place: int, taken: Sequence[_Range], within: _Range) -> int:
+def _free(place: int, taken: Sequence[Span], within: Span) -> int:
     """The place itself, or the nearer end of the pair that it would fall into."""
     for pair in taken:
         if pair.start < place < pair.end:
@@ -390,5 +384,5 @@ def _free(place: int, taken: Sequence[_Range], within: _Range) -> int:
     return min(max(place, within.start), within.end)
 
 
-def _is_free(place: int, taken: Sequence[_Range]) -> bool:
+def _is_free(place: int, taken: Sequence[Span]) -> bool:
     return not any(pair.start < place < pair.end for pair in taken)

@@ -16,9 +16,8 @@ from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
-from dragoman.text.corpus import FilesSource, Source
+from dragoman.text.corpus import FilesSource, Source, source_of_file
 from dragoman.text.lines import language_of_file
-from dragoman.text.sources.by_name import source_of_file
 
 
 def doctor(

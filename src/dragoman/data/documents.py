@@ -17,7 +17,7 @@ from dragoman.data.encode import id_dtype
 from dragoman.data.inputs import TextInputs
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
-from dragoman.text.documents import PlainSource, read_text
+from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
@@ -114,7 +114,7 @@ def _store(directory: Path, ids: IntArray, meta: dict[str, Any]) -> None:
 def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:
     """The lines of a text as they are read. Raises DragomanError where all are blank."""
     spelling = spelling_of(corpus)
-    found = [spelling(line) for line in read_text(source).split("\n") if line.strip()]
+    found = [spelling(line) for line in source.text().split("\n") if line.strip()]
     if not found:
         raise Error.EMPTY("a text of the corpus has no line that is not blank")
     return found

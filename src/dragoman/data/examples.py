@@ -12,7 +12,7 @@ from dragoman.data.augment import AugmentConfig
 from dragoman.data.random import hash64
 from dragoman.errors import Error
 from dragoman.text.images import IdxSource, read_images
-from dragoman.text.labelled import ExampleSource, read_examples
+from dragoman.text.labelled import ExampleSource
 from dragoman.text.sources.base import Source
 
 
@@ -102,7 +102,7 @@ def read_split(source: Any, label_names: dict[str, str]) -> Split:
         titles = [f"image {number}" for number in range(1, len(labels) + 1)]
         split = Split(images.pixels, labels, titles)
     else:
-        examples = list(read_examples(source))
+        examples = list(source.examples())
         texts = [example.text for example in examples]
         split = Split(texts, [example.label for example in examples], texts)
     if not len(split):

@@ -42,6 +42,7 @@ lose nothing more and be as long as is allowed, say 4 tokens: ln 0.32 / 4 = -0.2
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -63,16 +64,14 @@ from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState
 
 
-@dataclass(frozen=True)
-class Beams:
+class Beams(NamedTuple):
     """The prefixes that go on, best first in each slot. Places that hold none have log probability -inf."""
 
     prefixes: Int[Tensor, "slots beam length"]  # each begins with <s>
     log_probs: Float[Tensor, "slots beam"]
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(NamedTuple):
     """Continuations of a slot's prefixes: token `ids` after the prefix at `places`, best first."""
 
     log_probs: Float[Tensor, "slots candidates"]
@@ -80,8 +79,7 @@ class Candidates:
     ids: Int[Tensor, "slots candidates"]
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """The n best finished hypotheses of each slot, best first. Places that hold none have score -inf."""
 
     tokens: Int[Tensor, "slots n_best length"]  # without <s> and </s>, filled up with <pad>
@@ -150,7 +148,8 @@ def beam_search(
             kept = torch.tensor(slots.shrink(), dtype=torch.long, device=device)
             if kept.numel() == 0:
                 break
-            beams, finished, max_lengths = _select_slots(beams, finished, max_lengths, kept)
+            beams, finished = Beams(*(part[kept] for part in beams)), Finished(*(part[kept] for part in finished))
+            max_lengths = max_lengths[kept]
             parents = parents[kept]
         state = state.reorder(parents.flatten())
     return results
@@ -190,7 +189,7 @@ def going_on(ranked: Candidates, eos_id: int) -> Candidates:
     beam = ranked.ids.size(1) // 2
     ends = (ranked.ids == eos_id).to(torch.uint8)
     pick = ends.argsort(dim=1, stable=True)[:, :beam]
-    return Candidates(*(values.gather(1, pick) for values in (ranked.log_probs, ranked.places, ranked.ids)))
+    return Candidates(*(values.gather(1, pick) for values in ranked))
 
 
 def cannot_be_overtaken(
@@ -248,16 +247,6 @@ def _as_finished(beams: Beams, divisor: Float[Tensor, ""], n_best: int) -> Finis
     log_probs, order = beams.log_probs.sort(dim=1, descending=True, stable=True)  # with `diversity` they are in another
     log_probs, order = log_probs[:, :n_best], order[:, :n_best]
     return Finished(_gather_rows(beams.prefixes, order)[:, :, 1:], log_probs, log_probs / divisor)
-
-
-def _select_slots(
-    beams: Beams, finished: Finished, max_lengths: Int[Tensor, " slots"], kept: Int[Tensor, " kept"]
-) -> tuple[Beams, Finished, Int[Tensor, " kept"]]:
-    return (
-        Beams(beams.prefixes[kept], beams.log_probs[kept]),
-        Finished(finished.tokens[kept], finished.log_probs[kept], finished.scores[kept]),
-        max_lengths[kept],
-    )
 
 
 def _collect(

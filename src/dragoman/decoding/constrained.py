@@ -108,20 +108,10 @@ def _read(terms: Terms, ids: tuple[int, ...]) -> Progress:
 
 @dataclass(frozen=True)
 class Prefix:
-    """A hypothesis that goes on."""
-
-    ids: tuple[int, ...]  # begins with <s>
-    log_prob: float
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A prefix' continuation by one token."""
+    """A hypothesis that goes on, one token longer than the one that stood at `place` among those before it."""
 
     log_prob: float
     place: int
-    token: int
     progress: Progress
 
 
@@ -147,7 +137,7 @@ class Sentence:
         self.config, self.glue = config, glue
         self.num_tokens = sum(map(len, terms))
         self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
-        self.alive = [Prefix((SPECIALS.bos_id,), 0.0, Progress(terms))]
+        self.alive = [Prefix(0.0, 0, Progress(terms))]
         self.finished: list[Hypothesis] = []
 
     def advance(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[int]:
@@ -159,13 +149,10 @@ class Sentence:
         found = self._candidates(log_probs, length)
         if length > self.config.min_length:
             self._finish(eos_log_probs, found, length)
-        chosen = allocated(found, self.width, self.num_tokens)
-        self.alive = [
-            Prefix((*self.alive[item.place].ids, item.token), item.log_prob, item.progress) for item in chosen
-        ]
+        self.alive = allocated(found, self.width, self.num_tokens)
         if length == self.limit and not self.finished:
-            self._add([(p.ids, p.log_prob) for p in self.alive if p.progress.complete], length, cut=True)
-        return [item.place for item in chosen]
+            self._add([(p.progress.ids, p.log_prob) for p in self.alive if p.progress.complete], length, cut=True)
+        return [prefix.place for prefix in self.alive]
 
     def is_done(self, length: int) -> bool:
         """True if going on can change nothing: as in the plain search, log probabilities only fall and divisors only
@@ -177,7 +164,7 @@ class Sentence:
         best_still_possible = self.alive[0].log_prob / self.config.length_penalty.divisor(self.limit)
         return self.finished[-1].score >= best_still_possible
 
-    def _candidates(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[Candidate]:
+    def _candidates(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[Prefix]:
         """Each prefix' most probable continuations and all that write a term, best first; among equals the better
         prefix, then the smaller id."""
         writes_term = torch.zeros_like(log_probs, dtype=torch.bool)
@@ -193,18 +180,18 @@ class Sentence:
         places, tokens = writes_term.scatter(1, likely, True).nonzero(as_tuple=True)
         columns = places.tolist(), tokens.tolist(), log_probs[places, tokens].tolist()
         found = [
-            Candidate(self.alive[place].log_prob + value, place, token, self.alive[place].progress.after(token))
+            Prefix(self.alive[place].log_prob + value, place, self.alive[place].progress.after(token))
             for place, token, value in zip(*columns, strict=True)
             if value > -math.inf
         ]
         return sorted(found, key=lambda item: -item.log_prob)
 
-    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Candidate], length: int) -> None:
+    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Prefix], length: int) -> None:
         """Keep the hypotheses that end here: they hold all terms, and among the continuations that do so their `</s>`
         is one of the best `beam_size`. At the last moment each may end."""
         complete = [item.log_prob for item in found if item.progress.complete]
         ends = [
-            (prefix.ids, prefix.log_prob + value)
+            (prefix.progress.ids, prefix.log_prob + value)
             for prefix, value in zip(self.alive, eos_log_probs, strict=True)
             if prefix.progress.complete and value > -math.inf
         ]
@@ -217,7 +204,7 @@ class Sentence:
 
     def _add(self, ends: Sequence[tuple[tuple[int, ...], float]], length: int, cut: bool = False) -> None:
         divisor = self.config.length_penalty.divisor(length)
-        new = [Hypothesis(list(ids[1:]), total / divisor, total, cut) for ids, total in ends]
+        new = [Hypothesis(list(ids), total / divisor, total, cut) for ids, total in ends]
         best = sorted([*self.finished, *new], key=lambda item: -item.score)  # stable: the earlier one is first
         self.finished = best[: self.config.n_best]
 
@@ -256,8 +243,8 @@ def constrained_search(
         prefixes = torch.full((len(slots.sentences), rows_per_slot, length), SPECIALS.bos_id, device=device)
         for slot, number in enumerate(slots.sentences):
             if number >= 0:
-                ids = torch.tensor([prefix.ids for prefix in sentences[number].alive], device=device)
-                prefixes[slot, : len(ids)] = ids
+                written = [(SPECIALS.bos_id, *prefix.progress.ids) for prefix in sentences[number].alive]
+                prefixes[slot, : len(written)] = torch.tensor(written, device=device)
         logits, state = yield prefixes[:, :, -1].flatten(), state
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
         for rule in rules:
@@ -283,7 +270,7 @@ def constrained_search(
     return [sentence.finished for sentence in sentences]
 
 
-def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
+def allocated(found: Sequence[Prefix], width: int, num_tokens: int) -> list[Prefix]:
     """Divide a beam among the banks 0 to `num_tokens`: an equal share for each, what is over for the furthest one.
 
     What a bank cannot fill goes to the best of all that are left. `found` is ordered, best first, and so is the result.

@@ -64,9 +64,8 @@ def sample_search(
         own = logits.log_softmax(dim=-1, dtype=torch.float32)
         step = Step(own.clone(), tokens.flatten(0, 1), slots.of_rows(), logits)
         allowed = _allowed(step, rules, banned_ids(config, length))
-        ids = _drawn(allowed.to(exact), where[:, :, length - 1].flatten(), config.sampling, rows_at_once(logits)).to(
-            device
-        )
+        numbers_now = where[:, :, length - 1].flatten()
+        ids = _drawn(allowed.to(exact), numbers_now, config.sampling, rows_at_once(logits)).to(device)
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)
         log_probs = log_probs + torch.where(goes_on, drawn, 0.0).to(exact)
@@ -81,7 +80,8 @@ def sample_search(
             columns = tokens[slot, :, 1:].tolist(), log_probs[slot].tolist(), lengths[slot].tolist()
             for drawn_ids, log_prob, size in zip(*columns, strict=True):
                 check_finite(log_prob, sentence)
-                results[sentence].append(_hypothesis(drawn_ids[:size], log_prob, divisor[size]))
+                written = [token for token in drawn_ids[:size] if token != SPECIALS.eos_id]
+                results[sentence].append(Hypothesis(written, log_prob / divisor[size], log_prob, len(written) == size))
         kept = slots.shrink()
         if not kept:
             break
@@ -90,12 +90,6 @@ def sample_search(
         tokens, lengths, max_lengths = tokens[rows], lengths[rows], max_lengths[rows]
         where, log_probs = where[rows.to(exact)], log_probs[rows.to(exact)]
     return results
-
-
-def _hypothesis(ids: list[int], log_prob: float, divisor: float) -> Hypothesis:
-    """A sample as a hypothesis; one that does not end in </s> was cut."""
-    written = [token for token in ids if token != SPECIALS.eos_id]
-    return Hypothesis(written, log_prob / divisor, log_prob, cut=len(written) == len(ids))
 
 
 def _drawn(

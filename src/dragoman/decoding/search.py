@@ -3,6 +3,7 @@ for several."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -25,28 +26,17 @@ def search(
     src: Int[Tensor, "batch src_len"],
     src_mask: Bool[Tensor, "batch src_len"],
     config: DecodingConfig,
-    *,
-    max_lengths: Int[Tensor, " batch"] | None = None,
-    rules: Sequence[Rule] = (),
-    terms: Sequence[Terms] | None = None,
-    glue: Bool[Tensor, " vocab"] | None = None,
+    **options: Any,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
-    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
-    where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
-    sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
-    do not follow one. A beam of 1 is greedy search.
-    With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked for; nor can they
-    with `config.diversity`. Dropout is off
-    while it searches, whatever mode the model is in, and the mode is put back afterwards. On a CPU it takes one thread,
-    as a search that is one of several does.
+    `options` are those of `begin`. Dropout is off while it searches, whatever mode the model is in, and the mode is put
+    back afterwards. On a CPU it takes one thread, as a search that is one of several does.
 
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.
     """
-    begun = begin(model, src, src_mask, config, max_lengths=max_lengths, rules=rules, terms=terms, glue=glue)
-    [found] = search_together(model, [begun], src.device)
+    [found] = search_together(model, [begin(model, src, src_mask, config, **options)], src.device)
     return found
 
 
@@ -62,8 +52,14 @@ def begin(
     glue: Bool[Tensor, " vocab"] | None = None,
     watch: Callable[[BeamStep], None] | None = None,
 ) -> Search:
-    """The search that `search` makes, for `search_together`. It reads its source when its turn comes. `watch` is shown
-    the steps of a beam."""
+    """The search of a batch, for `search_together`; it reads its source when its turn comes. A beam of 1 is greedy.
+
+    `max_lengths` (tokens with `</s>`, at least 1) replaces the lengths that `config` allows; the model's own limit,
+    where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
+    sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
+    do not follow one. With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked
+    for; nor can they with `config.diversity`. `watch` is shown the steps of a beam.
+    """
     batch = src.size(0)
     if batch == 0:
         return []

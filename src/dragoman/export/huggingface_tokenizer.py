@@ -27,9 +27,10 @@ from typing import Any, NamedTuple, cast
 
 from dragoman.runs.atomic_io import write_json
 from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, FramedTokenizer, bare
-from dragoman.text.tokenizers.pair import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, TokenizerPair, pieces_of
+from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -4,7 +4,7 @@ is; `pipeline/pipeline.py` puts what people want around it."""
 import copy
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,6 +15,7 @@ from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.base import FoundNothing
+from dragoman.decoding.beam import BeamStep
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
@@ -29,13 +30,12 @@ from dragoman.inference.translation import Part, Reranker, Translation
 from dragoman.languages.codes import written_without_spaces
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
-from dragoman.text.lines import in_chunks
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 STREAM_LINES = 2048
-"""Lines that `stream` reads ahead, to sort them by length."""
+"""Lines that are read ahead, to sort them by length."""
 
 SPELLINGS = 100
 """Searches of a sentence for a translation without banned phrases, at most."""
@@ -49,18 +49,10 @@ class Searcher(Protocol):
         ...
 
 
-class PlaceTerms(Protocol):
-    """A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
-
-    def __call__(
-        self,
-        translator: "SearchTranslator",
-        glossary: Glossary,
-        parts: Sequence[Part],
-        translations: Sequence[list[Translation]],
-    ) -> list[list[Translation]]:
-        """The translations of each part with the terms of its text."""
-        ...
+PlaceTerms = Callable[
+    ["SearchTranslator", Glossary, Sequence[Part], Sequence[list[Translation]]], list[list[Translation]]
+]
+"""A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
 
 
 class SearchTranslator:
@@ -208,11 +200,6 @@ class SearchTranslator:
         """The best translation of each sentence, in order; of a blank one nothing. `decoding` as in `n_best`."""
         return [found[0].text for found in self.n_best(sentences, **decoding)]
 
-    def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
-        """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
-        for chunk in in_chunks(lines, buffer):
-            yield from self.n_best(chunk)
-
     def n_best(
         self, sentences: Sequence[str], prefixes: Sequence[str] | None = None, **decoding: Any
     ) -> list[list[Translation]]:
@@ -290,18 +277,23 @@ class SearchTranslator:
                 results[row] = found
         return results
 
-    def begin(self, parts: Sequence[Part], rules: Sequence[Rule] = ()) -> Search:
-        """The search of a batch of parts of one width, for whoever steps it; `rules` come after the translator's own.
+    def begin(
+        self, parts: Sequence[Part], rules: Sequence[Rule] = (), watch: Callable[[BeamStep], None] | None = None
+    ) -> Search:
+        """The search of a batch of parts of one width, for whoever steps it; `rules` come after the translator's own,
+        and `watch` is shown the steps of a beam.
 
         Raises DragomanError, with the source, where it finds nothing.
         """
         try:
-            return (yield from self._search_of(parts, rules))
+            return (yield from self._search_of(parts, rules, watch))
         except FoundNothing as error:
             source = self.tokenizers.src.decode(parts[error.sentence].ids)
             raise error.code(f"{source!r}: {error.why}") from error
 
-    def _search_of(self, parts: Sequence[Part], rules: Sequence[Rule]) -> Search:
+    def _search_of(
+        self, parts: Sequence[Part], rules: Sequence[Rule], watch: Callable[[BeamStep], None] | None
+    ) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
@@ -318,6 +310,7 @@ class SearchTranslator:
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
             glue=self.continuations.to(self.device) if parts[0].terms else None,
+            watch=watch,
         )
 
     def ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:

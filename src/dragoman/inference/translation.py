@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from dragoman.decoding.constrained import Terms
 from dragoman.quality.warnings import Warning
@@ -23,13 +23,8 @@ class Translation:
     """Of each word where it begins and ends in the text, and its confidence."""
 
 
-class NBest(Protocol):
-    """A translator, or a stage around one."""
-
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The translations of each sentence, best first."""
-        ...
-
+NBest = Callable[[Sequence[str]], list[list[Translation]]]
+"""A search, or a stage around one: the translations of each sentence, best first."""
 
 Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
 """Puts the translations of each source, all of them, into another order, with scores that say why."""

@@ -2,19 +2,18 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
-from dragoman.data.batch import collate_src
 from dragoman.decoding.base import SPECIALS, Hypothesis
 from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
-from dragoman.decoding.rules import BeginWith
-from dragoman.decoding.search import begin, default_max_lengths
+from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
-from dragoman.inference.search_translator import WIDTH_MULTIPLE, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Part
 from dragoman.models.transformer import TransformerState
 
 GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
@@ -103,24 +102,13 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
         raise Error.TOO_LONG(f"{len(ids)} tokens: more than the {translator.max_src_tokens} that are read at once")
     if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none":
         raise Error.UNSUPPORTED("a plain beam search is shown: without sampling, coverage penalty and mbr")
-    decoding = replace(decoding, beam_size=max(2, decoding.beam_size))
-    src, src_mask = collate_src([ids], WIDTH_MULTIPLE, translator.max_src_tokens)
-    given = list(tokenizers.tgt.before)
-    limits = default_max_lengths(src_mask, decoding) + len(given)
-    if translator.model.max_target_length is not None:
-        limits = limits.clamp(max=translator.model.max_target_length)
+    translator = translator.with_decoding(beam_size=max(2, decoding.beam_size))
+    decoding, given = translator.decoding, list(tokenizers.tgt.before)
     watched: list[BeamStep] = []
-    search = begin(
-        translator.model,
-        src.to(translator.device),
-        src_mask.to(translator.device),
-        decoding,
-        max_lengths=limits.to(translator.device),
-        rules=[BeginWith({0: given}, len(given))] if given else [],
-        watch=watched.append,
-    )
+    search = translator.begin([Part(ids, given)], watch=watched.append)
     [[found]] = search_together(translator.model, [search], translator.device)
-    longest = int(limits)
+    longest = int(default_max_lengths(torch.ones(1, len(ids) + 1, dtype=torch.bool), decoding)) + len(given)
+    longest = min(longest, translator.model.max_target_length or longest)
     steps = [_step(translator, one, decoding.length_penalty.divisor, longest, top) for one in watched]
     last = steps[-1]
     if last.best_finished is not None and last.best_finished >= last.still_possible:

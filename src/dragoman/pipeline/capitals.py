@@ -12,22 +12,16 @@ from dragoman.quality.faults import is_in_capitals
 from dragoman.text.placeholders import span_ranges
 
 
-class CapitalsTranslator:
-    """A translator that reads lines in capitals in lower case, and answers them in capitals; placeholders stay."""
-
-    def __init__(self, translator: NBest) -> None:
-        self.translator = translator
-
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The translations of each sentence."""
-        capitals = [is_in_capitals(text) for text in sentences]
-        read = [
-            _outside_of_spans(text, str.lower) if loud else text for text, loud in zip(sentences, capitals, strict=True)
-        ]
-        return [
-            [replace(item, text=_outside_of_spans(item.text, str.upper)) for item in items] if loud else items
-            for items, loud in zip(self.translator.n_best(read), capitals, strict=True)
-        ]
+def in_lower_case(n_best: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
+    """The translations of each sentence; of lines in capitals they are in capitals. Placeholders stay."""
+    capitals = [is_in_capitals(text) for text in sentences]
+    read = [
+        _outside_of_spans(text, str.lower) if loud else text for text, loud in zip(sentences, capitals, strict=True)
+    ]
+    return [
+        [replace(item, text=_outside_of_spans(item.text, str.upper)) for item in items] if loud else items
+        for items, loud in zip(n_best(read), capitals, strict=True)
+    ]
 
 
 def _outside_of_spans(text: str, change: Callable[[str], str]) -> str:

@@ -186,28 +186,22 @@ def save(run: Path, calibration: Calibration) -> Path:
     return run / FILE
 
 
-class ConfidentTranslator:
-    """A translator whose best translation of each line has its confidence, and a warning where that is too low."""
+def with_confidence(
+    n_best: NBest, own: SearchTranslator, calibration: Calibration, least: float, sentences: Sequence[str]
+) -> list[list[Translation]]:
+    """The translations of each line, the best with its confidence, and a warning where that is too low.
 
-    def __init__(self, asked: NBest, own: SearchTranslator, calibration: Calibration, least: float) -> None:
-        """`own`: the translator whose model is asked, inside of `asked`."""
-        self.asked, self.own, self.calibration, self.least = asked, own, calibration, least
-
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The translations of each line."""
-        found = self.asked.n_best(sentences)
-        best = [items[0].text if items else "" for items in found]
-        sure = confidences(self.own, self.calibration, list(zip(sentences, best, strict=True)))
-        return [
-            items if it is None or not items else [self._with(items[0], it), *items[1:]]
-            for items, it in zip(found, sure, strict=True)
-        ]
-
-    def _with(self, item: Translation, found: Confidence) -> Translation:
-        warnings = item.warnings
-        if found.line < self.least:
-            warnings = (*warnings, Warning(WarningKind.LOW_CONFIDENCE, f"{found.line:.2f}"))
-        return replace(item, warnings=warnings, confidence=found.line, words=found.words)
+    `own`: the translator whose model is asked, inside of `n_best`.
+    """
+    found = n_best(sentences)
+    best = [items[0].text if items else "" for items in found]
+    sure = confidences(own, calibration, list(zip(sentences, best, strict=True)))
+    for items, line in zip(found, sure, strict=True):
+        if items and line is not None:
+            low = (Warning(WarningKind.LOW_CONFIDENCE, f"{line.line:.2f}"),) if line.line < least else ()
+            warnings = (*items[0].warnings, *low)
+            items[0] = replace(items[0], warnings=warnings, confidence=line.line, words=line.words)
+    return found
 
 
 def ece(expected: Array, seen: Array, bins: int = BINS) -> float:

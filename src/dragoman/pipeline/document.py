@@ -66,7 +66,7 @@ class DocumentTranslator:
         splitter = self.pipeline.splitter
         pieces = [splitter.pieces(text) for text, _, _ in read]
         wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
-        made = self.by_sentence.n_best(wanted) if wanted else []
+        made = self.by_sentence(wanted) if wanted else []
         found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
         said = {text: item.text for text, item in found.items()}
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes]

@@ -131,7 +131,7 @@ def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity
     with writing(job.target):
         job.target.parent.mkdir(parents=True, exist_ok=True)
     with _Journal(job.target, identity, options.resume) as journal:
-        translate = DocumentTranslator(pipeline, functools.partial(_Remembering, journal))
+        translate = DocumentTranslator(pipeline, lambda stage: functools.partial(journal.n_best, stage))
         with Progress(f"translating {job.source.name}", total) as bar:
 
             def of_units(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
@@ -187,6 +187,14 @@ class _Journal:
         record = [src, item.text, item.score, item.log_prob, [(one.kind, one.detail) for one in item.warnings]]
         self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
+    def n_best(self, translate: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The best translation of each sentence, each made once and written down."""
+        new = [text for text in dict.fromkeys(sentences) if text not in self.known]
+        for text, items in zip(new, translate(new) if new else [], strict=True):
+            self.add(text, items[0])
+        self.file.flush()
+        return [[self.known[text]] for text in sentences]
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.file.close()
         if kind is None:
@@ -195,20 +203,6 @@ class _Journal:
             say(f"what was translated until then is kept in {self.path}: the same command with `resume` goes on")
         else:
             self.path.unlink()
-
-
-class _Remembering:
-    """Sentences translated once, and written to a journal."""
-
-    def __init__(self, journal: _Journal, translator: NBest) -> None:
-        self.journal, self.translator = journal, translator
-
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        new = [text for text in dict.fromkeys(sentences) if text not in self.journal.known]
-        for text, items in zip(new, self.translator.n_best(new) if new else [], strict=True):
-            self.journal.add(text, items[0])
-        self.journal.file.flush()
-        return [[self.journal.known[text]] for text in sentences]
 
 
 def _tell(job: Job, report: Report) -> None:

@@ -18,7 +18,7 @@ from rapidfuzz import fuzz, process
 from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.sources.by_name import source_of_file
+from dragoman.text.corpus import source_of_file
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.words import folded
 
@@ -142,7 +142,7 @@ class TranslationMemory:
 
 
 def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """The pairs of a file of a known kind (`text/sources/by_name.py`), or of two tab-separated columns."""
+    """The pairs of a file of a known kind (`text/corpus.py`), or of two tab-separated columns."""
     source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
     yield from ((pair.src, pair.tgt) for pair in source.pairs())
 
@@ -208,35 +208,29 @@ class _Index:
         return np.asarray(rows[best])
 
 
-class RememberingTranslator:
-    """A translator that says what is in a memory, and makes the rest.
+def from_memory(
+    n_best: NBest, memory: TranslationMemory, count: int, sentences: Sequence[str]
+) -> list[list[Translation]]:
+    """The memory's translation alone of a text that it has; of others the `count` best that `n_best` makes.
 
     Where the memory has a text much like it, of the translations that the search holds that one is taken which is
-    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `translator` has to
-    give all of them; `count` are handed on.
+    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `n_best` has to give
+    all of them.
     """
+    known = [memory.exact(text) if text.strip() else None for text in sentences]
+    wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
+    made = (_like_the_memory(memory, text, items)[:count] for text, items in zip(wanted, n_best(wanted), strict=True))
+    return [
+        next(made) if found is None else [Translation(found, 0.0, 0.0, (Warning(WarningKind.FROM_MEMORY),))]
+        for found in known
+    ]
 
-    def __init__(self, translator: NBest, memory: TranslationMemory, count: int = 1) -> None:
-        self.translator, self.memory, self.count = translator, memory, count
 
-    def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """The memory's translation alone of a text that it has; of others those of the translator."""
-        known = [self.memory.exact(text) if text.strip() else None for text in sentences]
-        wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
-        made = (
-            self._like_the_memory(text, items)[: self.count]
-            for text, items in zip(wanted, self.translator.n_best(wanted), strict=True)
-        )
-        return [
-            next(made) if found is None else [Translation(found, 0.0, 0.0, (Warning(WarningKind.FROM_MEMORY),))]
-            for found in known
-        ]
-
-    def _like_the_memory(self, text: str, items: Sequence[Translation]) -> list[Translation]:
-        matches = self.memory.like(text, count=1, least=HINT) if len(items) > 1 else []
-        if not matches:
-            return list(items)
-        hint, faults = matches[0].tgt, len(items[0].warnings)
-        sound = [item for item in items if len(item.warnings) <= faults]
-        best = max(sound, key=lambda item: item.score + fuzz.ratio(item.text, hint) / 100)
-        return [best, *(item for item in items if item is not best)]
+def _like_the_memory(memory: TranslationMemory, text: str, items: Sequence[Translation]) -> list[Translation]:
+    matches = memory.like(text, count=1, least=HINT) if len(items) > 1 else []
+    if not matches:
+        return list(items)
+    hint, faults = matches[0].tgt, len(items[0].warnings)
+    sound = [item for item in items if len(item.warnings) <= faults]
+    best = max(sound, key=lambda item: item.score + fuzz.ratio(item.text, hint) / 100)
+    return [best, *(item for item in items if item is not best)]

@@ -4,7 +4,7 @@
       is cut into sentences, or lines, and put together again   splitter.py
       each of which
         the memory may have already                             memory.py
-        the glossary may have as a term                         whole_terms.py
+        the glossary may have as a term                         pipeline.py
         is told how sure the model is of it                     confidence.py
         is read in lower case where it is in capitals           capitals.py
         keeps its placeholders, and is watched by guards        guarded.py
@@ -28,12 +28,11 @@ from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import NBest, Translation
-from dragoman.pipeline.capitals import CapitalsTranslator
-from dragoman.pipeline.confidence import Calibration, ConfidentTranslator
+from dragoman.pipeline.capitals import in_lower_case
+from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
-from dragoman.pipeline.memory import RememberingTranslator, TranslationMemory
+from dragoman.pipeline.memory import TranslationMemory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
-from dragoman.pipeline.whole_terms import WholeTermsTranslator
 from dragoman.text.glossary import Glossary
 
 LINES_LOOKED_AT = 2_000
@@ -118,13 +117,13 @@ class Pipeline:
             every = own.decoding.num_candidates  # the memory chooses among them
             search, own = search.with_decoding(n_best=every), own.with_decoding(n_best=every)
         warn = self.warn or self.guard or self.memory is not None
-        stage: NBest = GuardedTranslator(search, keep=self.keep, guard=self.guard, warn=warn, fallback=own)
-        stage = CapitalsTranslator(stage)
+        guarded = GuardedTranslator(search, keep=self.keep, guard=self.guard, warn=warn, fallback=own)
+        stage: NBest = functools.partial(in_lower_case, guarded.n_best)
         if self.calibration is not None:
-            stage = ConfidentTranslator(stage, self.own, self.calibration, self.min_confidence)
+            stage = functools.partial(with_confidence, stage, self.own, self.calibration, self.min_confidence)
         if own.glossary is not None:
-            stage = WholeTermsTranslator(stage, own.glossary)
-        return stage if self.memory is None else RememberingTranslator(stage, self.memory, self.n_best)
+            stage = functools.partial(as_whole_terms, stage, own.glossary)
+        return stage if self.memory is None else functools.partial(from_memory, stage, self.memory, self.n_best)
 
     @functools.cached_property
     def splitter(self) -> Splitter:
@@ -151,7 +150,7 @@ class Pipeline:
     def translations(self, sentences: Iterable[str]) -> dict[str, list[Translation]]:
         """The translations of each different sentence."""
         wanted = list(dict.fromkeys(sentences))
-        return dict(zip(wanted, self.by_sentence.n_best(wanted), strict=True)) if wanted else {}
+        return dict(zip(wanted, self.by_sentence(wanted), strict=True)) if wanted else {}
 
     def _translated(self, text: str, pieces: Sequence[Piece], found: Mapping[str, list[Translation]]) -> Translated:
         """The translations of a text from those of its pieces; an alternative differs in one sentence."""
@@ -190,6 +189,18 @@ class Pipeline:
         return Translation(
             joined.text, score / max(1, len(items)), log_prob, tuple(dict.fromkeys(warnings)), confidence, words
         )
+
+
+def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) -> list[list[Translation]]:
+    """The words of the glossary for a text that is a term and nothing else; for others the translations of `n_best`."""
+
+    def as_term(text: str) -> str | None:
+        found = glossary.find(text)
+        return found[0].target if found and (found[0].start, found[0].end) == (0, len(text)) else None
+
+    terms = [as_term(text.strip()) for text in sentences]
+    made = iter(n_best([text for text, term in zip(sentences, terms, strict=True) if term is None]))
+    return [next(made) if term is None else [Translation(term, 0.0, 0.0)] for term in terms]
 
 
 class LearntFrom(NamedTuple):

@@ -8,13 +8,15 @@ pairs, and counted where the ids are made. Labelled texts, plain text and images
 import itertools
 from collections.abc import Iterator
 from dataclasses import field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from dragoman.config import by_type, settings
+from dragoman.errors import Error
 from dragoman.text.augment import TextAugmentConfig
-from dragoman.text.sources.base import Pair, PairSource, SourceList
+from dragoman.text.lines import kind_of
+from dragoman.text.sources.base import Pair, PairSource, SingleFileSource, SourceList
 from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
 from dragoman.text.sources.files import MAX_WEIGHT, FilesSource, repeated
@@ -22,7 +24,6 @@ from dragoman.text.sources.jsonl import JsonlSource
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.stream import StreamSource
-from dragoman.text.sources.temperature import TemperatureWeights
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
 
@@ -39,6 +40,27 @@ _Single = (
     | ToySource
 )
 SinglePairs = Annotated[_Single, by_type]
+
+
+@settings
+class TemperatureWeights:
+    """Weights by the sizes of the corpora: small ones come more often than once (Arivazhagan et al. 2019, section 4.2).
+
+    A corpus of n pairs has a share of n^(1/T) in an epoch. The largest comes once, so that no pair is left out: 1
+    leaves all as they are, a large T makes them equally frequent; 5 is usual. The corpora are counted first.
+    """
+
+    temperature: float = Field(default=5.0, ge=1)  #: T.
+
+    def passes(self, counts: list[int]) -> list[float]:
+        """Passes over corpora of so many pairs.
+
+        >>> TemperatureWeights(temperature=2.0).passes([10_000, 100])
+        [1.0, 10.0]
+        """
+        largest = max(counts)
+        power = 1.0 - 1.0 / self.temperature
+        return [min(MAX_WEIGHT, (largest / count) ** power) if count else 0.0 for count in counts]
 
 
 @settings
@@ -95,3 +117,28 @@ class CorpusConfig:
     """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""
+
+
+SINGLE_FILES: dict[str, type[SingleFileSource]] = {
+    ".tsv": TsvSource,
+    ".jsonl": JsonlSource,
+    ".tmx": TmxSource,
+    ".xlf": XliffSource,
+    ".xliff": XliffSource,
+    ".po": PoSource,
+    ".parquet": ParquetSource,
+}
+"""The sources of one file by the end of its name."""
+
+
+def source_of_file(path: str, src_lang: str, tgt_lang: str) -> Any:
+    """The source that a single file is, by the end of its name; None for another kind.
+
+    Raises DragomanError for a file whose languages have to be said.
+    """
+    cls = SINGLE_FILES.get(kind_of(path))
+    if cls is TmxSource:
+        if not (src_lang and tgt_lang):
+            raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` which of its languages are meant", file=path)
+        return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
+    return None if cls is None else cls(path=path)  # type: ignore[call-arg]

@@ -37,8 +37,7 @@ def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, st
         with open_bytes(path) as stream:
             yield from tbx_pairs(stream, str(path), *languages)
         return
-    lines = ((number, line) for number, line in enumerate(read_lines(path), start=1))
-    for number, line in lines:
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         columns = next(csv.reader([line])) if path.suffix == ".csv" else line.split("\t")

@@ -32,9 +32,7 @@ class IdxSource(Source):
     type: Literal["idx"] = "idx"
     images: str  #: Idx file of images.
     labels: str  #: Idx file of labels.
-
-    def paths(self) -> dict[str, list[Path]]:
-        return {"images": [find(self.images)], "labels": [find(self.labels)]}
+    named = ("images", "labels")
 
 
 class Images(NamedTuple):

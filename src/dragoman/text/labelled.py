@@ -22,15 +22,32 @@ Paths = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 """One path, or a list of them."""
 
 
+class Example(NamedTuple):
+    """A labelled text and where it stands: its line in its own file, counted from 1."""
+
+    line: int
+    label: str
+    text: str
+
+
 @settings
 class LabelledSource(Source):
     """A file, plain or `.gz`, of lines `label<TAB>text`; further tabs belong to the text."""
 
     type: Literal["labelled"] = "labelled"
     path: str  #: The file.
+    named = ("path",)
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
+    def examples(self) -> Iterator[Example]:
+        path = find(self.path)
+        for number, line in enumerate(read_lines(path), start=1):
+            label, tab, text = line.partition("\t")
+            if not tab:
+                raise Error.WRONG_SHAPE("no tab", "write the label, a tab, and the text", file=path, line=number)
+            for what, value in (("label", label), ("text", text)):
+                if not value.strip():
+                    raise Error.WRONG_SHAPE(f"the {what} is empty", file=path, line=number)
+            yield Example(number, label, text)
 
 
 @settings
@@ -53,6 +70,12 @@ class LanguagesSource(Source):
     def paths(self) -> dict[str, list[Path]]:
         return {f"files.{label}": list(map(find, paths)) for label, paths in self.files.items()}
 
+    def examples(self) -> Iterator[Example]:
+        for label, paths in self.files.items():
+            lines = itertools.chain.from_iterable(enumerate(read_lines(find(path)), start=1) for path in paths)
+            texts = (Example(number, label, line) for number, line in lines if line.strip())
+            yield from itertools.islice(texts, self.limit)
+
 
 @settings
 class EmbeddedLanguagesSource(Source):
@@ -63,8 +86,12 @@ class EmbeddedLanguagesSource(Source):
     size: Annotated[int, Field(ge=1)] | None = None  #: Texts of each language; null: the split's own. [texts]
     seed: int = 1  #: Another seed, another corpus.
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {}
+    def examples(self) -> Iterator[Example]:
+        pairs = [embedded.sentences(pair, self.split, self.size, self.seed) for pair in ("de-en", "zh-en")]
+        for number, ((german, english), (chinese, other_english)) in enumerate(zip(*pairs, strict=True), start=1):
+            yield Example(number, "de", german)
+            yield Example(number, "en", english if number % 2 else other_english)  # the grammars differ in their words
+            yield Example(number, "zh", chinese)
 
 
 @settings
@@ -76,56 +103,9 @@ class ConcatSource(SourceList):
         list[Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource, by_type]], Field(min_length=1)
     ]  #: The sources, in order.
 
+    def examples(self) -> Iterator[Example]:
+        return itertools.chain.from_iterable(part.examples() for part in self.sources)
+
 
 ExampleSource = Annotated[LabelledSource | LanguagesSource | EmbeddedLanguagesSource | ConcatSource, by_type]
-
-
-class Example(NamedTuple):
-    """A labelled text and where it stands: its line in its own file, counted from 1."""
-
-    line: int
-    label: str
-    text: str
-
-
-def read_examples(source: ExampleSource) -> Iterator[Example]:
-    """The examples of a source, one after another.
-
-    Raises DragomanError at the first thing that is wrong, with file and line.
-    """
-    match source:
-        case LabelledSource():
-            return _labelled(source)
-        case LanguagesSource():
-            return _languages(source)
-        case EmbeddedLanguagesSource():
-            return _embedded_languages(source)
-        case ConcatSource():
-            return itertools.chain.from_iterable(map(read_examples, source.sources))
-
-
-def _labelled(source: LabelledSource) -> Iterator[Example]:
-    path = find(source.path)
-    for number, line in enumerate(read_lines(path), start=1):
-        label, tab, text = line.partition("\t")
-        if not tab:
-            raise Error.WRONG_SHAPE("no tab", "write the label, a tab, and the text", file=path, line=number)
-        for what, value in (("label", label), ("text", text)):
-            if not value.strip():
-                raise Error.WRONG_SHAPE(f"the {what} is empty", file=path, line=number)
-        yield Example(number, label, text)
-
-
-def _languages(source: LanguagesSource) -> Iterator[Example]:
-    for label, paths in source.files.items():
-        lines = itertools.chain.from_iterable(enumerate(read_lines(find(path)), start=1) for path in paths)
-        texts = (Example(number, label, line) for number, line in lines if line.strip())
-        yield from itertools.islice(texts, source.limit)
-
-
-def _embedded_languages(source: EmbeddedLanguagesSource) -> Iterator[Example]:
-    pairs = [embedded.sentences(pair, source.split, source.size, source.seed) for pair in ("de-en", "zh-en")]
-    for number, ((german, english), (chinese, other_english)) in enumerate(zip(*pairs, strict=True), start=1):
-        yield Example(number, "de", german)
-        yield Example(number, "en", english if number % 2 else other_english)  # the two grammars differ in their words
-        yield Example(number, "zh", chinese)
+"""Each gives its `examples`, one after another; the first thing that is wrong is told with file and line."""

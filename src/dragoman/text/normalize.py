@@ -4,24 +4,16 @@ An e with an acute accent may be one code point or two; NFC writes one wherever 
 forms that look different (ligatures, full-width letters, superscripts): more uniform, and not lossless.
 """
 
+import functools
 import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-
-def none(text: str) -> str:
-    return text
-
-
-def nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
-def nfkc(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
-
-
-NORMALIZERS: dict[str, Callable[[str], str]] = {"none": none, "nfc": nfc, "nfkc": nfkc}
+NORMALIZERS: dict[str, Callable[[str], str]] = {
+    "none": str,
+    "nfc": functools.partial(unicodedata.normalize, "NFC"),
+    "nfkc": functools.partial(unicodedata.normalize, "NFKC"),
+}
 
 
 def spelling_of(corpus: Any) -> Callable[[str], str]:

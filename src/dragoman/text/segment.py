@@ -28,7 +28,7 @@ def sentences(text: str, language: str = "") -> list[Span]:
     >>> [text[start:end] for start, end in sentences(text, "de")]
     ['Dr. Maier kam am 3. Mai.', 'Er ging!', 'Wann?']
     """
-    rules = _rules_of(language)
+    rules = _rules(language)
     found: list[Span] = []
     start = 0
     for match in _CANDIDATE.finditer(text):
@@ -69,7 +69,8 @@ class _Rules:
         every, starters = facts("abbreviations"), facts("starters")
         lists = [every[code].split() for code in (("any", known) if known in every else every)]
         self.abbreviations = {word.lower().rstrip(".") for words in lists for word in words}
-        self.final = {word.lower().rstrip(".") for word in FINAL.split()}
+        self.final = {word.lower().rstrip(".") for word in facts("final")["any"].split()}
+        self.in_names = set(facts("names")["any"].split())
         self.starters = set(starters.get(known, " ".join(starters.values())).split())
         self.ordinals = known in facts("ordinals") or known not in every
         self.is_cased_noun = known == "de"
@@ -121,7 +122,7 @@ class _Rules:
         if lowered in ("г", "гг"):  # a year's, which may end a sentence; a town's does not
             return re.search(r"\d\s*$", before[: -len(word)]) is not None
         if lowered in self.abbreviations or (last in self.abbreviations and last != lowered and len(last) > 1):
-            may_be_name = self.is_cased_noun or lowered in NAMED  # what has a capital may be a name's next word
+            may_be_name = self.is_cased_noun or lowered in self.in_names  # what has a capital may be a name's next word
             return lowered in self.final and (starts or (following[:1].isupper() and not may_be_name))
         if self.is_cased_noun and len(word) == 1 and word.isalpha():  # "z. B.", "d. h."
             return False
@@ -130,9 +131,7 @@ class _Rules:
         return True
 
 
-@functools.cache
-def _rules_of(language: str) -> _Rules:
-    return _Rules(language)
+_rules = functools.cache(_Rules)
 
 
 def _goes_on_after_quote(text: str, match: re.Match[str]) -> bool:
@@ -152,14 +151,3 @@ def _in_brackets(text: str, start: int, match: re.Match[str]) -> bool:
 
 def _after_initial(before: str) -> bool:
     return re.search(r"(?:^|\s)[^\W\d_]\.\s*$", before) is not None
-
-
-FINAL = (
-    "etc. usw. usf. a.m. p.m. inc. ltd. co. corp. jr. sr. ph.d. u.s. u.k. d.c. u.n. al. ecc. enz. osv. "
-    "atd. itd. itp. jne. stb. o.ä. u.ä. v.chr. n.chr. m.a. v.v. vb. и.т.д. т.д. т.п. др.  b.c. a.d. "
-    "kč"
-)
-"""Abbreviations that may stand at the end of a sentence."""
-
-NAMED = frozenset({"inc", "ltd", "co", "corp", "jr", "sr"})
-"""Abbreviations that names may go on after: "Acme Inc. USA", "Martin Luther King Jr. Day"."""

@@ -22,7 +22,7 @@ from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
-from dragoman.text.documents import PlainSource, read_text
+from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
@@ -89,7 +89,7 @@ class LanguageModellingJob(Job):
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
     def _read(self, source: PlainSource) -> str:
-        return NORMALIZERS[self.recipe.corpus.normalize](read_text(source))
+        return NORMALIZERS[self.recipe.corpus.normalize](source.text())
 
     def _made_from(self, source: PlainSource) -> list[Any]:
         return [fingerprint(source), self.recipe.corpus.normalize, config.to_dict(self.recipe)["tokenizer"]]

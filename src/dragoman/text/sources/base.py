@@ -5,7 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from dragoman.config import to_dict
 from dragoman.errors import Error
@@ -24,12 +24,15 @@ class Pair(NamedTuple):
     """From and to, where a corpus has several; None: those of the recipe."""
 
 
-class Source(ABC):
+class Source:
     """Settings that say where text, pairs or images come from."""
 
-    @abstractmethod
+    named: ClassVar[tuple[str, ...]] = ()
+    """Settings that name a file each; none for what the program makes."""
+
     def paths(self) -> dict[str, list[Path]]:
-        """The files by the setting that names them, where `find` finds them; none for what the program makes."""
+        """The files by the setting that names them, where `find` finds them."""
+        return {setting: [find(getattr(self, setting))] for setting in self.named}
 
     def contents(self) -> dict[str, str]:
         """SHA-256 (hex) of the bytes behind each setting that names files: `{"src": "9f86...", "tgt": "60303..."}`.
@@ -39,7 +42,7 @@ class Source(ABC):
         return {setting: _digest(paths) for setting, paths in self.paths().items()}
 
 
-class PairSource(Source):
+class PairSource(Source, ABC):
     """A source of sentence pairs."""
 
     @abstractmethod
@@ -58,9 +61,7 @@ class SingleFileSource(PairSource):
     """Pairs in one file, `path`, which is looked for at once and read as the pairs are asked for."""
 
     path: str
-
-    def paths(self) -> dict[str, list[Path]]:
-        return {"path": [find(self.path)]}
+    named = ("path",)
 
     def pairs(self) -> Iterator[Pair]:
         return self.read(find(self.path))

@@ -1,7 +1,6 @@
 """Pairs of the corpus that comes with Dragoman."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -21,9 +20,6 @@ class DemoSource(PairSource):
     split: Literal["train", "valid", "test"]  #: Part of the corpus; no sentence is in two.
     size: Annotated[int, Field(ge=1)] | None = None  #: Number of pairs; null: the split's own. [pairs]
     seed: int = 1  #: Another seed, another corpus.
-
-    def paths(self) -> dict[str, list[Path]]:
-        return {}
 
     def pairs(self) -> Iterator[Pair]:
         sentences = embedded.sentences(self.pair, self.split, self.size, self.seed)

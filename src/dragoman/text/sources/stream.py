@@ -33,9 +33,6 @@ class StreamSource(PairSource):
     path: str = "-"  #: A named pipe; `-`: standard input.
     block_pairs: Annotated[int, Field(ge=1)] = 500_000  #: Pairs of a block. [pairs]
 
-    def paths(self) -> dict[str, list[Path]]:
-        return {}
-
     def pairs(self) -> Iterator[Pair]:
         raise Error.UNSUPPORTED(f"corpus: {self.path}: pairs of a stream are for training alone")
 

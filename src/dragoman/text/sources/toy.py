@@ -14,7 +14,6 @@ import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -75,9 +74,6 @@ class ToySource(PairSource):
     @property
     def number_of_pairs(self) -> int:
         return SIZES[self.split] if self.size is None else self.size
-
-    def paths(self) -> dict[str, list[Path]]:
-        return {}
 
     def pairs(self) -> Iterator[Pair]:
         """Symbols between spaces, one pair after another; training in constant memory."""

@@ -108,12 +108,19 @@ class Tokenizer(ABC):
         """Another segmentation of the text that `ids` spell, drawn with `rng`; the same ids if there is none."""
         return ids
 
-    @abstractmethod
-    def _save_model(self, directory: Path) -> None: ...
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        numbers, size = [int(index) for index in ids], self.vocab_size
+        for index in numbers:
+            if not 0 <= index < size:
+                raise Error.UNKNOWN_TOKEN(f"token id {index} is outside of the vocabulary of {size:,} pieces")
+        return numbers
+
+    def _save_model(self, directory: Path) -> None:
+        raise NotImplementedError
 
     @classmethod
-    @abstractmethod
-    def _load_model(cls, config: Any, directory: Path) -> Self: ...
+    def _load_model(cls, config: Any, directory: Path) -> Self:
+        raise NotImplementedError
 
     def save(self, directory: Path) -> None:
         """Write the settings and the model as plain files into `directory`."""

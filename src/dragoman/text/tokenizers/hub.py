@@ -93,15 +93,6 @@ class HubTokenizer(Tokenizer):
         """The piece of an id of theirs."""
         return self._names[self._ours[theirs]]
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        checked = [int(index) for index in ids]
-        for index in checked:
-            if not 0 <= index < len(self.order):
-                raise Error.UNKNOWN_TOKEN(
-                    f"token id {index} is outside of the vocabulary of {len(self.order):,} pieces"
-                )
-        return checked
-
     def _save_model(self, directory: Path) -> None:
         (directory / _MODEL_FILE).write_bytes(self.model)
         write_json(directory / _ORDER_FILE, self.order)

@@ -6,10 +6,9 @@ target with its own, which the search then has to begin with.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Self
 
 from dragoman.config import settings
 from dragoman.errors import Error
@@ -95,10 +94,6 @@ class FramedTokenizer(Tokenizer):
         self.before, self.after = [*map(inner.id_of, before)], [*map(inner.id_of, after)]
         self._hidden = {*self.before, *self.after, *map(inner.id_of, hidden)} - {UNK_ID}
 
-    @classmethod
-    def train(cls, config: Any, lines: Iterator[str]) -> Self:
-        raise NotImplementedError("the tokenizer inside is learnt")
-
     @property
     def vocab_size(self) -> int:
         return self.inner.vocab_size
@@ -133,10 +128,3 @@ class FramedTokenizer(Tokenizer):
 
     def save(self, directory: Path) -> None:
         self.inner.save(directory)
-
-    def _save_model(self, directory: Path) -> None:
-        raise NotImplementedError("the tokenizer inside is saved")
-
-    @classmethod
-    def _load_model(cls, config: Any, directory: Path) -> Self:
-        raise NotImplementedError("the tokenizer inside is loaded")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
@@ -17,29 +17,6 @@ from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
-
-__all__ = [
-    "BOS_ID",
-    "EOS_ID",
-    "PAD_ID",
-    "SPECIALS",
-    "TOKENIZERS",
-    "UNK_ID",
-    "CharactersConfig",
-    "ReuseConfig",
-    "SentencePieceConfig",
-    "SeparateConfig",
-    "SingleConfig",
-    "Tokenizer",
-    "TokenizerConfig",
-    "TokenizerPair",
-    "WhitespaceConfig",
-    "WordsConfig",
-    "check_tokenizers",
-    "load_tokenizers",
-    "save_tokenizers",
-    "train_tokenizers",
-]
 
 _Single = SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig
 SingleConfig = Annotated[_Single, by_type]

@@ -6,19 +6,15 @@ tokenizers, one for each language, may have the same table (OPUS-MT): then a pai
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import sentencepiece as spm
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE, Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
-from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
-
-_MODEL_FILE = "sentencepiece.model"
+from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES, MODEL_FILE, processor
 
 
 @settings
@@ -41,11 +37,7 @@ class PiecesTokenizer(VocabularyTokenizer):
         self, config: PiecesConfig, vocabulary: Vocabulary, model: bytes, name: str = "the SentencePiece model"
     ) -> None:
         super().__init__(config, vocabulary)
-        self.model = model
-        try:
-            self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
-            raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
+        self.model, self._processor = model, processor(model, name)
         # What SentencePiece never writes has no id by way of a text: "__de__" in a text is no tag.
         self._of_text = {
             piece: index
@@ -67,10 +59,10 @@ class PiecesTokenizer(VocabularyTokenizer):
 
     def _save_model(self, directory: Path) -> None:
         super()._save_model(directory)
-        (directory / _MODEL_FILE).write_bytes(self.model)
+        (directory / MODEL_FILE).write_bytes(self.model)
 
     @classmethod
     def _load_model(cls, config: PiecesConfig, directory: Path) -> Self:
-        path = directory / _MODEL_FILE
+        path = directory / MODEL_FILE
         vocabulary = Vocabulary.load(directory / "vocabulary.json")
         return cls(config, vocabulary, read_bytes(path, MAX_MODEL_BYTES), name=str(path))

@@ -19,20 +19,17 @@ CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U000200
 
 
 def segmenter(rules: str, lang: str) -> Segmenter:
-    """The segmenter of that name. Raises DragomanError when the library that it needs is not installed."""
-    return SEGMENTERS[rules](lang)
+    """The segmenter of that name. Raises DragomanError when the library that it needs is not installed.
 
-
-@functools.cache
-def _rule(lang: str) -> Segmenter:
-    """Words with their inner hyphens; URLs, e-mail addresses, numbers and abbreviations with dots whole."""
-    return _by_pattern(_pattern(apart=""))
-
-
-@functools.cache
-def _characters(lang: str) -> Segmenter:
-    """As `_rule`, but each Han character or kana is a word."""
-    return _by_pattern(_pattern(apart=CJK))
+    `rule`: words with their inner hyphens; URLs, e-mail addresses, numbers and abbreviations with dots whole.
+    `characters`: the same, but each Han character or kana is a word.
+    """
+    match rules:
+        case "spacy":
+            return _spacy(lang)
+        case "jieba":
+            return _jieba(lang)
+    return _by_pattern(CJK if rules == "characters" else "")
 
 
 @functools.cache
@@ -83,7 +80,10 @@ def _jieba(lang: str) -> Segmenter:
     return segment
 
 
-def _by_pattern(pattern: re.Pattern[str]) -> Segmenter:
+@functools.cache
+def _by_pattern(apart: str) -> Segmenter:
+    pattern = _pattern(apart)
+
     def segment(text: str) -> Words:
         return [
             (match.group(), place > 0) for chunk in text.split() for place, match in enumerate(pattern.finditer(chunk))
@@ -120,11 +120,3 @@ def _marks() -> str:
     """Combining marks (which `\\w` leaves out) as a character class: accents in NFD, vowel signs of Indic scripts."""
     codes = [code for code in range(0x20000) if unicodedata.category(chr(code)).startswith("M")]
     return "".join(map(re.escape, map(chr, codes)))
-
-
-SEGMENTERS: dict[str, Callable[[str], Segmenter]] = {
-    "rule": _rule,
-    "characters": _characters,
-    "spacy": _spacy,
-    "jieba": _jieba,
-}

@@ -17,8 +17,9 @@ import sentencepiece as spm
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import DragomanError, Error
+from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_bytes
+from dragoman.text.lines import reporting_os_errors
 from dragoman.text.tokenizers.base import (
     BOS_ID,
     EOS_ID,
@@ -32,7 +33,7 @@ from dragoman.text.tokenizers.base import (
 from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 
-_MODEL_FILE = "sentencepiece.model"
+MODEL_FILE = "sentencepiece.model"
 MAX_MODEL_BYTES = 16 * 2**20
 
 
@@ -70,12 +71,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(self, config: SentencePieceConfig, model: bytes, name: str = "the SentencePiece model") -> None:
         super().__init__(config)
-        self.model = model
+        self.model, self._processor = model, processor(model, name)
         self.sampling = config.sampling > 0
-        try:
-            self._processor: Any = spm.SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
-            raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
         specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
         if specials != SPECIALS:
             raise Error.MISMATCH(f" begins with {', '.join(specials)}, not with {', '.join(SPECIALS)}", file=name)
@@ -162,25 +159,22 @@ class SentencePieceTokenizer(Tokenizer):
         pieces = {index: (processor.IdToPiece(index), processor.GetScore(index)) for index in usable}
         return RESAMPLERS[self.config.algorithm](pieces, self.config.sampling)
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
-        checked, size = [int(index) for index in ids], self.vocab_size
-        for index in checked:
-            if not 0 <= index < size:
-                raise Error.UNKNOWN_TOKEN(f"token id {index} is outside of the vocabulary of {size:,} pieces")
-        return checked
-
     def _save_model(self, directory: Path) -> None:
-        (directory / _MODEL_FILE).write_bytes(self.model)
+        (directory / MODEL_FILE).write_bytes(self.model)
 
     @classmethod
     def _load_model(cls, config: SentencePieceConfig, directory: Path) -> Self:
-        path = directory / _MODEL_FILE
-        try:
+        path = directory / MODEL_FILE
+        with reporting_os_errors(path):
             return cls(config, read_bytes(path, MAX_MODEL_BYTES), name=str(path))
-        except DragomanError:
-            raise
-        except OSError as error:
-            raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
+
+
+def processor(model: bytes, name: str) -> Any:
+    """SentencePiece's own object of a model. Raises DragomanError for a damaged one."""
+    try:
+        return spm.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
 
 
 def _plain(text: str) -> str:
