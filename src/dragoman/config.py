@@ -210,9 +210,8 @@ def _finding(cls: Any, item: Any) -> str:
 def _is_of_other_kind(item: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
     """True where a setting may be a list or settings, and this error only says that it is not the other of the two."""
     *place, last = item["loc"] or ("",)
-    if not (str(last)[:1].isupper() or str(last).startswith("list[")):  # pydantic's name for one of them
-        return False
-    if item["type"] not in ("dataclass_type", "list_type"):
+    is_kind = str(last)[:1].isupper() or str(last).startswith("list[")  # pydantic's name for one of them
+    if not is_kind or item["type"] not in ("dataclass_type", "list_type"):
         return False
     return any(other is not item and list(other["loc"][: len(place)]) == place for other in errors)
 

@@ -18,29 +18,20 @@ EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
 """By the verdict; 2 is for what a person can mend, as everywhere."""
 
 
-Systems = Annotated[
-    list[Path], typer.Argument(help="Run directories or files of translations; the first is the baseline.")
-]
-Source = Annotated[Path, typer.Option(help="Source text.", show_default=False)]
-References = Annotated[list[Path], typer.Option(help="Reference translations; repeat for several.", show_default=False)]
-Names = Annotated[list[str] | None, typer.Option(help="Name of each system. [default: of its file]")]
-TrainingSrc = Annotated[
-    Path | None, typer.Option(help="Training text for the alignment, with --training-tgt. [default: a run's own]")
-]
-TrainingTgt = Annotated[Path | None, typer.Option(help="Its other side.")]
-Terms = Annotated[Path | None, typer.Option(help="Glossary (.tsv, .csv, .tbx) whose terms are looked for.")]
-
-
 def compare(
-    systems: Systems,
-    src: Source,
-    ref: References,
-    name: Names = None,
+    systems: Annotated[
+        list[Path], typer.Argument(help="Run directories or files of translations; the first is the baseline.")
+    ],
+    src: Annotated[Path, typer.Option(help="Source text.", show_default=False)],
+    ref: Annotated[list[Path], typer.Option(help="Reference translations; repeat for several.", show_default=False)],
+    name: Annotated[list[str] | None, typer.Option(help="Name of each system. [default: of its file]")] = None,
     metric: Metrics = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("comparison.html"),
-    training_src: TrainingSrc = None,
-    training_tgt: TrainingTgt = None,
-    terms: Terms = None,
+    training_src: Annotated[
+        Path | None, typer.Option(help="Training text for the alignment, with --training-tgt. [default: a run's own]")
+    ] = None,
+    training_tgt: Annotated[Path | None, typer.Option(help="Its other side.")] = None,
+    terms: Annotated[Path | None, typer.Option(help="Glossary (.tsv, .csv, .tbx) whose terms are looked for.")] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 1000,
     trials: Annotated[int, typer.Option(min=100, help="Of approximate randomisation.")] = 10_000,
     lowercase: Lowercase = None,

@@ -41,13 +41,10 @@ TrainingText = Annotated[
 ]
 
 
-AnyRun = Annotated[Path | None, typer.Argument(help="Run directory; none with --hypotheses.")]
-Sources = Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")]
 References = Annotated[
     list[Path] | None,
     typer.Option(help="Reference translations, or labels, of each --src; twice as many give it two each."),
 ]
-Names = Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")]
 Hypotheses = Annotated[
     list[Path] | None, typer.Option(help="Translations of each --src, by whatever system: no run is needed.")
 ]
@@ -75,11 +72,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def evaluate(
-    run: AnyRun = None,
+    run: Annotated[Path | None, typer.Argument(help="Run directory; none with --hypotheses.")] = None,
     overrides: SearchChanges = None,
-    src: Sources = None,
+    src: Annotated[list[Path] | None, typer.Option(help="Source text; repeat for several sets.")] = None,
     ref: References = None,
-    name: Names = None,
+    name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
     hypotheses: Hypotheses = None,
     metric: Metrics = None,
     by: By = None,

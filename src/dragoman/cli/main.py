@@ -80,11 +80,9 @@ and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 s
 
 @app.callback(invoke_without_command=True)
 def options(
-    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
 ) -> None:
-    context.obj = {"debug": debug}
     if version:
         typer.echo(f"dragoman {__version__}")
         raise typer.Exit

@@ -26,17 +26,6 @@ from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
 from dragoman.training.launch import launch, refuse_processes, without_options
 
-RecipeOrNone = Annotated[
-    str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
-]
-Src = Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")]
-Tgt = Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")]
-ValidSrc = Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")]
-ValidTgt = Annotated[Path | None, typer.Option(help="Target of the validation set.")]
-DeviceOrNone = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")]
-Budget = Annotated[
-    str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
-]
 InitFrom = Annotated[
     Path | None,
     typer.Option(
@@ -54,19 +43,7 @@ Mix = Annotated[
         show_default=False,
     ),
 ]
-GeneralSrc = Annotated[
-    Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
-]
 GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
-Freeze = Annotated[
-    str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
-]
-Processes = Annotated[
-    int, typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two.")
-]
-MaxRestarts = Annotated[
-    int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
-]
 
 
 class TwoFiles(NamedTuple):
@@ -83,22 +60,34 @@ class TwoFiles(NamedTuple):
 
 
 def train(
-    recipe: RecipeOrNone = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
+    ] = None,
     overrides: Overrides = None,
-    src: Src = None,
-    tgt: Tgt = None,
-    valid_src: ValidSrc = None,
-    valid_tgt: ValidTgt = None,
+    src: Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")] = None,
+    tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
+    valid_src: Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")] = None,
+    valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
     run_dir: RunDir = None,
-    device: DeviceOrNone = None,
-    budget: Budget = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
+    ] = None,
     init_from: InitFrom = None,
     mix: Mix = None,
-    general_src: GeneralSrc = None,
+    general_src: Annotated[
+        Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
+    ] = None,
     general_tgt: GeneralTgt = None,
-    freeze: Freeze = None,
-    processes: Processes = 1,
-    max_restarts: MaxRestarts = 0,
+    freeze: Annotated[
+        str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two.")
+    ] = 1,
+    max_restarts: Annotated[
+        int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
+    ] = 0,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 

@@ -57,7 +57,6 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-Input = Annotated[Path | None, typer.Option("--input", "-i", help="Lines to translate. [default: stdin]")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Where to write it. [default: stdout; of FILE.docx FILE.en.docx]"),
@@ -160,13 +159,12 @@ EnginePrecision = Annotated[
 SrcLang = Annotated[
     str | None, typer.Option(help="Of a run that knows several languages: from which. [default: the run's]")
 ]
-TgtLang = Annotated[str | None, typer.Option(help="To which.")]
 
 
 def translate(
     run: Run,
     files: Files = None,
-    input: Input = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Lines to translate. [default: stdin]")] = None,
     output: Output = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -194,7 +192,7 @@ def translate(
     engine: EngineName = "pytorch",
     precision: EnginePrecision = None,
     src_lang: SrcLang = None,
-    tgt_lang: TgtLang = None,
+    tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:

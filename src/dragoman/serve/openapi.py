@@ -20,7 +20,8 @@ _ERRORS = {
 def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
     """The description of APIs of a server at an address."""
     types: list[tuple[tuple[Operation, str], Any, TypeAdapter[Any]]] = []
-    for one in (operation for api in apis for operation in api.operations):
+    operations = [(api, one) for api in apis for one in api.operations]
+    for _, one in operations:
         if one.model is not None:
             types.append(((one, "body"), "validation", TypeAdapter(one.model)))
         if not isinstance(one.answer, dict | list | str | None):
@@ -28,10 +29,9 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
     schemas, definitions = TypeAdapter.json_schemas(types, ref_template="#/components/schemas/{model}")
     schema_of = {key: schema for (key, _), schema in schemas.items()}
     paths: dict[str, dict[str, Any]] = {}
-    for api in apis:
-        for one in api.operations:
-            described = _described(api, one, schema_of.get((one, "body")), schema_of.get((one, "answer")))
-            paths.setdefault(one.path, {}).update({method.lower(): described for method in one.methods})
+    for api, one in operations:
+        described = _described(api, one, schema_of.get((one, "body")), schema_of.get((one, "answer")))
+        paths.setdefault(one.path, {}).update({method.lower(): described for method in one.methods})
     return {
         "openapi": "3.1.0",
         "info": {

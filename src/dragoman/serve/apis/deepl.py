@@ -24,12 +24,12 @@ from dragoman.serve.service import AUTO, Choices
 from dragoman.serve.store import StoredGlossary
 from dragoman.text.glossary import Glossary
 
-VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS",)}
-"""Target codes of languages that have several."""
-VARIANT_NAMES = {
-    "EN-GB": "English (British)", "EN-US": "English (American)", "PT-BR": "Portuguese (Brazilian)",
-    "PT-PT": "Portuguese (European)", "ZH-HANS": "Chinese (simplified)",
-}  # fmt: skip
+VARIANTS = {
+    "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
+    "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
+    "zh": {"ZH-HANS": "Chinese (simplified)"},
+}
+"""Target codes of languages that have several, and their names."""
 FORMAL = ("de", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru")
 """Languages for which a formality is taken, as DeepL does; our models have no such choice: it changes nothing."""
 Dictionaries = dict[tuple[str, str], str]
@@ -164,8 +164,7 @@ def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
         return [{"language": _code(code), "name": name_of(code)} for code in known if known[code]]
     records = []
     for code in sorted({tgt for reach in known.values() for tgt in reach}):
-        for variant in VARIANTS.get(code, (code.upper(),)):
-            name = VARIANT_NAMES.get(variant, name_of(code))
+        for variant, name in VARIANTS.get(code, {code.upper(): name_of(code)}).items():
             records.append({"language": variant, "name": name, "supports_formality": code in FORMAL})
     return records
 
