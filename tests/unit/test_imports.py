@@ -108,8 +108,6 @@ INSIDE: set[tuple[str, str]] = {
     ("", "dragoman.version.__version__"),
     # they import starlette and uvicorn, of the extra `serve`
     ("cli.serve", "dragoman.serve.process.run_server"),
-    ("cli.serve", "dragoman.serve.settings.Limits"),
-    ("cli.serve", "dragoman.serve.settings.Settings"),
     # it imports PyTorch, which whoever only writes text should not wait for
     ("runs.atomic_io", "safetensors.torch.save_file"),
 }

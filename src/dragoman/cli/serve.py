@@ -9,6 +9,7 @@ from dragoman.errors import not_installed
 from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
+from dragoman.serve.settings import Limits, Settings
 from dragoman.tasks import recipes
 
 
@@ -59,7 +60,6 @@ def serve(
     """
     try:
         from dragoman.serve.process import run_server
-        from dragoman.serve.settings import Limits, Settings
     except ImportError as error:
         raise not_installed(f"serving needs {error.name}", "serve") from error
 
