@@ -140,11 +140,8 @@ def _split(page: str) -> str:
 
 def _folder(from_dir: Path, language: str) -> Path:
     """The folder of a language's pages."""
-    for path in (
-        from_dir,
-        from_dir / "usr/share/libreoffice/help",
-        *sorted(from_dir.glob("*/usr/share/libreoffice/help")),
-    ):
+    unpacked = "usr/share/libreoffice/help"
+    for path in (from_dir, from_dir / unpacked, *sorted(from_dir.glob(f"*/{unpacked}"))):
         if (path / language / "text").is_dir():
             return path / language / "text"
     raise Error.MISSING_FILE(

@@ -200,11 +200,9 @@ class _Features:
         """(lines, offsets) log of how much more probable the features of each pair are where lines correspond."""
         columns = []
         for offset in range(-max_offset, max_offset + 1):
-            evidence = np.zeros(len(self.src.words))
-            for table, bins in zip(tables, self.bins(offset), strict=True):
-                evidence += np.where(bins >= 0, table[bins], 0.0)
-            columns.append(_TRUST * evidence)
-        return np.stack(columns, axis=1)
+            features = zip(tables, self.bins(offset), strict=True)
+            columns.append(sum(np.where(bins >= 0, table[bins], 0.0) for table, bins in features))
+        return _TRUST * np.stack(columns, axis=1)
 
     def tables(self, path: Array, num_learnt: int) -> list[Table]:
         """Tables of the first `num_learnt` features (0 for others), counted along the path and far from it."""

@@ -6,7 +6,7 @@ Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. La
 import re
 import xml.parsers.expat
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 from xml.sax.saxutils import quoteattr
 
 from dragoman.errors import Error
@@ -18,29 +18,23 @@ from dragoman.languages.codes import language_of
 from dragoman.version import __version__
 
 CHUNK = 1 << 20
-_CODES = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp"})
-
-
-class Texts(NamedTuple):
-    """The texts of a unit by language, and the line that it begins in."""
-
-    line: int
-    texts: dict[str, str]
+_SKIPPED = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp", "alt-trans"})
+"""Inline codes, and other translations on offer."""
 
 
 def tmx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
     """(line, source, target) of the units of a TMX that have both languages."""
-    yield from _pairs(_Reader(("tu",), ("tuv",), "seg"), stream, name, src, tgt)
+    yield from _pairs(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, src, tgt)
 
 
 def tbx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
     """(line, term, its translation) of the entries of a TBX (versions 2 and 3) that have both languages."""
-    yield from _pairs(_Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), "term"), stream, name, src, tgt)
+    yield from _pairs(_Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), ("term",)), stream, name, src, tgt)
 
 
 def xliff_pairs(stream: BinaryIO, name: str) -> Iterator[tuple[int, str, str]]:
     """(line, source, target) of what is translated in an XLIFF, 1.2 or 2.x."""
-    yield from _pairs(_XliffReader(), stream, name, "source", "target")
+    yield from _pairs(_Reader(("trans-unit", "segment"), (), ("source", "target")), stream, name, "source", "target")
 
 
 def po_pairs(data: bytes, name: str) -> Iterator[tuple[int, str, str]]:
@@ -73,11 +67,11 @@ def _lang(attributes: dict[str, str]) -> str:
 
 
 class _Reader:
-    """Collects the texts of units."""
+    """Collects the texts of units by language. Texts without variants around them go by the names of their elements."""
 
-    def __init__(self, unit: tuple[str, ...], variant: tuple[str, ...], text: str) -> None:
-        self.unit, self.variant, self.text = unit, variant, text
-        self.done: list[Texts] = []
+    def __init__(self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str]) -> None:
+        self.units, self.variants, self.texts = units, variants, texts
+        self.done: list[tuple[int, dict[str, str]]] = []  # (line that the unit begins in, texts)
         self.line = 0
         self.current: dict[str, str] = {}
         self.code = ""
@@ -85,54 +79,29 @@ class _Reader:
         self.skipped = 0
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
-        if name in self.unit:
+        if name in self.units:
             self.current, self.line = {}, line
-        elif name in self.variant:
+        elif name in self.variants:
             self.code = _lang(attributes)
-        elif name == self.text and not self.skipped:
-            self.collected = []
-        elif self.collected is not None and name in _CODES:
+        elif name in _SKIPPED:
             self.skipped += 1
+        elif name in self.texts and not self.skipped:
+            self.code = self.code if self.variants else name
+            is_done = not attributes.get("state", "").startswith(("new", "needs", "initial"))
+            self.collected = [] if is_done else None
 
     def end(self, name: str) -> None:
-        if name in _CODES and self.skipped:
+        if name in _SKIPPED:
             self.skipped -= 1
-        elif name == self.text and self.collected is not None:
+        elif name in self.texts and self.collected is not None and not self.skipped:
             self.current.setdefault(self.code, " ".join("".join(self.collected).split()))
             self.collected = None
-        elif name in self.unit:
-            self.done.append(Texts(self.line, self.current))
+        elif name in self.units:
+            self.done.append((self.line, self.current))
 
     def chars(self, text: str) -> None:
         if self.collected is not None and not self.skipped:
             self.collected.append(text)
-
-
-class _XliffReader(_Reader):
-    """Sources and targets of XLIFF's units; not those of other translations on offer."""
-
-    def __init__(self) -> None:
-        super().__init__(("trans-unit", "segment"), (), "")
-        self.offered = 0
-
-    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
-        if name == "alt-trans":
-            self.offered += 1
-        elif name in ("source", "target") and not self.offered:
-            self.collected, self.code = [], name
-            if attributes.get("state", "").startswith(("new", "needs", "initial")):
-                self.collected = None
-        else:
-            super().start(name, attributes, line)
-
-    def end(self, name: str) -> None:
-        if name == "alt-trans":
-            self.offered -= 1
-        elif name in ("source", "target") and self.collected is not None and not self.offered:
-            self.current[name] = " ".join("".join(self.collected).split())
-            self.collected = None
-        else:
-            super().end(name)
 
 
 def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
@@ -158,9 +127,9 @@ def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> 
         while True:
             chunk = stream.read(CHUNK)
             parser.Parse(chunk, not chunk)
-            for unit in reader.done:
-                if src in unit.texts and tgt in unit.texts:
-                    yield unit.line, unit.texts[src], unit.texts[tgt]
+            for line, texts in reader.done:
+                if src in texts and tgt in texts:
+                    yield line, texts[src], texts[tgt]
             reader.done.clear()
             if not chunk:
                 return

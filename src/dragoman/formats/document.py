@@ -67,16 +67,14 @@ class Document:
 
     def translated(self, translate: TranslateUnits) -> bytes:
         """The bytes of the file with translations in the place of its texts; its own where nothing changes."""
-        if self.format.passes_of is None:
-            return self._translated_part(self.options.name, self.data, self.format.passes, translate)
         changed = {}
         for name, data, passes in self._parts():
             part = self._translated_part(name, data, passes, translate)
             if part != data:
-                changed[name.partition("!")[2]] = part
-        if not changed:
-            return self.data
-        return Package(self.data, self.options.name).written(changed)
+                changed[name.removeprefix(f"{self.options.name}!")] = part
+        if self.format.passes_of is None:
+            return changed.get(self.options.name, self.data)
+        return Package(self.data, self.options.name).written(changed) if changed else self.data
 
     def _parts(self) -> Iterator[tuple[str, bytes, tuple[Pass, ...]]]:
         """(name, bytes, passes) of the file, or of each of its parts that hold text."""
@@ -122,20 +120,17 @@ def format_of(path: Path, data: bytes) -> Format:
     if named is FORMATS["android"]:  # many kinds of files are called .xml
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
         named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
-    if named is None and found is None:
-        raise Error.UNKNOWN_FORMAT(
-            "of no known kind", f"known: {' '.join(SUFFIXES)} (or give it as lines of text: -i {path})", file=path
-        )
-    if named is None or (found is not None and found is not named):
-        assert found is not None
-        if named is not None:
-            raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
-        return found
-    if named.passes_of is not None and found is None:
+    if named and found and found is not named:
+        raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
+    if named and named.passes_of is not None and not found:
         raise Error.WRONG_FILE_TYPE(
             f"is not {named.name}, although its name ends in {suffix}", "is it damaged?", file=path
         )
-    return named
+    if kind := named or found:
+        return kind
+    raise Error.UNKNOWN_FORMAT(
+        "of no known kind", f"known: {' '.join(SUFFIXES)} (or give it as lines of text: -i {path})", file=path
+    )
 
 
 def _by_content(data: bytes, name: str) -> Format | None:
@@ -151,10 +146,7 @@ def _by_content(data: bytes, name: str) -> Format | None:
         if part in names:
             return FORMATS[kind]
     says = package.read("mimetype").strip().decode("latin-1") if "mimetype" in names else ""
-    for kind in ("odt", "ods", "odp", "epub"):
-        if says.startswith(MIMETYPES[kind]):
-            return FORMATS[kind]
-    return None
+    return next((FORMATS[kind] for kind, type in MIMETYPES.items() if says.startswith(type)), None)
 
 
 MIMETYPES = {
@@ -165,14 +157,12 @@ MIMETYPES = {
 }
 
 
-def _html(name: str, *suffixes: str) -> Format:
-    return Format(name, suffixes, (html.attribute_units, html.text_units), finish=html.with_language)
-
-
 FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
     "md": Format("Markdown", (".md", ".markdown"), (markdown.units,)),
-    "html": _html("HTML", ".html", ".htm", ".xhtml"),
+    "html": Format(
+        "HTML", (".html", ".htm", ".xhtml"), (html.attribute_units, html.text_units), finish=html.with_language
+    ),
     "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
     "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,)),
     "docx": Format("a Word document", (".docx", ".docm", ".dotx"), passes_of=office.word_part, xml=True),

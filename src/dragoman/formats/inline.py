@@ -64,12 +64,7 @@ def units_of(
     if not any(token.kind == "text" and has_letters(token.text) for token, _ in inner):
         return
     start, end = inner[0][0].start, inner[-1][0].end
-    texts = [token.text for token, _ in inner]
-    if collapse:
-        texts = [
-            _SPACES.sub(" ", text) if token.kind == "text" else text
-            for text, (token, _) in zip(texts, inner, strict=True)
-        ]
+    texts = [_SPACES.sub(" ", token.text) if collapse and token.kind == "text" else token.text for token, _ in inner]
     if source is not None:
         if inner[0][0].kind == "text":
             raw = source[start : inner[0][0].end]

@@ -46,10 +46,10 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             at = place + len(line.strip())
         else:
             where = f"line {first_line + token.map[0]}"
-            yield from _block(text, token.content, max(starts[token.map[0]], begin), at, limit, where)
+            yield from _block(text, token.content, max(starts[token.map[0]], begin), at, where)
 
 
-def _block(text: str, content: str, begin: int, end: int, limit: int, where: str) -> Iterator[Unit]:
+def _block(text: str, content: str, begin: int, end: int, where: str) -> Iterator[Unit]:
     """The units of a block whose text ends at `end`; a hard line break parts it."""
     lines = content.split("\n")
     places: list[tuple[int, int]] = []
@@ -60,12 +60,10 @@ def _block(text: str, content: str, begin: int, end: int, limit: int, where: str
         upto = start
     places.reverse()
     part: list[tuple[int, int]] = []
-    for number, (start, stop) in enumerate(places):
-        part.append((start, stop))
-        hard = number + 1 < len(places) and (text[stop - 1] == "\\" or text[stop : stop + 2] == "  ")
-        if hard or number + 1 == len(places):
-            if text[stop - 1] == "\\" and hard:
-                part[-1] = (start, stop - 1)
+    for number, (start, stop) in enumerate(places, 1):
+        backslash = number < len(places) and text[stop - 1] == "\\"
+        part.append((start, stop - backslash))
+        if backslash or number == len(places) or text[stop : stop + 2] == "  ":
             yield from units_of(list(_tokens(text, part)), where, _render, source=text)
             part = []
 
@@ -120,7 +118,7 @@ def _mark(text: str, match: re.Match[str], start: int, stop: int) -> Token:
         return Token("text", *match.span(), raw)
     opens = not after.isspace() and (after.isalnum() or before.isspace() or not before.isalnum())
     closes = not before.isspace() and (before.isalnum() or after.isspace() or not after.isalnum())
-    if opens and (before.isspace() or not closes or (before in "([{\"'“„«" and not before.isalnum())):
+    if opens and (before.isspace() or not closes or before in "([{\"'“„«"):
         return Token("open", *match.span(), raw, raw, True)
     if closes:
         return Token("close", *match.span(), raw, raw, True)

@@ -28,19 +28,12 @@ PROOFING = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|\s(?:lang|dirty|err|
 
 
 class Run(NamedTuple):
-    """The text or the code inside of one run."""
+    """A run: text of one formatting, and codes."""
 
-    start: int
-    end: int
-    format: str
-    """Its properties, as the file has them."""
-    text: str | None
-    """None: a code."""
-    raw: str
-    opening: str
-    """The run's own tag, with its attributes."""
-    shared: bool = False
-    """True if there are others in its run."""
+    formatting: str
+    """Its properties, as the file has them, but for what nobody sees."""
+    beginning: str
+    """Its own tag, without marks of revision, and all of its properties."""
 
 
 RunToken = tuple[Token, Run | None]
@@ -66,15 +59,15 @@ def _prefix(element: Sequence[Event]) -> str:
 
 def _unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str) -> Iterator[Unit]:
     """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes."""
-    runs = [run for _, run in tokens if run is not None and run.text is not None]
+    runs = [(token, run) for token, run in tokens if run is not None and token.kind == "text"]
     letters = Counter[str]()
-    for run in runs:
-        letters[_key(run.format)] += len(run.text or "")
+    for token, run in runs:
+        letters[run.formatting] += len(token.text)
     if not letters:
         return
     base = letters.most_common(1)[0][0]
-    base_run = next(run for run in runs if _key(run.format) == base)
-    render = partial(_written, prefix, _format_raw(base_run))
+    beginning = next(run.beginning for _, run in runs if run.formatting == base)
+    render = partial(_written, prefix, beginning)
     yield from units_of(_with_formats(tokens, base), where, render, collapse=False)
 
 
@@ -91,23 +84,21 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             at += 1
             continue
         stop = after(inside, at)
-        end = inside[stop - 1].end
+        whole = Token("alone", event.start, inside[stop - 1].end, text[event.start : inside[stop - 1].end])
         if tag in ("r", "fld"):
-            state = _field_state(inside[at:stop]) if tag == "r" else ""
+            state = _field_state(inside[at:stop]) if tag == "r" else "code"
             if state == "begin":
                 fields.append(_is_field_of_text(inside[at:]))
                 if all(fields):
                     stop = _separator(inside, at) or stop
                     end = inside[stop - 1].end
-            if not all(fields):
-                yield Token("alone", event.start, end, text[event.start : end]), None
-            elif state in ("begin", "end"):
-                kind: Kind = "open" if state == "begin" else "close"
-                yield Token(kind, event.start, end, text[event.start : end], "field"), None
-            elif not state:
-                yield from _run(text, inside[at:stop], tag == "fld")
+                    whole = whole._replace(end=end, text=text[event.start : end])
+            if all(fields) and not state:
+                yield from _run(text, inside[at:stop])
+            elif all(fields) and state in ("begin", "end"):
+                yield whole._replace(kind="open" if state == "begin" else "close", name="field"), None
             else:
-                yield Token("alone", event.start, end, text[event.start : end]), None
+                yield whole, None
             if state == "end" and fields:
                 fields.pop()
             at = stop
@@ -119,7 +110,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             at += 1
         else:
             if tag not in ("pPr", *IGNORED):
-                yield Token("alone", event.start, end, text[event.start : end]), None
+                yield whole, None
             at = stop
 
 
@@ -171,34 +162,27 @@ def _separator(inside: Sequence[Event], at: int) -> int | None:
     return None
 
 
-def _run(text: str, run: Sequence[Event], whole: bool) -> Iterator[RunToken]:
-    """The texts and codes of a run. `whole`: a field of a presentation, which is not text."""
-    opening = text[run[0].start : run[0].end]
-    start, end = run[0].start, run[-1].end
-    if whole:
-        yield Token("alone", start, end, text[start:end]), None
-        return
+def _run(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
+    """The texts and codes of a run."""
     properties = ""
-    parts: list[tuple[Kind, str | None, str]] = []  # (kind, text, raw)
+    parts: list[tuple[Kind, str]] = []
     for part in children(run):
         raw = text[part[0].start : part[-1].end]
         tag = local(part[0].name)
         if tag == "rPr":
             properties = raw
-        elif tag == "t":
-            parts.append(("text", "".join(event.text for event in part), raw))
-        elif tag == "noBreakHyphen":
-            parts.append(("text", "\u2011", raw))
+        elif tag in ("t", "noBreakHyphen"):
+            parts.append(("text", "".join(event.text for event in part) if tag == "t" else "\u2011"))
         elif tag not in IGNORED:
-            parts.append(("alone", None, raw))
-    for number, (kind, said, raw) in enumerate(parts):
+            parts.append(("alone", raw))
+    start, end = run[0].start, run[-1].end
+    made = Run(_visible(properties), REVISION.sub("", text[start : run[0].end]) + properties)
+    for number, (kind, said) in enumerate(parts):
         # All of a run's parts begin and end with it: it is written anew as a whole.
-        begin = start if number == 0 else end
-        made = Run(begin, end, properties, said, raw, opening, len(parts) > 1)
-        yield Token(kind, begin, end, raw if said is None else said), made
+        yield Token(kind, end if number else start, end, said, fixed=len(parts) > 1), made
 
 
-def _key(properties: str) -> str:
+def _visible(properties: str) -> str:
     """Formatting without what nobody sees."""
     left = PROOFING.sub("", properties)
     return "" if re.fullmatch(r"(?:<(?:\w+:)?rPr\s*/>|<(?:\w+:)?rPr\s*>\s*</(?:\w+:)?rPr>)?", left) else left
@@ -220,28 +204,20 @@ def _with_formats(tokens: Sequence[RunToken], base: str) -> list[Token]:
             close(token.start)
             out.append(token)
             continue
-        wanted = None if _key(run.format) == base else _key(run.format)
-        if wanted != current:
+        formatting = None if run.formatting == base else run.formatting
+        if formatting != current:
             close(token.start)
-            if wanted is not None:
-                out.append(Token("open", token.start, token.start, _format_raw(run), "format", True))
-                current = wanted
-        if run.text is None:
-            raw = f"{_IN_RUN}{_format_raw(run)}{_IN_RUN}{run.raw}"
-            out.append(Token("alone", token.start, token.end, raw, fixed=run.shared))
-        else:
-            out.append(Token("text", token.start, token.end, run.text, fixed=run.shared))
+            if formatting is not None:
+                out.append(Token("open", token.start, token.start, run.beginning, "format", True))
+                current = formatting
+        raw = f"{_IN_RUN}{run.beginning}{_IN_RUN}{token.text}"
+        out.append(token if token.kind == "text" else token._replace(text=raw))
     close(tokens[-1][0].end if tokens else 0)
     return out
 
 
 _IN_RUN = "\0"
 """Parts a code of a run into the run's beginning and the code: it has to be written in a run again."""
-
-
-def _format_raw(run: Run) -> str:
-    """The beginning of a run: its tag, without marks of revision, and its formatting."""
-    return REVISION.sub("", run.opening) + run.format
 
 
 def _written(prefix: str, base: str, items: Sequence[Item]) -> str:
@@ -332,7 +308,7 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
         start, end = part[0].start, part[-1].end
         tag = local(part[0].name)
         if tag == "r":
-            tokens += _run(text, part, False)
+            tokens += _run(text, part)
         elif tag == "t":
             texts = [event for event in part if event.kind == "text"]
             if texts:

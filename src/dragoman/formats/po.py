@@ -76,7 +76,7 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
     flags_at = first = -1
     name = ""
     at = 0
-    for line in text.split("\n"):
+    for line in [*text.split("\n"), ""]:  # the last one ends the last entry
         bare = line.rstrip("\r")
         stripped = bare.strip()
         match = _LINE.match(bare.lstrip()) if stripped and not stripped.startswith("#") else None
@@ -103,8 +103,6 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
         elif stripped and not stripped.startswith("#"):
             raise refuse(options, text, at, f"not a line of a PO file: {stripped[:40]!r}")
         at += len(line) + 1
-    if any(key.startswith("msgstr") for key in fields):
-        yield first, fields, flags, flags_at
 
 
 def translated(text: str, options: Options) -> Iterator[tuple[int, str, str]]:
@@ -113,10 +111,8 @@ def translated(text: str, options: Options) -> Iterator[tuple[int, str, str]]:
         source = fields.get("msgid")
         if source is None or not source.text or "fuzzy" in flags:
             continue
-        plural = fields.get("msgid_plural")
         strings = [field for name, field in fields.items() if name.startswith("msgstr") and field.text]
-        for said, target in (
-            [(source, strings[:1])] if plural is None else [(source, strings[:1]), (plural, strings[1:][-1:])]
-        ):
-            for field in target:
-                yield line_of(text, source.start), " ".join(said.text.split()), " ".join(field.text.split())
+        for said, targets in ((source, strings[:1]), (fields.get("msgid_plural"), strings[1:][-1:])):
+            if said is not None:
+                for field in targets:
+                    yield line_of(text, source.start), " ".join(said.text.split()), " ".join(field.text.split())

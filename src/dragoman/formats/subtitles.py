@@ -91,17 +91,13 @@ def _wrapped(text: str, source: str) -> str:
     """The text in about equally long lines, as many as its source has."""
     lines = source.count("\n") + 1
     text = text.strip()
+    places = [
+        match.start()
+        for match in re.finditer(" ", text)
+        if "<" not in text[max(0, match.start() - 20) : match.start()].rpartition(">")[2]
+    ]
+    if lines == 1 or not places:
+        return text
+    place = min(places, key=lambda at: abs(at - len(text) / lines))
     newline = "\r\n" if "\r\n" in source else "\n"
-    for left in range(lines, 1, -1):
-        target = len(text) / left
-        places = [
-            match.start()
-            for match in re.finditer(" ", text)
-            if "<" not in text[max(0, match.start() - 20) : match.start()].rpartition(">")[2]
-        ]
-        if not places:
-            break
-        place = min(places, key=lambda at: abs(at - target))
-        first, text = text[:place], text[place + 1 :]
-        return first + newline + _wrapped(text, "\n" * (left - 2))
-    return text
+    return text[:place] + newline + _wrapped(text[place + 1 :], "\n" * (lines - 2))

@@ -48,13 +48,8 @@ class ClassScores:
 
     @property
     def per_label(self) -> dict[str, LabelScores]:
-        rows = zip(
-            self.labels,
-            self.confusion.diagonal().tolist(),
-            self.confusion.sum(axis=1).tolist(),
-            self.confusion.sum(axis=0).tolist(),
-            strict=True,
-        )
+        sums = self.confusion.diagonal(), self.confusion.sum(axis=1), self.confusion.sum(axis=0)
+        rows = zip(self.labels, *(counts.tolist() for counts in sums), strict=True)
         return {
             label: LabelScores(
                 precision=100.0 * right / max(1, predicted),

@@ -7,7 +7,9 @@ that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.languages.codes import facts, language_of, name_of
@@ -324,26 +326,7 @@ def written_densely(text: str) -> bool:
     return 2 * sum("\u3040" <= letter <= "\u9fff" for letter in text) > len(text.replace(" ", ""))
 
 
-UNITS: dict[str, tuple[str, ...]] = {
-    "€": ("€", "eur", "欧元"),
-    "$": ("$", "dol", "usd", "dól", "美元"),
-    "£": ("£", "pound", "pfund", "gbp", "livre", "libra", "英镑"),
-    "¥": ("¥", "yen", "yuan", "jpy", "cny", "元"),
-    "%": ("%", "percent", "per cent", "prozent", "pour cent", "por c", "procent", "per cento", "百分", "％"),
-    "°C": ("°c", "celsius", "degree", "grad", "degré", "grado", "度", "℃"),
-    "km": ("km", "kilomet", "kilómet", "quilôm", "chilomet", "公里", "千米"),
-    "cm": ("cm", "centimet", "zentimet", "厘米"),
-    "mm": ("mm", "millimet", "毫米"),
-    "kg": ("kg", "kilo", "quilo", "chilo", "公斤", "千克"),
-    "KB": ("kb", "kilobyte", "kib", "ko"),
-    "MB": ("mb", "megabyte", "mib", "mo"),
-    "GB": ("gb", "gigabyte", "gib", "go"),
-    "TB": ("tb", "terabyte", "tib", "to"),
-    "kW": ("kw", "kilowatt"),
-    "MHz": ("mhz", "megahertz"),
-    "GHz": ("ghz", "gigahertz"),
-    "ml": ("ml", "millilit", "毫升"),
-}
+UNITS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8"))
 """Units that stand by numbers, and the beginnings of what they may be in a translation."""
 
 _AMOUNT = re.compile(

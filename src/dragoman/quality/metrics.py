@@ -142,21 +142,18 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
 def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase: bool, tgt_lang: str) -> Any:
     """sacreBLEU's object. A tokenizer that the language calls for is used unless another one is given."""
     tokenizer = bleu_tokenizer(tokenize, tgt_lang)
-    kind: Any
-    if name in ("bleu", "spbleu"):
-        # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
-        kind, options = BLEU, {"tokenize": tokenizer, "lowercase": lowercase, "force": True}
-        if name == "spbleu":
-            options["tokenize"] = "flores200"
-    elif name == "ter":
-        unspaced = tokenizer in UNSPACED
-        kind, options = TER, {"case_sensitive": not lowercase, "asian_support": unspaced, "normalized": unspaced}
-    else:
-        kind, options = CHRF, {"lowercase": lowercase}
-        if name == "chrf++":
-            options["word_order"] = 2
-    for key, value in given.items():
-        options[key] = _value(text, kind, key, value)
+    unspaced = tokenizer in UNSPACED
+    # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
+    bleu = {"tokenize": tokenizer, "lowercase": lowercase, "force": True}
+    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
+        "bleu": (BLEU, bleu),
+        "spbleu": (BLEU, {**bleu, "tokenize": "flores200"}),
+        "ter": (TER, {"case_sensitive": not lowercase, "asian_support": unspaced, "normalized": unspaced}),
+        "chrf": (CHRF, {"lowercase": lowercase}),
+        "chrf++": (CHRF, {"lowercase": lowercase, "word_order": 2}),
+    }
+    kind, options = kinds[name]
+    options |= {key: _value(text, kind, key, value) for key, value in given.items()}
     try:
         with _quiet():
             return kind(**options)
