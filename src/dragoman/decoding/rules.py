@@ -6,9 +6,9 @@ translation does not depend on what is translated beside it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -28,13 +28,8 @@ class Step(NamedTuple):
     """The model's scores of each row's next token; no rule changes them."""
 
 
-@runtime_checkable
-class Rule(Protocol):
-    """One rule of a search."""
-
-    def __call__(self, step: Step) -> None:
-        """Lower `step.log_probs` where the rule wants it."""
-        ...
+Rule = Callable[[Step], None]
+"""Lowers `step.log_probs` where the rule wants it."""
 
 
 @dataclass(frozen=True)

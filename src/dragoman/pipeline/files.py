@@ -213,12 +213,9 @@ def _tell(job: Job, report: Report) -> None:
         say(f"... and {len(report.doubts) - SHOWN_DOUBTS:,} more in doubt")
     parts = [f"{report.translated:,} texts translated"]
     parts += [f"{count:,} left as they are ({reason})" for reason, count in report.kept.most_common()]
-    if report.remembered:
-        parts.append(f"{report.remembered:,} with the memory's help")
-    if report.codes:
-        parts.append(f"{report.codes:,} codes kept")
-    if report.wrapped:
-        parts.append(f"{report.wrapped:,} with their codes around the whole")
-    if report.doubts:
-        parts.append(f"{len(report.doubts):,} in doubt")
+    counts = {
+        "with the memory's help": report.remembered, "codes kept": report.codes,
+        "with their codes around the whole": report.wrapped, "in doubt": len(report.doubts),
+    }  # fmt: skip
+    parts += [f"{count:,} {what}" for what, count in counts.items() if count]
     say(f"{job.target}: {', '.join(parts)}")

@@ -19,6 +19,9 @@ from dragoman.text.lines import open_bytes, read_lines
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
 
+HEADINGS = [["source", "target"], ["term", "translation"], ["src", "tgt"]]
+"""First lines of a CSV that name its columns; so do the codes of the two languages."""
+
 HELD = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`held_together`)."""
 
@@ -49,18 +52,10 @@ def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, st
             raise Error.WRONG_SHAPE(
                 f"{len(columns)} columns", f"give a term, a {mark}, its translation", file=path, line=number
             )
-        if (
-            path.suffix == ".csv"
-            and number == 1
-            and (term.lower(), *(column.lower() for column in rest)) in _headings(languages)
-        ):
+        names = [column.lower() for column in (term, *rest)]
+        if path.suffix == ".csv" and number == 1 and names in [*HEADINGS, [code.lower() for code in languages]]:
             continue
         yield number, term, rest[0] if rest else term
-
-
-def _headings(languages: tuple[str, str]) -> list[tuple[str, str]]:
-    """First lines that name the columns."""
-    return [("source", "target"), ("term", "translation"), ("src", "tgt"), (languages[0].lower(), languages[1].lower())]
 
 
 @dataclass(frozen=True)
