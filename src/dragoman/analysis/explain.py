@@ -5,6 +5,7 @@ float32 as they were computed.
 """
 
 import base64
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,7 +23,7 @@ from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.trace import trace
 from dragoman.data.batch import collate
 from dragoman.errors import Error
-from dragoman.inference.attention_maps import AttentionKind, attention_kinds, labels
+from dragoman.inference.attention_maps import attention_kinds, labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import WatchedSearch, watch_search
 from dragoman.models.base import Seq2SeqModel
@@ -61,7 +62,7 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
         *(labels(tokenizers.tgt, ids[0].tolist()) for ids in (tgt_in, tgt_out)),
     ]
     half = tokenizers.tgt.decode(tgt_ids[: len(tgt_ids) // 2])
-    lines = [line for line in (text, half) if line.strip()]
+    lines = [line for line in (text, half) if line.strip() and isinstance(model, Transformer)]  # others have no masks
     pair = (translator.normalize(sentence), text)
     return {
         "run": run,
@@ -73,12 +74,13 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
         "trace": [asdict(row) for row in trace(model, tokenizers, [pair])] if text.strip() else [],
         "masks": [
             {"tokens": tokens, "masks": {name: mask.astype(int).tolist() for name, mask in by_name.items()}}
-            for tokens, by_name in (
-                sentence_masks(lines, tokenizers.tgt) if lines and isinstance(model, Transformer) else []
-            )
+            for tokens, by_name in (sentence_masks(lines, tokenizers.tgt) if lines else [])
         ],
         "positions": _positions(model, len(sides[0])),
-        "attention": {kind.name: _attention(kind) for kind in attention_kinds(maps, *sides).values()},
+        "attention": {
+            kind.name: {"queries": kind.queries, "keys": kind.keys, **array(np.stack(kind.layers))}
+            for kind in attention_kinds(maps, *sides).values()
+        },
         "generation": _generation(translator, logits, tgt_out[0], sides[1], sides[2]),
         "cache": _cache(model),
         "beam": _beam(watched),
@@ -101,10 +103,6 @@ def array(values: np.ndarray | Tensor) -> dict[str, Any]:
     return {"shape": list(numbers.shape), "data": base64.b64encode(numbers.tobytes()).decode("ascii")}
 
 
-def _attention(kind: AttentionKind) -> dict[str, Any]:
-    return {"queries": kind.queries, "keys": kind.keys, **array(np.stack(kind.layers))}
-
-
 def _positions(model: Seq2SeqModel, length: int) -> dict[str, Any] | None:
     """The vectors that are added to the source's embeddings, and their name; None where none are."""
     positions = getattr(getattr(model, "src_embedding", None), "positions", None)
@@ -120,22 +118,16 @@ def _generation(
 ) -> list[dict[str, Any]]:
     """For each token of the translation: what stands before it, how probable it was, and the most probable others."""
     probs = logits.float().softmax(dim=-1)
+    names = functools.partial(labels, translator.tokenizers.tgt)
     best = probs.topk(min(TOP, probs.size(1)), dim=-1)
     return [
         {
             "prefix": list(tgt_in[: place + 1]),
             "piece": piece,
             "prob": float(probs[place, tgt_out[place]]),
-            "next": [
-                [name, prob]
-                for name, prob in zip(
-                    labels(translator.tokenizers.tgt, best.indices[place].tolist()),
-                    best.values[place].tolist(),
-                    strict=True,
-                )
-            ],
+            "next": [[name, prob] for name, prob in zip(names(ids.tolist()), others.tolist(), strict=True)],
         }
-        for place, piece in enumerate(said)
+        for place, (piece, ids, others) in enumerate(zip(said, best.indices, best.values, strict=True))
     ]
 
 

@@ -24,16 +24,9 @@ def batch_text(pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair) -> s
     for name, (ids, tokenizer) in tables.items():
         parts.append(f"\n{name}, {tuple(ids.shape)}")
         for number, row in enumerate(ids):
+            head = [f"  pair {number + 1}", *labels(tokenizer, row.tolist())]
             mask = ["1" if real else "0" for real in masks[name][number].tolist()]
-            parts.append(
-                columns(
-                    [
-                        [f"  pair {number + 1}", *labels(tokenizer, row.tolist())],
-                        ["  ids", *map(str, row.tolist())],
-                        ["  mask", *mask],
-                    ]
-                )
-            )
+            parts.append(columns([head, ["  ids", *map(str, row.tolist())], ["  mask", *mask]]))
     parts.append(f"\nreal tokens: {batch.num_src_tokens} of the source, {batch.num_tokens} of the target")
     return "\n".join(parts)
 
@@ -59,19 +52,12 @@ def positions_text(d_model: int, positions: Sequence[int], base: float = 10_000.
     """The sinusoidal vectors of some positions, a row for each pair of dimensions with its rate and wavelength."""
     rates = sinusoidal_rates(d_model, base=base).tolist()
     table = sinusoidal_table(max(positions) + 1, d_model, base=base)
-    head = [
-        "dimensions",
-        "rate",
-        "wavelength",
-        *(f"{wave} pos {place}" for place in positions for wave in ("sin", "cos")),
-    ]
-    rows = []
+    rows = [["dimensions", "rate", "wavelength"]]
+    rows[0] += [f"{wave} pos {place}" for place in positions for wave in ("sin", "cos")]
     for pair, rate in enumerate(rates):
         values = [f"{float(table[place, 2 * pair + part]):.4f}" for place in positions for part in (0, 1)]
         rows.append([f"{2 * pair}, {2 * pair + 1}", f"{rate:.6g}", f"{2 * math.pi / rate:,.1f}", *values])
-    return f"PE(pos, 2i) = sin(pos / {base:g}^(2i/{d_model})), PE(pos, 2i+1) = cos of the same\n" + columns(
-        [head, *rows]
-    )
+    return f"PE(pos, 2i) = sin(pos / {base:g}^(2i/{d_model})), PE(pos, 2i+1) = cos of the same\n{columns(rows)}"
 
 
 def norms_text(sentences: Sequence[Sequence[str]], versions: Mapping[str, Normed]) -> str:

@@ -263,10 +263,8 @@ def _progress_samples(valid: list[Event], best: Event | None, marks_differences:
 
 
 def _samples(events: list[Event], best: Event | None, marks_differences: bool) -> list[Sample]:
-    if not events:
-        return []
     samples = []
-    for wanted in events[-1]["samples"]:
+    for wanted in events[-1]["samples"] if events else ():
         src, ref = wanted.get("src", ""), wanted.get("ref", "")
         attempts = []
         limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit

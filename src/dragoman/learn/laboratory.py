@@ -77,8 +77,6 @@ class Trained:
 
     model: Seq2SeqModel
     losses: list[float] = field(default_factory=list)
-    norms: list[float] = field(default_factory=list)
-    """Of the gradient, at each step."""
 
     @property
     def last_loss(self) -> float:
@@ -99,11 +97,8 @@ def build(seed: int, **settings: Any) -> Seq2SeqModel:
     """A fresh toy model; `type` is transformer or recurrent."""
     torch.manual_seed(seed)
     recurrent = settings.pop("type", "transformer") == "recurrent"
-    config = (
-        parse(RecurrentConfig, {**LSTM, **settings})
-        if recurrent
-        else parse(TransformerConfig, {**TRANSFORMER, **settings})
-    )
+    family, sizes = (RecurrentConfig, LSTM) if recurrent else (TransformerConfig, TRANSFORMER)
+    config: RecurrentConfig | TransformerConfig = parse(family, {**sizes, **settings})
     built: Seq2SeqModel = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
     return built
 
@@ -128,11 +123,10 @@ def train(
     trained = Trained(built)
     for number in range(1, steps + 1):
         try:
-            loss, norm, _ = step.take(number, schedule.rate(number))
+            loss, _, _ = step.take(number, schedule.rate(number))
         except NotFinite:
             break
         trained.losses.append(float(loss))
-        trained.norms.append(float(norm))
     return trained
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.config import parse
+from dragoman.learn import laboratory
 from dragoman.learn.exercise import Exercise
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
@@ -77,14 +78,7 @@ def transformer(weights: dict[str, Tensor], src: Tensor, tgt_in: Tensor, num_hea
 
 
 def draw(rng: random.Random) -> tuple[Any, ...]:
-    sizes = {
-        "d_model": 16,
-        "num_heads": 4,
-        "d_ff": 24,
-        "num_encoder_layers": 2,
-        "num_decoder_layers": 2,
-        "dropout": 0.0,
-    }
+    sizes = {**laboratory.TRANSFORMER, "d_model": 16, "d_ff": 24}
     model = parse(TransformerConfig, sizes).build(src_vocab_size=19, tgt_vocab_size=19, shared_vocab=True, pad_id=0)
     with torch.no_grad():
         for parameter in model.parameters():  # norms and biases too: a fresh model has ones and zeros there
