@@ -97,8 +97,8 @@ def build(seed: int, **settings: Any) -> Seq2SeqModel:
     """A fresh toy model; `type` is transformer or recurrent."""
     torch.manual_seed(seed)
     recurrent = settings.pop("type", "transformer") == "recurrent"
-    family, sizes = (RecurrentConfig, LSTM) if recurrent else (TransformerConfig, TRANSFORMER)
-    config: RecurrentConfig | TransformerConfig = parse(family, {**sizes, **settings})
+    family: Any = RecurrentConfig if recurrent else TransformerConfig
+    config = parse(family, {**(LSTM if recurrent else TRANSFORMER), **settings})
     built: Seq2SeqModel = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
     return built
 
