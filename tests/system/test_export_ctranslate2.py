@@ -417,8 +417,10 @@ def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
     right = target.entries
 
     def wrong(model: Any) -> Any:
-        for name, modules, attention in right(model):
-            yield name, [*modules[:-2], *modules[-2:][::-1]] if len(modules) > 1 else modules, attention
+        return {
+            name: entry._replace(modules=[*entry.modules[:-2], *entry.modules[-2:][::-1]])
+            for name, entry in right(model).items()
+        }
 
     monkeypatch.setattr(target, "entries", wrong)
 

@@ -297,13 +297,14 @@ def test_a_wrong_layout_of_positions_is_seen(tmp_path: Path, monkeypatch: pytest
 
 def test_a_swapped_projection_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     swap = {"q_proj": "k_proj", "k_proj": "q_proj"}
-    right = huggingface.huggingface_weights._reads
+    right = huggingface.huggingface_weights.named
 
-    def swapped(name: str, linear: Any) -> Any:
-        start, _, last = name.rpartition(".")
-        return right(f"{start}.{swap.get(last, last)}", linear)
+    def swapped(model: Any) -> Any:
+        for one in right(model):
+            start, _, last = one.huggingface.rpartition(".")
+            yield one._replace(huggingface=f"{start}.{swap.get(last, last)}")
 
-    monkeypatch.setattr(huggingface.huggingface_weights, "_reads", swapped)
+    monkeypatch.setattr(huggingface.huggingface_weights, "named", swapped)
     assert differs(translator_of(), tmp_path)
 
 

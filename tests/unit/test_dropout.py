@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.backends.byte_dropout import ByteDropout, byte_dropout, keep_mask
+from dragoman.backends.byte_dropout import ByteDropout, _decisions, byte_dropout
 from dragoman.nn.dropout import Dropout
 
 RATES = [0.05, 0.1, 0.2, 0.3, 0.5, 0.9]
@@ -14,10 +15,16 @@ CPU = torch.device("cpu")
 COUNT = 200_000
 
 
+def keep_mask(shape: torch.Size, rate: float) -> tuple[Tensor, float]:
+    """(True = keep, the exact rate)."""
+    decisions, dropped = _decisions(shape, rate, CPU)
+    return decisions >= dropped, dropped / 256
+
+
 @pytest.mark.parametrize("rate", RATES)
 def test_so_many_elements_are_dropped_as_the_rate_says(rate: float) -> None:
     torch.manual_seed(1)
-    mask, exact = keep_mask(torch.Size([COUNT]), rate, CPU)
+    mask, exact = keep_mask(torch.Size([COUNT]), rate)
     assert abs(exact - rate) <= 1 / 512
     spread = math.sqrt(exact * (1 - exact) / COUNT)
     assert abs((~mask).double().mean().item() - exact) < 4 * spread
@@ -32,7 +39,7 @@ def test_the_expectation_stays(rate: float) -> None:
 
 def test_neighbours_and_all_eight_bytes_of_a_word_are_independent_and_alike() -> None:
     torch.manual_seed(3)
-    dropped = (~keep_mask(torch.Size([COUNT // 8, 8]), 0.5, CPU)[0]).double()
+    dropped = (~keep_mask(torch.Size([COUNT // 8, 8]), 0.5)[0]).double()
     spread = 0.5 / math.sqrt(COUNT // 8)
     assert ((dropped.mean(dim=0) - 0.5).abs() < 5 * spread).all()
     correlations = torch.corrcoef(dropped.T) - torch.eye(8)
@@ -41,7 +48,7 @@ def test_neighbours_and_all_eight_bytes_of_a_word_are_independent_and_alike() ->
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (8,), (9,), (3, 5, 7), (0, 4), ()])
 def test_every_shape_has_a_mask_of_its_shape(shape: tuple[int, ...]) -> None:
-    mask, _ = keep_mask(torch.Size(shape), 0.5, CPU)
+    mask, _ = keep_mask(torch.Size(shape), 0.5)
     assert (mask.shape, mask.dtype) == (torch.Size(shape), torch.bool)
 
 
@@ -76,7 +83,7 @@ def test_the_seed_decides(kind: type[Dropout], rate: float) -> None:
 def test_kept_elements_are_scaled_and_dropped_ones_are_zero() -> None:
     x = torch.randn(6, 50)
     torch.manual_seed(7)
-    mask, exact = keep_mask(x.shape, 0.3, CPU)
+    mask, exact = keep_mask(x.shape, 0.3)
     torch.manual_seed(7)
     torch.testing.assert_close(byte_dropout(x, 0.3), torch.where(mask, x / (1 - exact), 0.0), rtol=1e-6, atol=0)
 
@@ -87,7 +94,7 @@ def test_the_gradient_goes_through_the_very_mask_that_was_applied(rate: float) -
     torch.manual_seed(8)
     ByteDropout(rate).train()(x).backward(torch.full((400,), 2.0))
     torch.manual_seed(8)
-    mask, exact = keep_mask(x.shape, rate, CPU)
+    mask, exact = keep_mask(x.shape, rate)
     assert x.grad is not None
     torch.testing.assert_close(x.grad, torch.where(mask, 2.0 / (1 - exact), 0.0))
 
@@ -115,7 +122,7 @@ def test_given_the_same_mask_it_does_what_pytorchs_dropout_does() -> None:
 def test_the_factor_made_at_once_is_the_mask_times_its_scale(dtype: torch.dtype) -> None:
     x = torch.randn(40, 25).to(dtype)
     torch.manual_seed(8)
-    mask, exact = keep_mask(x.shape, 0.3, CPU)
+    mask, exact = keep_mask(x.shape, 0.3)
     torch.manual_seed(8)
     assert torch.equal(byte_dropout(x, 0.3), x * (mask.to(dtype) * (1.0 / (1.0 - exact))))
 

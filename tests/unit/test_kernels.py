@@ -15,7 +15,7 @@ from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16 import kernels
 from dragoman.backends.cpu_bf16 import layers as sublayers
 from dragoman.backends.cpu_bf16.projection import to_logits
-from dragoman.backends.cpu_bf16.rotary import rotary_phase
+from dragoman.backends.cpu_bf16.short_attention import rotary_phase
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
 from dragoman.nn.attention import scaled_dot_product_attention
 from dragoman.nn.masks import causal_mask, padding_mask
@@ -59,18 +59,25 @@ def split_mix(seed: int, rows: int, width: int) -> np.ndarray:
     return np.array(found, dtype="<u8").view(np.uint8).reshape(rows, width)
 
 
+def dropout_bytes(rows: int, width: int, seed: int) -> Tensor:
+    """Elements with one below round(256 x rate) are dropped."""
+    random = torch.empty(rows, width, dtype=torch.uint8)
+    kernels._call("dropout_bytes", rows * width, seed, random)
+    return random
+
+
 @needs_kernels
 @pytest.mark.parametrize("seed", [0, 1234567, 2**64 - 1])
 def test_random_bytes_are_those_of_split_mix(seed: int) -> None:
-    assert (kernels.dropout_bytes(9, 48, seed).numpy() == split_mix(seed, 9, 48)).all()
+    assert (dropout_bytes(9, 48, seed).numpy() == split_mix(seed, 9, 48)).all()
 
 
 @needs_kernels
 def test_dropout_drops_as_many_as_it_should() -> None:
-    bytes_of = kernels.dropout_bytes(1000, 512, 3)
+    bytes_of = dropout_bytes(1000, 512, 3)
     assert (bytes_of < 77).double().mean().item() == pytest.approx(77 / 256, abs=3e-3)
     assert not torch.equal(bytes_of[0], bytes_of[1])
-    assert not torch.equal(bytes_of, kernels.dropout_bytes(1000, 512, 4))
+    assert not torch.equal(bytes_of, dropout_bytes(1000, 512, 4))
 
 
 PRODUCTS = [
@@ -115,7 +122,7 @@ def test_products(rows: int, n: int, k: int) -> None:
 def test_a_product_dropped_out_and_added(rows: int, n: int, k: int, dropped: int) -> None:
     x, _, weight, bias = operands(rows, n, k)
     past, above = torch.randn(rows, n), torch.randn(rows, n)
-    factor = (kernels.dropout_bytes(rows, n, 5) >= dropped) * (256 / (256 - dropped))
+    factor = (dropout_bytes(rows, n, 5) >= dropped) * (256 / (256 - dropped))
     found = kernels.multiply_add(past, x, kernels.Matrix.of(weight).across, bias, 5, dropped)
     assert found.dtype == torch.float32
     assert close(found, past + (x.float() @ weight.T + bias) * factor)
@@ -323,7 +330,7 @@ class Bytes(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         dropped = round(256 * self.rate)
-        found = kernels.dropout_bytes(x.size(0) * x.size(1), x.size(2), self.seed).view(x.shape)
+        found = dropout_bytes(x.size(0) * x.size(1), x.size(2), self.seed).view(x.shape)
         return x.float() * (found >= dropped) * (256 / (256 - dropped))
 
 

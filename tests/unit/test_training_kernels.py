@@ -8,8 +8,7 @@ from torch.nn import functional as F
 from dragoman.backends.accelerate import accelerate, exchange
 from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16.projection import ROWS, from_rows, padded, project, to_logits, trains_in_bfloat16
-from dragoman.backends.cpu_bf16.rotary import rotary_phase
-from dragoman.backends.cpu_bf16.short_attention import Sizes, short_attention
+from dragoman.backends.cpu_bf16.short_attention import Sizes, rotary_phase, short_attention
 from dragoman.backends.cpu_bf16.twins import Bfloat16Attention
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer

@@ -11,12 +11,6 @@ from torch.nn import functional as F
 from dragoman.nn.dropout import Dropout
 
 
-def keep_mask(shape: torch.Size, rate: float, device: torch.device) -> tuple[Tensor, float]:
-    """(bool mask of `shape`, True = keep; the exact rate used, a multiple of 1/256), from torch's global generator."""
-    decisions, dropped = _decisions(shape, rate, device)
-    return decisions >= dropped, dropped / 256
-
-
 def byte_dropout(x: Tensor, rate: float) -> Tensor:
     """Zero elements with probability `rate` and scale the rest so that the expectation stays, as `F.dropout`.
 
@@ -24,13 +18,13 @@ def byte_dropout(x: Tensor, rate: float) -> Tensor:
     """
     decisions, dropped = _decisions(x.shape, rate, x.device)
     factor = torch.empty_like(decisions, dtype=x.dtype)
-    torch.ge(decisions, dropped, out=factor)  # `keep_mask`, as numbers at once
+    torch.ge(decisions, dropped, out=factor)  # as numbers at once
     factor *= 256 / (256 - dropped)
     return x * factor
 
 
 def _decisions(shape: torch.Size, rate: float, device: torch.device) -> tuple[Tensor, int]:
-    """(a random byte for each element, the least byte that keeps it)."""
+    """(a random byte for each element from torch's global generator, the least byte that keeps it)."""
     count = shape.numel()
     words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device).random_(-(2**63), None)
     return words.view(torch.uint8)[:count].view(shape), round(rate * 256)

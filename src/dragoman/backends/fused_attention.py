@@ -33,13 +33,8 @@ class FusedAttention(MultiHeadAttention):
     """The same attention in one kernel, if that is faster and no maps are requested."""
 
     def attend_heads(
-        self,
-        query: Float[Tensor, "batch num_heads query_len d_head"],
-        memory: KVCache,
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-        bias: Float[Tensor, "1 num_heads query_len key_len"] | None,
-        maps: list[Tensor] | None,
-    ) -> Float[Tensor, "batch num_heads query_len d_head"]:
+        self, query: Tensor, memory: KVCache, mask: Tensor | None, bias: Tensor | None, maps: list[Tensor] | None
+    ) -> Tensor:
         if maps is not None or _prefers_textbook(query, memory.length):
             return super().attend_heads(query, memory, mask, bias, maps)
         rate = self.dropout.rate if self.training else 0.0

@@ -5,10 +5,10 @@ hypotheses are finished. So a few translations differ, and an export is held to 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -21,14 +21,15 @@ from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error, not_installed
 from dragoman.export.origin import write_origin
+from dragoman.export.parameter_names import named
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.models.blocks import DecoderLayer, EncoderLayer, PositionedEmbedding
+from dragoman.models.blocks import PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
-from dragoman.nn.residual import OutputNorm, PostNorm, ResidualConnection
+from dragoman.nn.residual import OutputNorm, PostNorm
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
@@ -140,8 +141,8 @@ def specify(translator: SearchTranslator) -> Any:
     rows = _num_positions(translator)
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.src_embedding, None if rotary else rows)
     _set_embedding(spec.decoder, spec.decoder.embeddings, model.tgt_embedding, None if rotary else rows)
-    for name, modules, owner in entries(model):
-        _set(_at(spec, name), modules, owner)
+    for name, entry in entries(model).items():
+        _set(_at(spec, name), *entry)
     spec.decoder.projection.weight = _array(model.output.weight)
     if model.output.bias is not None:
         spec.decoder.projection.bias = _array(model.output.bias)
@@ -194,47 +195,20 @@ def _table(module: PositionedEmbedding, rows: int) -> Tensor:
     return cast(Tensor, table)
 
 
-Entry = tuple[str, list[nn.Module], MultiHeadAttention | None]
-"""A name of CTranslate2's; a norm, or the linear layers that stand there as one; the attention that these belong to."""
+class Entry(NamedTuple):
+    """A norm, or the linear layers that stand there as one, and the attention that these belong to."""
+
+    modules: list[nn.Module]
+    attention: MultiHeadAttention | None
 
 
-def entries(model: Transformer) -> Iterator[Entry]:
-    """Every parameter but embeddings, positions and the output."""
-    sides = {
-        "encoder": (model.src_embedding.norm, model.encoder_layers, model.encoder_norm),
-        "decoder": (model.tgt_embedding.norm, model.decoder_layers, model.decoder_norm),
-    }
-    for side, (embedding_norm, layers, norm) in sides.items():
-        for number, layer in enumerate(layers):
-            yield from _entries_of_layer(f"{side}/layer_{number}", cast(EncoderLayer | DecoderLayer, layer))
-        for name, module in (("layernorm_embedding", embedding_norm), ("layer_norm", norm)):
-            if not isinstance(module, nn.Identity):
-                yield f"{side}/{name}", [module], None
-
-
-def _entries_of_layer(name: str, layer: EncoderLayer | DecoderLayer) -> Iterator[Entry]:
-    own, network = layer.self_attention, layer.feed_forward
-    yield f"{name}/self_attention/layer_norm", [_norm_of(layer.self_attention_residual)], None
-    yield f"{name}/self_attention/linear_0", [own.query_proj, own.key_proj, own.value_proj], own
-    yield f"{name}/self_attention/linear_1", [own.output_proj], own
-    if isinstance(layer, DecoderLayer):
-        cross = cast(MultiHeadAttention, layer.cross_attention)
-        yield f"{name}/attention/layer_norm", [_norm_of(layer.cross_attention_residual)], None
-        yield f"{name}/attention/linear_0", [cross.query_proj], cross
-        yield f"{name}/attention/linear_1", [cross.key_proj, cross.value_proj], cross
-        yield f"{name}/attention/linear_2", [cross.output_proj], cross
-    yield f"{name}/ffn/layer_norm", [_norm_of(layer.feed_forward_residual)], None
-    if isinstance(network, SwiGLU):
-        yield f"{name}/ffn/linear_0", [network.gate], None
-        yield f"{name}/ffn/linear_0_noact", [network.expand], None
-        yield f"{name}/ffn/linear_1", [network.contract], None
-    else:
-        yield f"{name}/ffn/linear_0", [cast(FeedForward, network).expand], None
-        yield f"{name}/ffn/linear_1", [cast(FeedForward, network).contract], None
-
-
-def _norm_of(residual: nn.Module) -> nn.Module:
-    return cast(ResidualConnection, residual).norm
+def entries(model: Transformer) -> dict[str, Entry]:
+    """Every parameter but embeddings, positions and the output, by the names of CTranslate2."""
+    found: dict[str, Entry] = {}
+    for one in named(model):
+        attention = one.owner if isinstance(one.owner, MultiHeadAttention) else None
+        found.setdefault(one.ctranslate2, Entry([], attention)).modules.append(one.module)
+    return found
 
 
 def _at(spec: Any, name: str) -> Any:

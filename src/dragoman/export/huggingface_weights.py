@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.export.huggingface_tokenizer import Vocabulary
-from dragoman.models.blocks import DecoderLayer, EncoderLayer
+from dragoman.export.parameter_names import named
+from dragoman.models.blocks import EncoderLayer
 from dragoman.models.transformer import Transformer
-from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
-from dragoman.nn.residual import PostNorm, PreNorm, ResidualConnection
+from dragoman.nn.residual import PostNorm, PreNorm
 
 NORM_EPS = 1e-5
 """Of every norm of these architectures; it is not among their settings."""
@@ -145,59 +145,11 @@ class Part(NamedTuple):
 
 def parts(model: Transformer) -> Iterator[Part]:
     """Every parameter but embeddings, positions and what makes logits, whose rows are looked up."""
-    sides = {
-        "encoder": (model.src_embedding, model.encoder_layers, model.encoder_norm),
-        "decoder": (model.tgt_embedding, model.decoder_layers, model.decoder_norm),
-    }
-    for side, (embedding, layers, norm) in sides.items():
-        name = f"model.{side}"
-        if not isinstance(embedding.norm, nn.Identity):
-            yield from _norm(f"{name}.layernorm_embedding", embedding.norm)
-        for number, layer in enumerate(layers):
-            yield from _layer(f"{name}.layers.{number}", cast(EncoderLayer | DecoderLayer, layer))
-        if not isinstance(norm, nn.Identity):
-            yield from _norm(f"{name}.layer_norm", norm)
-
-
-def _reads(name: str, linear: nn.Linear) -> Iterator[Part]:
-    """A projection from the residual path."""
-    yield Part(f"{name}.weight", linear.weight, (1,))
-    yield Part(f"{name}.bias", linear.bias, ())
-
-
-def _writes(name: str, linear: nn.Linear) -> Iterator[Part]:
-    """A projection onto the residual path."""
-    yield Part(f"{name}.weight", linear.weight, (0,))
-    yield Part(f"{name}.bias", linear.bias, (0,))
-
-
-def _norm(name: str, norm: nn.Module) -> Iterator[Part]:
-    yield Part(f"{name}.weight", cast(Tensor, norm.weight), (0,))
-    yield Part(f"{name}.bias", cast(Tensor, norm.bias), (0,))
-
-
-def _attention(name: str, attention: MultiHeadAttention) -> Iterator[Part]:
-    yield from _reads(f"{name}.q_proj", attention.query_proj)
-    yield from _reads(f"{name}.k_proj", attention.key_proj)
-    yield from _reads(f"{name}.v_proj", attention.value_proj)
-    yield from _writes(f"{name}.out_proj", attention.output_proj)
-
-
-def _layer(name: str, layer: EncoderLayer | DecoderLayer) -> Iterator[Part]:
-    feed_forward = cast(FeedForward, layer.feed_forward)
-    yield from _attention(f"{name}.self_attn", layer.self_attention)
-    yield from _norm(f"{name}.self_attn_layer_norm", _norm_of(layer.self_attention_residual))
-    yield from _reads(f"{name}.fc1", feed_forward.expand)
-    yield from _writes(f"{name}.fc2", feed_forward.contract)
-    yield from _norm(f"{name}.final_layer_norm", _norm_of(layer.feed_forward_residual))
-    if isinstance(layer, DecoderLayer):
-        assert layer.cross_attention is not None
-        yield from _attention(f"{name}.encoder_attn", layer.cross_attention)
-        yield from _norm(f"{name}.encoder_attn_layer_norm", _norm_of(layer.cross_attention_residual))
-
-
-def _norm_of(residual: nn.Module) -> nn.Module:
-    return cast(ResidualConnection, residual).norm
+    for module, _, name, _ in named(model):
+        # A projection from the residual path has it in its columns, one onto it in its rows, as a norm in its numbers.
+        reads = name.endswith(("q_proj", "k_proj", "v_proj", "fc1"))
+        yield Part(f"{name}.weight", cast(Tensor, module.weight), (1,) if reads else (0,))
+        yield Part(f"{name}.bias", cast(Tensor, module.bias), () if reads else (0,))
 
 
 def order_of(d_model: int, interleaved: bool) -> Tensor:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import Environment
 
 from dragoman.errors import DragomanError, writing
 from dragoman.languages.codes import language_of, name_of
@@ -25,8 +26,14 @@ PIPELINES = {
     "language_modelling": "text-generation",
     "masked_language_modelling": "fill-mask",
 }
+COMMANDS = {"translation": "translate", "language_modelling": "generate", "masked_language_modelling": "fill"}
+"""By task; `predict` for the others."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
+
+TEMPLATE = Environment(trim_blocks=True, keep_trailing_newline=True).from_string(
+    Path(__file__).with_name("model_card.md.j2").read_text(encoding="utf-8")
+)
 
 
 def write_card(run_dir: str | Path) -> Path:
@@ -48,18 +55,39 @@ def card(run_dir: str | Path, export: str = "") -> str:
     identity = atomic_io.read_json(path / "identity.json", dict) if (path / "identity.json").exists() else {}
     tests = [event for event in events if event["event"] == "test"]
     name = path.resolve().name
-    head = yaml.safe_dump(_head(name, settings, tests), sort_keys=False, allow_unicode=True)
-    parts = [
-        f"---\n{head}---\n",
-        f"# {name}\n",
-        _what(settings, events, export),
-        _use(path, settings, export),
-        _data(settings, events, identity),
-        _training(settings, events),
-        _figures(events, tests),
-        _limits(settings),
-    ]
-    return "\n".join(part for part in parts if part)
+    task = str(settings.get("task", "translation"))
+    languages, corpus = _languages(settings), settings.get("corpus", {})
+    shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
+    return TEMPLATE.render(
+        head=_yaml(_head(name, settings, tests)),
+        name=name,
+        export=export,
+        languages=[name_of(code) for code in languages] if all(languages) else [],
+        task=task.replace("_", " "),
+        kind=str(settings.get("model", {}).get("type", "model")),
+        command=COMMANDS.get(task, "predict"),
+        settings=settings,
+        corpus=corpus,
+        training=settings.get("training", {}),
+        plan=last_event(events, "plan"),
+        start=last_event(events, "start"),
+        end=last_event(events, "end"),
+        best=best_validation(events),
+        sources={split: _source(corpus[split]) for split in ("train", "valid") if corpus.get(split)},
+        identity=identity,
+        recipe=_yaml(shown),
+        events=events,
+        tests=tests,
+        metrics=METRICS_OF_HUB,
+        names=[key for key in METRICS_OF_HUB if any(isinstance(test.get(key), int | float) for test in tests)],
+        signatures=dict.fromkeys(
+            f"{key}: `{said}`" for test in tests for key, said in (test.get("signatures") or {}).items()
+        ),
+    )
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
 def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[str, Any]:
@@ -87,42 +115,6 @@ def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[st
     return found
 
 
-def _what(settings: Mapping[str, Any], events: list[Event], export: str) -> str:
-    task = str(settings.get("task", "translation")).replace("_", " ")
-    model = settings.get("model", {})
-    size = last_event(events, "plan").get("parameters")
-    kind = str(model.get("type", "model"))
-    said = [f"A model for {task}"]
-    codes = _languages(settings)
-    if all(codes):
-        said = [f"A model that translates from {name_of(codes[0])} to {name_of(codes[1])}"]
-    said.append(f": {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-    if size:
-        said.append(f" with {size / 1e6:.1f} million parameters")
-    text = "".join(said) + ", trained with Dragoman."
-    return text + (f" This is an export of it for {export}.\n" if export else "\n")
-
-
-def _use(path: Path, settings: Mapping[str, Any], export: str) -> str:
-    commands = {"translation": "translate", "language_modelling": "generate", "masked_language_modelling": "fill"}
-    command = commands.get(str(settings.get("task", "translation")), "predict")
-    if export:
-        return ""
-    return f"## Use\n\n    dragoman {command} {path.resolve().name} < text\n"
-
-
-def _data(settings: Mapping[str, Any], events: list[Event], identity: Mapping[str, str]) -> str:
-    plan, corpus = last_event(events, "plan"), settings.get("corpus", {})
-    lines = ["## Training data\n"]
-    lines += [f"- {split}: {_source(corpus[split])}" for split in ("train", "valid") if corpus.get(split)]
-    read, kept = plan.get("pairs_read"), plan.get("pairs_kept")
-    if read and kept:
-        dropped = ", ".join(f"{count:,} {reason}" for reason, count in (plan.get("dropped") or {}).items())
-        lines.append(f"- pairs read: {read:,}; trained on: {kept:,}" + (f"; left out: {dropped}" if dropped else ""))
-    lines += [f"- SHA-256 of {key}: `{digest}`" for key, digest in identity.items()]
-    return "\n".join(lines) + "\n" if len(lines) > 1 else ""
-
-
 def _source(source: Any) -> str:
     """The kind of a corpus and the names of its files, not where they lay."""
     if not isinstance(source, Mapping):
@@ -138,63 +130,6 @@ def _without_places(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_places(item) for item in value]
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
-
-
-def _training(settings: Mapping[str, Any], events: list[Event]) -> str:
-    start, end, best = last_event(events, "start"), last_event(events, "end"), best_validation(events)
-    if not start:
-        return ""
-    training = settings.get("training", {})
-    lines = ["## Training\n"]
-    lines.append(
-        f"- {end.get('step') or 0:,} steps of {training.get('batch_tokens') or 0:,} tokens"
-        f" x {training.get('micro_batches', 1)}, {(training.get('optimizer') or {}).get('type')}, seed"
-        f" {settings.get('seed')}; ended by: {end.get('reason', 'not finished')}"
-    )
-    minutes = float(end.get("elapsed_s") or 0) / 60
-    lines.append(f"- {minutes:.1f} minutes on {start.get('machine')}, {start.get('device')}, {start.get('precision')}")
-    lines.append(
-        f"- Dragoman {start.get('dragoman')}"
-        + (f" ({start['commit']})" if start.get("commit") else "")
-        + f", PyTorch {start.get('torch')}, Python {start.get('python')}"
-    )
-    if best is not None and best.get("score") is not None:
-        lines.append(f"- best validation: {best['score']:.2f} at step {best.get('step') or 0:,}")
-    shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
-    recipe = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
-    return "\n".join(lines) + f"\n\n<details><summary>The recipe</summary>\n\n```yaml\n{recipe}```\n\n</details>\n"
-
-
-def _figures(events: list[Event], tests: list[Event]) -> str:
-    if not tests:
-        return "## Evaluation\n\nNo test set was scored.\n" if events else ""
-    names = [key for key in METRICS_OF_HUB if any(isinstance(test.get(key), int | float) for test in tests)]
-    head = ["test set", "sentences", *(METRICS_OF_HUB[key] for key in names)]
-    rows = [
-        [str(test["name"]), f"{test.get('sentences') or 0:,}", *(_figure(test.get(key)) for key in names)]
-        for test in tests
-    ]
-    lines = ["## Evaluation\n", *("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)), ""]
-    signatures = {f"{key}: `{said}`": None for test in tests for key, said in (test.get("signatures") or {}).items()}
-    return "\n".join([*lines, *signatures, ""])
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, int | float) else "-"
-
-
-def _limits(settings: Mapping[str, Any]) -> str:
-    corpus = settings.get("corpus", {})
-    lines = [
-        "## Limits\n",
-        "- Figures are of the test sets above; on text of another kind they say little.",
-        "- It may leave out, change or make up what a text says, fluently. Look at numbers, names and negations.",
-        "- What its training text lacks or has wrong, it lacks or has wrong; nobody has examined it for bias.",
-    ]
-    if corpus.get("max_tokens"):
-        lines.insert(2, f"- It has seen no sentence of more than {corpus['max_tokens']} tokens.")
-    lines.append("- Licence: not stated. It follows from those of the training data; add `license:` to the head.")
-    return "\n".join(lines) + "\n"
 
 
 def _languages(settings: Mapping[str, Any]) -> tuple[str, str]:

@@ -193,15 +193,6 @@ class OnnxModel(Seq2SeqModel):
         found = _run(self.decoder, {"prev": prev, **state.renewed, **state.kept})
         return found["logits"], OnnxState({name: found[NEXT + name] for name in self.renewed}, state.kept)
 
-    def attention_maps(
-        self,
-        src: Int[Tensor, "batch src_len"],
-        src_mask: Bool[Tensor, "batch src_len"],
-        tgt_in: Int[Tensor, "batch tgt_len"],
-    ) -> dict[str, Float[Tensor, "batch num_heads query_len key_len"]]:
-        """Raises DragomanError: whatever the model attended to, its graphs do not tell."""
-        raise Error.UNSUPPORTED(f"an ONNX export: {NO_MAPS}")
-
 
 def _session(path: Path) -> Any:
     """An ONNX Runtime session with as many threads as PyTorch has."""

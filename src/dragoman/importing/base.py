@@ -37,6 +37,31 @@ class Imported:
     """Longest source that is translated at once; None: as usual."""
 
 
+class Weights:
+    """The tensors of a model by name, and which of them nobody has asked for yet."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        self.tensors, self.asked = tensors, set[str]()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def get(self, *names: str) -> Tensor | None:
+        """The first of these that is there: what is tied may be stored under any of its names."""
+        self.asked.update(names)
+        return next((self.tensors[name] for name in names if name in self.tensors), None)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Raises DragomanError for one that is missing."""
+        if (found := self.get(name)) is None:
+            raise Error.CANNOT_IMPORT(f"the weights have no {name}")
+        return found
+
+    def left(self) -> list[str]:
+        """Reasons to refuse: each tensor that nobody has asked for."""
+        return [f"{name}: nothing here has its part" for name in sorted(self.tensors.keys() - self.asked)]
+
+
 def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
     """The error that says why a model cannot be represented exactly."""
     shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
@@ -56,6 +81,25 @@ def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:
         if torch.equal(table, sinusoidal_table(length, d_model, base=base, layout=layout, offset=offset)):
             return {"type": "sinusoidal", "layout": layout, "offset": offset, "base": base}
     return None
+
+
+def positions(src: Tensor, tgt: Tensor, base: float) -> tuple[dict[str, Any], list[str]]:
+    """The settings of two tables of positions, and why they are not the whole truth."""
+    if (fixed := scheme(src, base)) is not None and fixed == scheme(tgt, base):
+        return fixed, []
+    if src.shape != tgt.shape:
+        return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
+    return {"type": "learned", "max_len": len(src)}, []
+
+
+def tying(src: Tensor, tgt: Tensor, output: Tensor, rows: list[int], shared: bool) -> str:
+    """Setting `tie_embeddings` of these matrices; `rows`: those of the target that are in use.
+
+    Rows of a side's own are not in the other's matrix, so two vocabularies are never tied three ways.
+    """
+    if not torch.equal(tgt[rows], output[rows]):
+        return "none"
+    return "all" if shared and src.shape == tgt.shape and torch.equal(src, tgt) else "output"
 
 
 def fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float = 0.0) -> None:

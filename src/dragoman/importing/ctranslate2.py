@@ -5,9 +5,9 @@ these, without anything pickled. A folder holds `model.bin`, the vocabularies, a
 Whatever `model.bin` says has to have a counterpart here: what nobody asked for is a reason to refuse.
 """
 
+import io
 import math
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,7 +19,7 @@ from dragoman import config
 from dragoman.errors import Error
 from dragoman.export.ctranslate2 import entries
 from dragoman.export.origin import TOKENIZER, read_origin
-from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
+from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
@@ -52,22 +52,18 @@ IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positi
 """Names of variables that say nothing about the probabilities."""
 
 
-class Variables:
-    """The tensors of a `model.bin` by name, and which of them nobody has asked for yet."""
+class Variables(Weights):
+    """The tensors of a `model.bin`, some of which are settings."""
 
     def __init__(self, kind: str, tensors: dict[str, Tensor]) -> None:
-        self.kind, self.tensors = kind, tensors
-        self.left = {name for name in tensors if not IGNORED.fullmatch(name)}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.tensors
+        super().__init__(tensors)
+        self.kind = kind
+        self.asked.update(filter(IGNORED.fullmatch, tensors))
 
     def __getitem__(self, name: str) -> Tensor:
-        """Raises DragomanError for one that is missing."""
-        if name not in self.tensors:
+        if name not in self:
             raise Error.CANNOT_IMPORT(f"model.bin has no {name}: it is no Transformer that CTranslate2 would load")
-        self.left.discard(name)
-        return self.tensors[name]
+        return super().__getitem__(name)
 
     def number(self, name: str, default: float) -> float:
         """A setting: a tensor with one number."""
@@ -79,49 +75,45 @@ def read_variables(path: Path) -> Variables:
     data = read_bytes(path, MAX_BYTES)
     try:
         return _parsed(data)
-    except (struct.error, UnicodeDecodeError, ValueError, KeyError, RuntimeError) as error:
+    except (ValueError, KeyError, RuntimeError) as error:
         raise Error.DAMAGED(f"is no model of CTranslate2, or damaged: {error}", file=path) from error
 
 
 def _parsed(data: bytes) -> Variables:
-    place = 0
-
-    def number(kind: str) -> int:
-        nonlocal place
-        (value,) = struct.unpack_from(f"<{kind}", data, place)
-        place += struct.calcsize(kind)
-        return cast(int, value)
+    stream = io.BytesIO(data)
 
     def taken(size: int) -> bytes:
-        nonlocal place
-        if size < 0 or place + size > len(data):
+        value = stream.read(size)
+        if len(value) < size:
             raise ValueError("it ends too early")
-        place += size
-        return data[place - size : place]
+        return value
+
+    def number(size: int) -> int:
+        return int.from_bytes(taken(size), "little")
 
     def string() -> str:
-        return taken(number("H")).rstrip(b"\0").decode("utf-8")
+        return taken(number(2)).rstrip(b"\0").decode("utf-8")
 
-    version = number("I")
+    version = number(4)
     if version not in VERSIONS:
         raise ValueError(f"version {version} of the format; known are {VERSIONS.start} to {VERSIONS.stop - 1}")
     kind = string()
-    number("I")  # the revision of that kind: what it brought is seen by its variables
+    number(4)  # the revision of that kind: what it brought is seen by its variables
     tensors: dict[str, Tensor] = {}
-    for _ in range(number("I")):
-        name, shape = string(), [number("I") for _ in range(number("B"))]
+    for _ in range(number(4)):
+        name, shape = string(), [number(4) for _ in range(number(1))]
         if version >= 4:
-            dtype, size = TYPES[number("B")], number("I")
+            dtype, size = TYPES[number(1)], number(4)
         else:
-            width = number("B")
-            dtype, size = {1: torch.int8, 2: torch.int16, 4: torch.float32}[width], width * number("I")
+            width = number(1)
+            dtype, size = {1: torch.int8, 2: torch.int16, 4: torch.float32}[width], width * number(4)
         tensors[name] = torch.frombuffer(bytearray(taken(size)), dtype=dtype).reshape(shape)
-    if place < len(data):
-        for _ in range(number("I")):
+    if stream.tell() < len(data):
+        for _ in range(number(4)):
             alias, name = string(), string()
             tensors[alias] = tensors[name]
-    if place != len(data):
-        raise ValueError(f"{len(data) - place:,} bytes too many")
+    if rest := len(data) - stream.tell():
+        raise ValueError(f"{rest:,} bytes too many")
     return Variables(kind, tensors)
 
 
@@ -153,8 +145,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
         _fill(model, variables, sides)
-    reasons += [f"{name}: nothing here has its part" for name in sorted(variables.left)]
-    if reasons:
+    if reasons := [*reasons, *variables.left()]:
         raise refusal(folder, reasons)
     if origin is None:
         if tokenizers.languages is not None:
@@ -203,7 +194,7 @@ def _settings(
 ) -> tuple[TransformerConfig, list[str]]:
     """The settings, and reasons why they are not the whole truth."""
     reasons: list[str] = []
-    shared, own_start = sides.tokenizers.shared, sides.start == SPECIALS[BOS_ID]
+    own_start = sides.start == SPECIALS[BOS_ID]
 
     def of_both(name: str, default: float) -> float:
         first, second = (variables.number(f"{side}/{name}", default) for side in ("encoder", "decoder"))
@@ -224,8 +215,6 @@ def _settings(
         if scaled and not math.isclose(scale, d_model**0.5, rel_tol=1e-6):
             reasons.append(f"scale_embeddings: embeddings are multiplied by {scale:g}")
     output, tgt_embedding = variables["decoder/projection/weight"], variables["decoder/embeddings/weight"]
-    tied = torch.equal(output, tgt_embedding)
-    all_tied = tied and shared and embedding.shape == output.shape and torch.equal(embedding, output)
     position, problem = _position(variables, base)
     reasons += problem
     settings = {
@@ -240,7 +229,7 @@ def _settings(
         "norm_eps": float(described.get("layer_norm_epsilon") or 1e-5),
         "norm_placement": "pre" if pre_norm else "post",
         "embedding_norm": "encoder/layernorm_embedding/gamma" in variables,
-        "tie_embeddings": "all" if all_tied else "output" if tied else "none",
+        "tie_embeddings": tying(embedding, tgt_embedding, output, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": scaled,
         # The others are of Marian and transformers, where the tokenizer ends a source, whatever is said here.
         "src_end": bool(described.get("add_source_eos", False)) or not own_start,
@@ -274,12 +263,7 @@ def _position(variables: Variables, base: float) -> tuple[dict[str, Any], list[s
     names = [f"{side}/position_encodings/encodings" for side in ("encoder", "decoder")]
     if not any(name in variables for name in names):
         return {"type": "sinusoidal", "layout": "fairseq", "offset": 1}, []  # those that CTranslate2 computes
-    src, tgt = (variables[name] for name in names)
-    if (fixed := scheme(src, base)) is not None and fixed == scheme(tgt, base):
-        return fixed, []
-    if src.shape != tgt.shape:
-        return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
-    return {"type": "learned", "max_len": len(src)}, []
+    return positions(variables[names[0]], variables[names[1]], base)
 
 
 def _kv_heads(variables: Variables, heads: int) -> int | None:
@@ -417,7 +401,7 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])
-    for name, modules, attention in entries(model):
+    for name, (modules, attention) in entries(model).items():
         kinds = ("weight", "bias") if isinstance(modules[0], nn.Linear) else ("gamma", "beta")
         for kind, ours in zip(kinds, ("weight", "bias"), strict=True):
             if getattr(modules[0], ours, None) is not None:

@@ -28,7 +28,7 @@ from dragoman.export import huggingface_weights
 from dragoman.export.huggingface import quietly, transformers_library
 from dragoman.export.huggingface_tokenizer import Vocabulary as JointVocabulary
 from dragoman.export.origin import TOKENIZER, Origin, read_origin
-from dragoman.importing.base import NEVER, Imported, fill_rows, languages_of, refusal, scheme
+from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import BASE, LearnedPositions, sinusoidal_table
@@ -94,7 +94,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     except (RuntimeError, IndexError) as error:  # a shape that is none of ours
         raise Error.MISMATCH(f"its weights do not fit its config.json: {error}", file=folder) from error
     if left := tensors.left():
-        raise refusal(folder, [f"{name}: nothing here has its part" for name in left])
+        raise refusal(folder, left)
     if origin is None:
         return Imported(settings, model, sides.tokenizers, sides.languages, "none", _decoding(generation))
     decoding = config.to_dict(origin)["decoding"]
@@ -177,25 +177,8 @@ def _require_sizes(folder: Path, described: Any, tensors: "Tensors") -> None:
             raise Error.MISMATCH(f"{name} is {told}, and the weights have {found}", file=folder / "config.json")
 
 
-class Tensors:
-    """The weights by name, and which of them nobody has asked for yet."""
-
-    def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.tensors, self.asked = tensors, set[str]()
-
-    def get(self, *names: str) -> Tensor | None:
-        """The first of these that is there: what is tied may be stored under any of its names."""
-        self.asked.update(names)
-        return next((self.tensors[name] for name in names if name in self.tensors), None)
-
-    def __getitem__(self, name: str) -> Tensor:
-        """Raises DragomanError for one that is missing."""
-        if (found := self.get(name)) is None:
-            raise Error.CANNOT_IMPORT(f"the weights have no {name}")
-        return found
-
-    def left(self) -> list[str]:
-        return sorted(self.tensors.keys() - self.asked)
+class Tensors(Weights):
+    """The weights by their names."""
 
     def layers(self, side: str) -> int:
         """The number of a side's layers, by their names."""
@@ -353,11 +336,6 @@ def _m2m100(folder: Path, described: Any, theirs: Any, languages: tuple[str, str
     return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), spoken.codes(*languages), rows, rows, never)
 
 
-def _codes(spoken: LanguageTags, languages: tuple[str, str]) -> tuple[str, str]:
-    src, tgt = map(spoken.code, languages)
-    return src, tgt
-
-
 def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str]) -> Sides:
     """A tokenizer of their library. What stands around a text is asked of it: that of an empty one is the frame."""
     size, ids = described.vocab_size, _ids(described)
@@ -365,7 +343,7 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
     tags = {piece: piece for piece in sorted(added) if re.fullmatch("[a-z]{2,3}_[A-Z][A-Za-z]{1,3}", piece)}
     spoken = LanguageTags(tags=tags)
     if tags:
-        languages = _codes(spoken, languages)
+        languages = spoken.code(languages[0]), spoken.code(languages[1])
         theirs.src_lang = languages[0]
     frame = list(theirs("").input_ids)
     if ids["eos"] not in frame:
@@ -422,10 +400,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tu
     if sides.interleaved and family.position is not None:
         position = {"type": "sinusoidal", "layout": "interleaved"}
     tied = bool(described.tie_word_embeddings)
-    src, tgt, out = tensors.embedding("encoder"), tensors.embedding("decoder"), tensors.output(tied)
-    # Rows of a side's own are not in the other's matrix, so two vocabularies are never tied three ways.
-    output_tied = torch.equal(tgt[sides.tgt_rows], out[sides.tgt_rows])
-    all_tied = output_tied and sides.tokenizers.shared and src.shape == tgt.shape and torch.equal(src, tgt)
+    matrices = tensors.embedding("encoder"), tensors.embedding("decoder"), tensors.output(tied)
     bias = tensors.get("final_logits_bias")
     has_bias = bias is not None and bool(bias.flatten()[sides.tgt_rows].any())
     settings = {
@@ -441,7 +416,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tu
         "norm_placement": family.norm_placement,
         "embedding_norm": family.embedding_norm,
         "position": position,
-        "tie_embeddings": "all" if all_tied else "output" if output_tied else "none",
+        "tie_embeddings": tying(*matrices, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": bool(described.scale_embedding),
         "src_end": sides.src_end,
         "output_bias": has_bias or sides.never is not None,
@@ -460,12 +435,7 @@ def _position(family: Family, tensors: Tensors, base: float) -> tuple[dict[str, 
             for name, table in zip(names, (src, tgt), strict=True)
             if not _is_sinusoid(table, family.position)
         ]
-    src, tgt = src[family.table_offset :], tgt[family.table_offset :]
-    if (found := scheme(src, base)) is not None and torch.equal(src, tgt):
-        return found, []
-    if src.shape != tgt.shape:
-        return {}, [f"tables of {len(src):,} and {len(tgt):,} positions: ours have one length"]
-    return {"type": "learned", "max_len": len(src)}, []
+    return positions(src[family.table_offset :], tgt[family.table_offset :], base)
 
 
 def _is_sinusoid(table: Tensor, position: dict[str, Any]) -> bool:

@@ -31,18 +31,17 @@ def import_model(
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=run)
     if not folder.is_dir():
         raise Error.MISSING_FILE("no such folder", file=folder)
-    door = ctranslate2 if (folder / "model.bin").is_file() else huggingface
-    if door is huggingface and not (folder / "config.json").is_file():
+    is_ctranslate2 = (folder / "model.bin").is_file()
+    if not is_ctranslate2 and not (folder / "config.json").is_file():
         raise Error.CANNOT_IMPORT(
             "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json", file=folder
         )
-    if spm and (door is huggingface or len(spm) > 2):
+    if spm and (not is_ctranslate2 or len(spm) > 2):
         raise Error.CONFLICT("`spm`: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
-    imported = (
-        huggingface.load(folder, src_lang, tgt_lang)
-        if door is huggingface
-        else ctranslate2.load(folder, src_lang, tgt_lang, spm)
-    )
+    if is_ctranslate2:
+        imported = ctranslate2.load(folder, src_lang, tgt_lang, spm)
+    else:
+        imported = huggingface.load(folder, src_lang, tgt_lang)
     recipe = _recipe(imported, run)
     weights = checkpoint.weights(imported.model)
     with writing(run):

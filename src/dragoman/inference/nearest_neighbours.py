@@ -158,7 +158,7 @@ def looking_up(model: Seq2SeqModel, stores: Mapping[int, Datastore]) -> Seq2SeqM
     if not used:
         return model
     if isinstance(model, Ensemble):
-        each = [_looking_up(one, used[place]) if place in used else one for place, one in enumerate(model.each())]
+        each = [_looking_up(one, used[place]) if place in used else one for place, one in enumerate(model.models)]
         return Ensemble(each).eval()
     return _looking_up(model, used[0])
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.models.base import AttentionMaps, DecoderState, Seq2SeqModel, SourceIds, SourceMask, TargetIds, cross_map
+from dragoman.models.blocks import stack
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,24 @@ class Ensemble(Seq2SeqModel):
         first = models[0]
         sizes = {(model.src_vocab_size, model.tgt_vocab_size) for model in models}
         assert len(sizes) == 1, "models of one vocabulary"
-        self.models: nn.ModuleList = nn.ModuleList(models)
+        self.models = stack(models)
         self.src_vocab_size, self.tgt_vocab_size = first.src_vocab_size, first.tgt_vocab_size
         limits = [model.max_target_length for model in models if model.max_target_length is not None]
         self.max_target_length = min(limits, default=None)
 
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> tuple[Any, ...]:
-        return tuple(model.encode(src, src_mask) for model in self.each())
+        return tuple(model.encode(src, src_mask) for model in self.models)
 
     def decode(
         self, tgt_in: Int[Tensor, "batch tgt_len"], memory: tuple[Any, ...]
     ) -> Float[Tensor, "batch tgt_len vocab"]:
-        return _mean([model.decode(tgt_in, part) for model, part in zip(self.each(), memory, strict=True)])
+        return _mean([model.decode(tgt_in, part) for model, part in zip(self.models, memory, strict=True)])
 
     def start(self, memory: tuple[Any, ...]) -> EnsembleState:
-        return EnsembleState(tuple(model.start(part) for model, part in zip(self.each(), memory, strict=True)))
+        return EnsembleState(tuple(model.start(part) for model, part in zip(self.models, memory, strict=True)))
 
     def start_search(self, memory: tuple[Any, ...], rows_per_sentence: int) -> EnsembleState:
-        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self.each(), memory, strict=True))
+        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self.models, memory, strict=True))
         return EnsembleState(tuple(states))
 
     def decode_step(
@@ -66,7 +67,7 @@ class Ensemble(Seq2SeqModel):
         self, prevs: Sequence[Int[Tensor, " _rows"]], states: Sequence[EnsembleState]
     ) -> list[tuple[Float[Tensor, "_rows vocab"], EnsembleState]]:
         of_models = zip(*(state.states for state in states), strict=True)
-        steps = [model.decode_steps(prevs, parts) for model, parts in zip(self.each(), of_models, strict=True)]
+        steps = [model.decode_steps(prevs, parts) for model, parts in zip(self.models, of_models, strict=True)]
         return [
             (_mean([logits for logits, _ in of_state]), EnsembleState(tuple(part for _, part in of_state)))
             for of_state in zip(*steps, strict=True)
@@ -74,13 +75,9 @@ class Ensemble(Seq2SeqModel):
 
     def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
         """One map: the mean of the models' alignments with the source (`cross_map`), of those with attention."""
-        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self.each()]
+        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self.models]
         weights = [one.float() for one in maps if one is not None]
         return {"decoder.cross": torch.stack(weights).mean(dim=0)[:, None]} if weights else {}
-
-    def each(self) -> list[Seq2SeqModel]:
-        """The models."""
-        return [model for model in self.models if isinstance(model, Seq2SeqModel)]
 
 
 def _mean(logits: list[Tensor]) -> Tensor:

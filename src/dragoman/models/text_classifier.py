@@ -5,11 +5,11 @@ from typing import Literal, final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dragoman.config import Field, settings
 from dragoman.models.blocks import BlockConfig, init_linear
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
-from dragoman.nn.convolution import TokenConvolution
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 
@@ -37,6 +37,22 @@ class TextClassifierConfig(BlockConfig):
         self.check_sizes()
         tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
         return TextClassifier(self, tokens, num_labels, unk_id)
+
+
+class TokenConvolution(nn.Module):
+    """x + dropout(gelu(convolution of x)): each position sees its neighbours (the filters of Kim 2014).
+
+    Attention has to learn from data that neighbours belong together. Vectors at padding must be zero, as those beyond
+    the ends are.
+    """
+
+    def __init__(self, d_model: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(d_model, d_model, width, padding="same")
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+        return x + self.dropout(F.gelu(self.convolution(x.transpose(1, 2)).transpose(1, 2)))
 
 
 @final

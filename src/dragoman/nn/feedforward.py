@@ -11,21 +11,16 @@ from dragoman.nn.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    """activation(x W1 + b1) W2 + b2, the same for every position (Vaswani et al. 2017, equation 2).
+    """activation(x W1 + b1) W2 + b2, the same for every position (Vaswani et al. 2017, equation 2)."""
 
-    `d_out`: features of the output, where it is not added to its input; None: d_model.
-    """
-
-    def __init__(
-        self, d_model: int, d_ff: int, dropout: float = 0.0, *, activation: nn.Module, d_out: int | None = None
-    ) -> None:
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, *, activation: nn.Module) -> None:
         super().__init__()
         self.expand = nn.Linear(d_model, d_ff)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = nn.Linear(d_ff, d_model if d_out is None else d_out)
+        self.contract = nn.Linear(d_ff, d_model)
 
-    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_out"]:
+    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 

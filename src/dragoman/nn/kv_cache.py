@@ -9,7 +9,6 @@ bfloat16 and as much in float32 (docs/log.md).
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,35 +22,6 @@ MAX_SHARING = 8
 
 BLOCK = 8
 """Decode steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
-
-
-@runtime_checkable
-class DecodingCache(Protocol):
-    """Keys and values of the tokens so far, for the self-attention of one decoder layer: `KVCache`, `SharedKVCache`."""
-
-    @property
-    def num_rows(self) -> int: ...
-
-    @property
-    def length(self) -> int:
-        """Positions of each row."""
-        ...
-
-    def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "DecodingCache":
-        """Row i of the result is row `rows[i]`. `kept`: the sentences that stay (`models.base.kept_sentences`)."""
-        ...
-
-    def attend(
-        self,
-        attention: MultiHeadAttention,
-        new: QKV,
-        causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
-    ) -> tuple[Float[Tensor, "rows new d_model"], "DecodingCache"]:
-        """Attend from new positions to these and to themselves: (their context, the cache with them).
-
-        A single new position sees everything and needs no `causal_mask`.
-        """
-        ...
 
 
 @dataclass
@@ -106,6 +76,7 @@ class SharedKVCache:
         return cls(Table(nothing.key, nothing.value, positions), seen, used=0, length=0)
 
     def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "SharedKVCache":
+        """Row i of the result is row `rows[i]`. `kept`: the sentences that stay (`models.base.kept_sentences`)."""
         sentences = self.seen.size(0) if kept is None else kept.numel()
         seen = self.seen.flatten(0, 1).index_select(0, rows).unflatten(0, (sentences, -1))
         table = self.table if kept is None else self.table.select(kept)
@@ -117,7 +88,7 @@ class SharedKVCache:
         new: QKV,
         causal_mask: Bool[Tensor, "1 1 1 past_and_new"] | None = None,
     ) -> tuple[Float[Tensor, "rows 1 d_model"], "SharedKVCache"]:
-        """As `KVCache.attend`, for one new position of each row."""
+        """Attend from one new position of each row to these and to itself: (the context, the cache with it)."""
         assert new.query.size(1) == 1, "a search decodes token by token"
         cache = self._appended(attention.kv_cache(new.key, new.value, self.length))
         table, (sentences, beam, slots) = cache.table, cache.seen.shape
@@ -146,3 +117,7 @@ class SharedKVCache:
         seen = F.pad(self.seen, (0, table.key.size(2) - self.seen.size(2)))
         seen[:, :, ours] = torch.eye(beam, dtype=torch.bool, device=seen.device)
         return SharedKVCache(table, seen, table.written, self.length + 1)
+
+
+DecodingCache = KVCache | SharedKVCache
+"""Keys and values of the tokens so far, for the self-attention of one decoder layer."""

@@ -5,7 +5,7 @@ tuple of its layers' states.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import torch
@@ -167,20 +167,21 @@ class RecurrentStack(nn.Module):
         super().__init__()
         # One module for each layer, not PyTorch's `num_layers`: cuDNN's dropout between layers has a random state
         # of its own, which the training loop could not derive from (seed, step, micro-batch).
-        self.layers = nn.ModuleList(CELLS[cell](d_model if layer else d_input, d_model) for layer in range(num_layers))
+        layers = [CELLS[cell](d_model if layer else d_input, d_model) for layer in range(num_layers)]
+        self.layers = cast(Sequence[RecurrentLayer], nn.ModuleList(layers))
         self.dropout = Dropout(dropout)
         self.num_gates = CELLS[cell].num_gates
 
     def project_input(self, x: Float[Tensor, "*shape d_input"]) -> Float[Tensor, "*shape gates"]:
         """The first layer's `project_input`."""
-        return self._layers()[0].project_input(x)
+        return self.layers[0].project_input(x)
 
     def forward(
         self, x: Float[Tensor, "batch len d_input"], states: StackState
     ) -> tuple[Float[Tensor, "batch len d_model"], StackState]:
         """All positions at once, layer by layer: (the top layer's hidden states, the state after the last)."""
         after = []
-        for number, (layer, state) in enumerate(zip(self._layers(), states, strict=True)):
+        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
             x, last = layer(self.dropout(x) if number else x, state)
             after.append(last)
         return x, tuple(after)
@@ -190,13 +191,10 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "batch d_model"], StackState]:
         """One position, given as `project_input` of it: (the top layer's hidden state, the states of all layers)."""
         after: list[State] = []
-        for layer, state in zip(self._layers(), states, strict=True):
+        for layer, state in zip(self.layers, states, strict=True):
             inputs = layer.project_input(self.dropout(after[-1][0])) if after else projected
             after.append(layer.next_state(inputs, state))
         return after[-1][0], tuple(after)
-
-    def _layers(self) -> list[RecurrentLayer]:
-        return [cast(RecurrentLayer, layer) for layer in self.layers]
 
 
 CELLS: dict[str, type[LSTMLayer] | type[GRULayer]] = {"lstm": LSTMLayer, "gru": GRULayer}

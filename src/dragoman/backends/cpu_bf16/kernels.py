@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from jaxtyping import BFloat16, Bool, Float, Int, UInt8
+from jaxtyping import BFloat16, Bool, Float, Int
 from torch import Tensor
 from torch.profiler import record_function
 
@@ -181,13 +181,6 @@ def norm_backward(
     buffer = x.new_empty(2 * BLOCKS, width)
     _call("norm_backward", rows, width, grad_output, x, gain, moments, residual, grad_x, grad_gain, grad_bias, buffer)
     return grad_x, grad_gain, grad_bias
-
-
-def dropout_bytes(rows: int, width: int, seed: int) -> UInt8[Tensor, "rows width"]:
-    """Random bytes of dropout: elements with one below round(256 x rate) are dropped."""
-    random = torch.empty(rows, width, dtype=torch.uint8)
-    _call("dropout_bytes", rows * width, seed, random)
-    return random
 
 
 def dropout_backward(

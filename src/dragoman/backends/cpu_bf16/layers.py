@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from dragoman.backends.cpu_bf16 import kernels, projection
 from dragoman.backends.cpu_bf16.kernels import Matrix, multiply, multiply_add, weight_gradient
 from dragoman.backends.cpu_bf16.projection import has_relu_alone, has_textbook_heads, trains_in_bfloat16
-from dragoman.backends.cpu_bf16.rotary import rotary_phase
+from dragoman.backends.cpu_bf16.short_attention import rotary_phase
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.residual import PreNorm

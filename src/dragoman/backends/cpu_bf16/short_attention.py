@@ -14,7 +14,7 @@ from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
 from dragoman.backends.cpu_bf16.projection import padded
-from dragoman.backends.cpu_bf16.rotary import rotated
+from dragoman.nn.positions import AttentionPositions, RotaryPositions
 
 SHORT = 32
 """Most queries and keys. In longer sentences products take the time, and bfloat16 pays."""
@@ -41,7 +41,7 @@ def short_attention(
     """softmax(Q K^T / sqrt(d_head) + bias) V with the heads side by side again.
 
     `queries` and `memory` are rows of `project_rows`: queries, and keys and values side by side. If `memory` is None,
-    keys and values are beside the queries. `phase` is that of rotary positions (`rotary.rotary_phase`). Products are in
+    keys and values are beside the queries. `phase` is that of rotary positions (`rotary_phase`). Products are in
     the dtype of `queries`, the softmax is in float32. There is no gradient by `bias`.
     """
     context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, phase)
@@ -112,3 +112,22 @@ def _side_by_side(parts: list[Tensor], sizes: Sizes) -> Tensor:
         real[:, :, index] = part.unflatten(0, (sizes.batch, -1)).transpose(1, 2)
     rows[sizes.batch * length :] = 0.0
     return rows.flatten(1)
+
+
+def rotary_phase(
+    positions: AttentionPositions, start: int, length: int
+) -> Complex[Tensor, "length half_d_head"] | None:
+    """exp(j m theta): the factors of pairs of dimensions at each position; None for positions that rotate nothing."""
+    if not isinstance(positions, RotaryPositions):
+        return None
+    sin, cos = positions.waves(start, length).chunk(2, dim=-1)
+    return torch.complex(cos, sin)
+
+
+def rotated(
+    heads: Float[Tensor, "*heads len d_head"], phase: Complex[Tensor, "len half_d_head"]
+) -> Float[Tensor, "*heads len d_head"]:
+    numbers = torch.view_as_complex(
+        heads.to(torch.float32, memory_format=torch.contiguous_format).unflatten(-1, (-1, 2))
+    )
+    return torch.view_as_real(numbers * phase).flatten(-2).to(heads.dtype)

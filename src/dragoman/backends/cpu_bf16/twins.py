@@ -1,17 +1,15 @@
 """The twins of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
 
 Each is fast only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a compiler it
-computes as the textbook's layer.
+computes as the textbook's layer. Shapes are those of the textbook.
 """
 
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.backends.cpu_bf16 import layers, projection
 from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
-from dragoman.backends.cpu_bf16.rotary import ComplexRotaryPositions, rotary_phase
-from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, short_attention
+from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, rotary_phase, rotated, short_attention
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.nn.attention import KVCache, MultiHeadAttention
@@ -23,39 +21,23 @@ from dragoman.nn.positions import RotaryPositions
 class Bfloat16Attention(FusedAttention):
     """Keys and values projected in one product; short sentences stay in rows (`short_attention`)."""
 
-    def forward(
-        self,
-        query: Float[Tensor, "batch query_len d_model"],
-        memory: Float[Tensor, "batch key_len d_model"],
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-        maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "batch query_len d_model"]:
+    def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
         is_short = max(query.size(1), memory.size(1)) <= SHORT
         if maps is None and is_short and projection.has_textbook_heads(self) and trains_in_bfloat16(query):
             return self._attend_short(query, memory, mask)
         return super().forward(query, memory, mask, maps)
 
-    def project_kv(self, memory: Float[Tensor, "batch key_len d_model"], start: int = 0) -> KVCache:
+    def project_kv(self, memory: Tensor, start: int = 0) -> KVCache:
         key, value = project(memory, self.key_proj, self.value_proj)
         return self.kv_cache(key, value, start)
 
     def attend(
-        self,
-        query: Float[Tensor, "batch query_len d_model"],
-        memory: KVCache,
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-        start: int = 0,
-        maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "batch query_len d_model"]:
+        self, query: Tensor, memory: KVCache, mask: Tensor | None, start: int = 0, maps: list[Tensor] | None = None
+    ) -> Tensor:
         (projected,) = project(query, self.query_proj)
         return project(self.context(projected, memory, mask, start, maps), self.output_proj)[0]
 
-    def _attend_short(
-        self,
-        query: Float[Tensor, "batch query_len d_model"],
-        memory: Float[Tensor, "batch key_len d_model"],
-        mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-    ) -> Float[Tensor, "batch query_len d_model"]:
+    def _attend_short(self, query: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
         sizes = Sizes(query.size(0), query.size(1), memory.size(1), self.query_proj.out_features // self.d_head)
         bias = self.positions.bias(0, query.size(1), memory.size(1))
         phase = rotary_phase(self.positions, 0, query.size(1))
@@ -72,7 +54,7 @@ class Bfloat16Attention(FusedAttention):
 class Bfloat16FeedForward(FeedForward):
     """ReLU computed within the first product."""
 
-    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+    def forward(self, x: Tensor) -> Tensor:
         if projection.has_relu_alone(self) and trains_in_bfloat16(x):
             return from_rows(projection.feed_forward(to_rows(x), self.expand, self.contract), x.shape[:-1])
         (hidden,) = project(x, self.expand)
@@ -82,7 +64,7 @@ class Bfloat16FeedForward(FeedForward):
 class Bfloat16SwiGLU(SwiGLU):
     """Gate and expansion in one product."""
 
-    def forward(self, x: Float[Tensor, "batch len d_model"]) -> Float[Tensor, "batch len d_model"]:
+    def forward(self, x: Tensor) -> Tensor:
         gate, hidden = project(x, self.gate, self.expand)
         return project(self.dropout(F.silu(gate) * hidden), self.contract)[0]
 
@@ -90,7 +72,7 @@ class Bfloat16SwiGLU(SwiGLU):
 class Bfloat16OutputProjection(OutputProjection):
     """Logits in memory of an earlier step."""
 
-    def forward(self, hidden: Float[Tensor, "*shape d_model"]) -> Float[Tensor, "*shape vocab_size"]:
+    def forward(self, hidden: Tensor) -> Tensor:
         if trains_in_bfloat16(hidden) and self.bias is None:
             return projection.to_logits(hidden, self.weight)
         return super().forward(hidden)
@@ -99,12 +81,7 @@ class Bfloat16OutputProjection(OutputProjection):
 class Bfloat16EncoderLayer(EncoderLayer):
     """Each sublayer in its residual connection as one function (`layers`)."""
 
-    def forward(
-        self,
-        x: Float[Tensor, "batch src_len d_model"],
-        padding_mask: Bool[Tensor, "batch 1 1 src_len"] | None,
-        maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "batch src_len d_model"]:
+    def forward(self, x: Tensor, padding_mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
         x = layers.attend(x, self.self_attention_residual, self.self_attention, None, padding_mask, maps)
         return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
 
@@ -114,16 +91,24 @@ class Bfloat16DecoderLayer(DecoderLayer):
 
     def forward(
         self,
-        x: Float[Tensor, "batch tgt_len d_model"],
-        causal_mask: Bool[Tensor, "1 1 tgt_len tgt_len"],
-        memory: Float[Tensor, "batch src_len d_model"] | None = None,
-        memory_mask: Bool[Tensor, "batch 1 1 src_len"] | None = None,
+        x: Tensor,
+        causal_mask: Tensor,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
         maps: list[Tensor] | None = None,
-    ) -> Float[Tensor, "batch tgt_len d_model"]:
+    ) -> Tensor:
         x = layers.attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
         if self.cross_attention is not None:
             x = layers.attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
         return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
+
+
+class ComplexRotaryPositions(RotaryPositions):
+    """Rotation as one product of complex numbers."""
+
+    def rotate(self, heads: Tensor, start: int) -> Tensor:
+        phase = rotary_phase(self, start, heads.size(2)) if trains_in_bfloat16(heads) else None
+        return super().rotate(heads, start) if phase is None else rotated(heads, phase)
 
 
 TWINS: dict[type[nn.Module], type[nn.Module]] = {
