@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dragoman.formats.bitext import tmx_pairs
+from dragoman.formats.bitext import tmx_entries
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.serve.app import PAGE, ROUTES
@@ -285,7 +285,7 @@ def test_corrections_are_used_at_once_kept_and_exported(server: LiveServer, tmp_
         server.get("/v1/corrections", params={"source": "en", "target": "de", "format": "tmx"}).content
     )
     with exported.open("rb") as stream:
-        pairs = [(src, tgt) for _, src, tgt in tmx_pairs(stream, "x", "en", "de")]
+        pairs = [(entry.src, entry.tgt) for entry in tmx_entries(stream, "x", "en", "de")]
     assert ("the old dog barks", "der alte Hund bellt & <bleibt>") in pairs
     assert server.client.request("DELETE", server.url + "/v1/corrections", json=asked).json() == {"forgotten": True}
     assert server.post("/v1/translate", json=asked).json()["text"] == before

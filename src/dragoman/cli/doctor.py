@@ -2,12 +2,15 @@
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dragoman.analysis.collection_page import write_collection_page
+from dragoman.doctor.assembly import assemble, gathered, summary
 from dragoman.doctor.examine import Examination, Identify
 from dragoman.doctor.findings import EXIT_CODES, Diagnosis, worst
 from dragoman.doctor.fix import fix, require_new
@@ -16,7 +19,7 @@ from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
-from dragoman.text.corpus import FilesSource, Source, source_of_file
+from dragoman.text.corpus import CollectionConfig, FilesSource, Source, source_of_file
 from dragoman.text.lines import language_of_file
 
 
@@ -24,7 +27,8 @@ def doctor(
     src: Annotated[
         str,
         typer.Argument(
-            help="Source side; or both: a .tmx .xlf .po .tsv .jsonl .parquet; or a recipe.", show_default=False
+            help="Source side; or both: a .tmx .xlf .po .tsv .jsonl .parquet; a folder of files; or a recipe.",
+            show_default=False,
         ),
     ],
     tgt: Annotated[str | None, typer.Argument(help="Target side: line n translates line n of the source.")] = None,
@@ -45,10 +49,19 @@ def doctor(
     Exit code 0: clean, 1: warnings, 2: broken. A recipe's training corpus is compared with its validation and test
     sets, which are examined as well.
 
-    Example: dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
+    A folder of memories, catalogues, tables and documents is read as one corpus (docs/files.md); --fix writes it as
+    plain text, with a page that says what came from where.
+
+    Examples:
+
+        dragoman doctor corpus.de corpus.en --test-src test.de --test-tgt test.en --fix corpus-clean
+
+        dragoman doctor memories/ --src-lang en --tgt-lang fr --fix corpus
     """
     if fix_to is not None:
         require_new(fix_to)
+    if tgt is None and Path(src).is_dir():
+        raise typer.Exit(_collection(CollectionConfig(paths=[src]), (src_lang or "", tgt_lang or ""), fix_to, as_json))
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
     examinations = list(_examinations(src, tgt, src_lang or "", tgt_lang or "", tests, identify))
@@ -67,6 +80,25 @@ def doctor(
         say(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
         say(f"written: {report.src}, {report.tgt}, and {report.report} with every pair that was dropped")
     raise typer.Exit(EXIT_CODES[worst(diagnosis.verdict for diagnosis in diagnoses.values())])
+
+
+def _collection(config: CollectionConfig, languages: tuple[str, str], fix_to: Path | None, as_json: bool) -> int:
+    """Print what is made of a folder of files; the exit code."""
+    if not all(languages):
+        raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang which languages are meant", file=config.paths[0])
+    assembly = gathered(config, languages) if fix_to is None else assemble(config, languages, fix_to)
+    assert assembly.diagnosis is not None
+    if as_json:
+        typer.echo(json.dumps(assembly.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        for line in summary(assembly):
+            typer.echo(line)
+        for note, count in Counter(record.note for record in assembly.files if record.note).most_common(20):
+            typer.echo(f"  not read: {count:,} {note}")
+        _print("", assembly.diagnosis)
+    if fix_to is not None:
+        say(f"written: {fix_to}; what came from where: {write_collection_page(fix_to)}")
+    return EXIT_CODES[assembly.diagnosis.verdict]
 
 
 def _examinations(

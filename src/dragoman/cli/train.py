@@ -18,14 +18,33 @@ from dragoman.errors import Error
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import default_recipe
+from dragoman.tasks.auto_recipe import default_recipe, recipe_for_collection
 from dragoman.tasks.base import Result
 from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.text.corpus import CollectionConfig
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
 from dragoman.training.launch import launch, refuse_processes, without_options
 
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Folder (or file, or pattern) of memories, catalogues, tables and documents in both languages, in the "
+        "place of --src and --tgt; repeatable. With --src-lang and --tgt-lang.",
+        show_default=False,
+    ),
+]
+SrcLang = Annotated[str | None, typer.Option(help="With --files: language code of the source.", show_default=False)]
+TgtLang = Annotated[str | None, typer.Option(help="With --files: language code of the target.", show_default=False)]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="With --files: the columns of tables, by heading or number (English,French). [default: by what they hold]",
+        show_default=False,
+    ),
+]
 InitFrom = Annotated[
     Path | None,
     typer.Option(
@@ -46,8 +65,8 @@ Mix = Annotated[
 GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
 
 
-class TwoFiles(NamedTuple):
-    """A corpus that is given as two files, without a recipe, and the options that belong to it."""
+class CorpusOptions(NamedTuple):
+    """A corpus that is given as two files or a folder, without a recipe, and the options that belong to it."""
 
     src: Path | None
     tgt: Path | None
@@ -57,6 +76,18 @@ class TwoFiles(NamedTuple):
     mix: bool | None
     general_src: Path | None
     general_tgt: Path | None
+    files: list[str] | None = None
+    languages: tuple[str, str] = ("", "")
+    columns: str | None = None
+
+    def collection(self) -> CollectionConfig | None:
+        """The collection that --files names, None without it."""
+        if not self.files:
+            return None
+        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
+        if columns is not None and len(columns) != 2:
+            raise Error.WRONG_OPTION(f"--columns {self.columns}: {len(columns)} names", "give two: English,French")
+        return CollectionConfig(paths=self.files, columns=None if columns is None else (columns[0], columns[1]))
 
 
 def train(
@@ -68,6 +99,10 @@ def train(
     tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
     valid_src: Annotated[Path | None, typer.Option(help="Source of a validation set. [default: 2 % held out]")] = None,
     valid_tgt: Annotated[Path | None, typer.Option(help="Target of the validation set.")] = None,
+    files: Files = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
+    columns: ColumnNames = None,
     run_dir: RunDir = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     budget: Annotated[
@@ -102,6 +137,8 @@ def train(
 
         dragoman train --src corpus.de.gz --tgt corpus.en.gz --run runs/mine
 
+        dragoman train --files memories --src-lang en --tgt-lang fr --budget 30min
+
         dragoman train --from runs/base --src manual.de --tgt manual.en --run runs/manual
     """
     if processes > 1:
@@ -116,12 +153,15 @@ def train(
     changes = with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
     if freeze:
         changes.append(f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}")
-    files = TwoFiles(src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt)
-    _check_options(recipe, files)
-    _train(recipe, files, changes, None if budget is None else seconds_of(budget))
+    languages = src_lang or "", tgt_lang or ""
+    corpus = CorpusOptions(
+        src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt, files, languages, columns
+    )
+    _check_options(recipe, corpus)
+    _train(recipe, corpus, changes, None if budget is None else seconds_of(budget))
 
 
-def _check_options(recipe: str | None, files: TwoFiles) -> None:
+def _check_options(recipe: str | None, files: CorpusOptions) -> None:
     """Raises DragomanError for options that do not go together."""
     has_mixture = files.mix is not None or files.general_src or files.general_tgt
     if has_mixture and (recipe is not None or files.init_from is None):
@@ -130,13 +170,20 @@ def _check_options(recipe: str | None, files: TwoFiles) -> None:
         )
     if files.general_tgt and not files.general_src:
         raise Error.MISSING_OPTION("--general-tgt needs --general-src, the text that it translates")
+    if files.files:
+        if any((recipe, files.src, files.tgt, files.valid_src, files.valid_tgt, files.init_from)):
+            raise Error.CONFLICT("--files is a corpus by itself", "leave out the recipe, --src, --tgt and --from")
+        if not all(files.languages):
+            raise Error.MISSING_OPTION("--files needs --src-lang and --tgt-lang", "such as --src-lang en --tgt-lang fr")
+    elif files.columns or any(files.languages):
+        raise Error.MISSING_OPTION("--src-lang, --tgt-lang and --columns are of --files")
     if recipe is not None and any((files.src, files.tgt, files.valid_src, files.valid_tgt)):
         raise Error.MISSING_OPTION(
             "give a recipe, or --src and --tgt; a recipe names its own corpora (corpus.train.src=...)"
         )
 
 
-def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: float | None) -> None:
+def _train(recipe: str | None, files: CorpusOptions, changes: list[str], seconds: float | None) -> None:
     """Train, and say what came out. What is made of two files is made by the first process, for all."""
     started = time.monotonic()
     with joined() as ranks, contextlib.ExitStack() as owned:
@@ -150,18 +197,25 @@ def _train(recipe: str | None, files: TwoFiles, changes: list[str], seconds: flo
 
 
 def _settings(
-    recipe: str | None, files: TwoFiles, changes: list[str], owned: contextlib.ExitStack
+    recipe: str | None, files: CorpusOptions, changes: list[str], owned: contextlib.ExitStack
 ) -> tuple[Any, GeneralText | None]:
     """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
     if recipe is not None:
         return recipes.load(recipe, changes), None
-    src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt = files
-    if src is None or tgt is None:
-        raise Error.MISSING_OPTION("nothing to train on", "give a recipe, or both --src and --tgt")
-    languages = language_of_file(src) or "src", language_of_file(tgt) or "tgt"
+    src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt = files[:8]
+    collection = files.collection()
+    if collection is None and (src is None or tgt is None):
+        raise Error.MISSING_OPTION("nothing to train on", "give a recipe, --files, or both --src and --tgt")
+    languages = (
+        files.languages if collection else (language_of_file(src or "") or "src", language_of_file(tgt or "") or "tgt")
+    )
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
+    if collection is not None:
+        on_gpu = pick_device(str(settings["device"])).type == "cuda"
+        data = recipe_for_collection(collection, languages, str(directory), on_gpu=on_gpu)
+        return recipes.parsed(config.override(data, changes), "settings for a folder of files"), None
     general = None
     if init_from is not None:
         general = general_text(init_from, general_src, general_tgt, mix, directory)

@@ -21,9 +21,9 @@ from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
-from dragoman.text.corpus import FilesSource, MixSource, Source
+from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import is_same_file, open_bytes, raw_lines
-from dragoman.text.sources.base import files_of
+from dragoman.text.sources.base import PairSource, files_of
 
 CHUNK = 5000  # pairs that are examined at a time
 LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
@@ -52,7 +52,7 @@ Pairs = list[tuple[int, Line, Line]]  # (line number, source, target)
 T = TypeVar("T")
 
 
-def sides_of(source: Source, names: tuple[str, str], diagnosis: Diagnosis) -> tuple[Iterator[Line], Iterator[Line]]:
+def sides_of(source: PairSource, names: tuple[str, str], diagnosis: Diagnosis) -> tuple[Iterator[Line], Iterator[Line]]:
     """The lines of both sides. Findings in a line are added to the diagnosis when it is read."""
     if isinstance(source, FilesSource):
         src, tgt = files_of(source)
@@ -121,7 +121,7 @@ class Examination:
     raises an error: an unreadable file is a finding. Raises DragomanError for a file that does not exist.
     """
 
-    source: Source
+    source: PairSource
     src_lang: str = ""
     tgt_lang: str = ""
     tests: Sequence[TestSet] = ()

@@ -21,6 +21,7 @@ from dragoman.languages.codes import TELLING, language_of
 from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
 from dragoman.quality.text_faults import mended, wrong_with
+from dragoman.text.corpus import FilesSource
 
 NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
 
@@ -50,8 +51,7 @@ def fix(examination: Examination, out: Path) -> FixReport:
     """
     _require_mendable(examination)
     require_new(out)
-    src_name, tgt_name = (Path(name).name for name in examination.names)
-    names = (src_name, tgt_name) if src_name != tgt_name else (f"src-{src_name}", f"tgt-{tgt_name}")
+    names = _names(examination)
     report = FixReport(out / names[0], out / names[1], out / REPORT)
     with writing(out):
         made = not out.exists()
@@ -66,6 +66,16 @@ def fix(examination: Examination, out: Path) -> FixReport:
             shutil.rmtree(out, ignore_errors=True)
         raise
     return report
+
+
+def _names(examination: Examination) -> tuple[str, str]:
+    """Those of two files of text; of a file that holds both sides its bare name with the language of each."""
+    src, tgt = (Path(name).name for name in examination.names)
+    if isinstance(examination.source, FilesSource):
+        return (src, tgt) if src != tgt else (f"src-{src}", f"tgt-{tgt}")
+    bare = Path(src).name.partition(".")[0]
+    one, other = (code or side for code, side in zip(examination.codes, ("src", "tgt"), strict=True))
+    return (f"{bare}.{one}", f"{bare}.{other}") if one != other else (f"{bare}.src", f"{bare}.tgt")
 
 
 def _require_mendable(examination: Examination) -> None:
@@ -95,7 +105,7 @@ def _write(examination: Examination, report: FixReport) -> None:
         table = stack.enter_context(report.report.open("w", encoding="utf-8", newline="\n"))
         bar = stack.enter_context(Progress("mending", examination.diagnosis.src_lines))
         table.write("line\treason\tsource\ttarget\n")
-        for number, src, tgt, reason in _judged(examination):
+        for number, src, tgt, reason in judged(examination):
             report.read += 1
             bar.advance()
             if reason:
@@ -117,7 +127,7 @@ def require_new(out: Path) -> None:
         raise Error.ALREADY_THERE("is there already; `fix` takes a new folder", file=out)
 
 
-def _judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
+def judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
     """(line, source, target, reason for dropping it or "") of each pair, with shifted lines paired again."""
     repeated = _repeated(examination)
     seen: set[int] = set()

@@ -4,6 +4,8 @@ A format finds the places of a file's text and never writes the file anew: a tra
 and every character around it stays (`spliced`).
 """
 
+import bisect
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -112,9 +114,41 @@ def has_letters(text: str) -> bool:
     return re.search(r"[^\W\d_]", text) is not None
 
 
+State = Literal["", "approved", "fuzzy", "untranslated"]
+"""The state of a translation by its file: nothing is said, somebody has approved it, it is a guess, there is none."""
+
+
+class Entry(NamedTuple):
+    """A text and its translation in a file that holds both languages."""
+
+    line: int
+    """Line (or row, or number) in the file, from 1."""
+    src: str
+    tgt: str
+    state: State = ""
+    changed: str = ""
+    """Time of the last change as the file has it; a later one sorts behind an earlier one (`20240131T120000Z`)."""
+    languages: tuple[str, str] | None = None
+    """Codes, from and to, that the file names."""
+
+    @property
+    def is_translated(self) -> bool:
+        """True for a translation that is there and no guess."""
+        return self.state in ("", "approved")
+
+
 def line_of(text: str, offset: int) -> int:
-    """Number of the line that a place stands in, from 1."""
-    return text.count("\n", 0, offset) + 1
+    """Number of the line that a place stands in, from 1.
+
+    >>> line_of("one\\ntwo", 3), line_of("one\\ntwo", 4)
+    (1, 2)
+    """
+    return bisect.bisect_left(_line_ends(text), offset) + 1
+
+
+@functools.lru_cache(maxsize=1)  # a file asks for the line of each of its texts: counting anew takes quadratic time
+def _line_ends(text: str) -> list[int]:
+    return [match.start() for match in re.finditer("\n", text)]
 
 
 def refuse(options: Options, text: str, offset: int, reason: str) -> DragomanError:

@@ -6,41 +6,55 @@ Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. La
 import re
 import xml.parsers.expat
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from dragoman.errors import Error
 from dragoman.formats import po
-from dragoman.formats.base import Options
+from dragoman.formats.base import Entry, Options, State
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import escaped
 from dragoman.languages.codes import language_of
 from dragoman.version import __version__
 
 CHUNK = 1 << 20
+_LANGUAGES = (("source-language", "srcLang"), ("target-language", "trgLang"))
+"""Attributes that name the languages, of XLIFF 1.2 and 2.x."""
 _SKIPPED = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp", "alt-trans"})
 """Inline codes, and other translations on offer."""
 
 
-def tmx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
-    """(line, source, target) of the units of a TMX that have both languages."""
-    yield from _pairs(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, src, tgt)
+class Texts(NamedTuple):
+    """The texts of a unit by language, the line that it begins in, and what is said about it."""
+
+    line: int
+    texts: dict[str, str]
+    state: State
+    changed: str
+    languages: tuple[str, str] | None
 
 
-def tbx_pairs(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
-    """(line, term, its translation) of the entries of a TBX (versions 2 and 3) that have both languages."""
-    yield from _pairs(_Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), ("term",)), stream, name, src, tgt)
+def tmx_entries(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
+    """The units of a TMX that have both languages."""
+    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, src, tgt)
 
 
-def xliff_pairs(stream: BinaryIO, name: str) -> Iterator[tuple[int, str, str]]:
-    """(line, source, target) of what is translated in an XLIFF, 1.2 or 2.x."""
-    yield from _pairs(_Reader(("trans-unit", "segment"), (), ("source", "target")), stream, name, "source", "target")
+def tbx_entries(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
+    """The terms of a TBX (versions 2 and 3) that have both languages."""
+    reader = _Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), ("term",))
+    yield from _entries(reader, stream, name, src, tgt)
 
 
-def po_pairs(data: bytes, name: str) -> Iterator[tuple[int, str, str]]:
-    """(line, source, target) of what is translated in a PO file and not fuzzy."""
+def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
+    """The units of an XLIFF, 1.2 or 2.x, those without a translation too."""
+    reader = _Reader(("trans-unit", "segment"), (), ("source", "target"))
+    yield from _entries(reader, stream, name, "source", "target")
+
+
+def po_entries(data: bytes, name: str) -> Iterator[Entry]:
+    """The messages of a PO file, those that are fuzzy or not translated too."""
     text, _ = decoded(data, name, False)
-    yield from po.translated(text, Options(name))
+    yield from po.entries(text, Options(name))
 
 
 def tmx_of(pairs: Sequence[tuple[str, str]], src: str, tgt: str) -> bytes:
@@ -71,8 +85,11 @@ class _Reader:
 
     def __init__(self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str]) -> None:
         self.units, self.variants, self.texts = units, variants, texts
-        self.done: list[tuple[int, dict[str, str]]] = []  # (line that the unit begins in, texts)
+        self.done: list[Texts] = []
         self.line = 0
+        self.state: State = ""
+        self.changed = ""
+        self.languages: tuple[str, str] | None = None
         self.current: dict[str, str] = {}
         self.code = ""
         self.collected: list[str] | None = None
@@ -80,15 +97,21 @@ class _Reader:
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         if name in self.units:
-            self.current, self.line = {}, line
+            self.current, self.line, self.changed = {}, line, ""
+            self.state = _state(attributes.get("state", ""), attributes.get("approved", ""))
+        if name in (*self.units, *self.variants):
+            self.changed = max(self.changed, attributes.get("changedate") or attributes.get("creationdate") or "")
+        if name in ("file", "xliff"):
+            codes = [attributes.get(old) or attributes.get(new) or "" for old, new in _LANGUAGES]
+            self.languages = (codes[0], codes[1]) if all(codes) else self.languages
         elif name in self.variants:
             self.code = _lang(attributes)
         elif name in _SKIPPED:
             self.skipped += 1
         elif name in self.texts and not self.skipped:
             self.code = self.code if self.variants else name
-            is_done = not attributes.get("state", "").startswith(("new", "needs", "initial"))
-            self.collected = [] if is_done else None
+            self.collected = []
+            self.state = _state(attributes.get("state", "")) or self.state
 
     def end(self, name: str) -> None:
         if name in _SKIPPED:
@@ -97,15 +120,26 @@ class _Reader:
             self.current.setdefault(self.code, " ".join("".join(self.collected).split()))
             self.collected = None
         elif name in self.units:
-            self.done.append((self.line, self.current))
+            if not self.variants and not self.current.get("target"):
+                self.current["target"], self.state = "", "untranslated"
+            self.done.append(Texts(self.line, self.current, self.state, self.changed, self.languages))
 
     def chars(self, text: str) -> None:
         if self.collected is not None and not self.skipped:
             self.collected.append(text)
 
 
-def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[tuple[int, str, str]]:
-    """The pairs of a stream of XML. Raises DragomanError, with the line, for what is broken or defines a DTD."""
+def _state(state: str, approved: str = "") -> State:
+    """The state of a unit by the words of XLIFF 1.2 (`state`, `approved`) and 2.x (`state`)."""
+    if state.startswith(("new", "needs-translation", "initial")):
+        return "untranslated"
+    if state.startswith("needs"):
+        return "fuzzy"
+    return "approved" if approved == "yes" or state in ("final", "signed-off", "reviewed") else ""
+
+
+def _entries(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
+    """The entries of a stream of XML. Raises DragomanError, with the line, for what is broken or defines a DTD."""
     parser = xml.parsers.expat.ParserCreate()
     parser.buffer_text = True
 
@@ -127,9 +161,9 @@ def _pairs(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> 
         while True:
             chunk = stream.read(CHUNK)
             parser.Parse(chunk, not chunk)
-            for line, texts in reader.done:
-                if src in texts and tgt in texts:
-                    yield line, texts[src], texts[tgt]
+            for unit in reader.done:
+                if src in unit.texts and tgt in unit.texts:
+                    yield Entry(unit.line, unit.texts[src], unit.texts[tgt], *unit[2:])
             reader.done.clear()
             if not chunk:
                 return

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain, refuse
+from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, has_letters, plain, refuse
 
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
@@ -14,11 +14,12 @@ _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\
 
 
 class Field(NamedTuple):
-    """A string of an entry: its text, and where its quoted lines begin and end."""
+    """A string of an entry: its text, where its quoted lines begin and end, and the number of its first line."""
 
     text: str
     start: int
     end: int
+    line: int
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -29,7 +30,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         if source is None or not has_letters(source.text):
             continue
         fuzzy = "fuzzy" in flags
-        where = f"line {line_of(text, source.start)}"
+        where = f"line {source.line}"
         mark = _fuzzy(start, flags, flags_at, newline)
         for name, target in fields.items():
             if not name.startswith("msgstr"):
@@ -76,7 +77,7 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
     flags_at = first = -1
     name = ""
     at = 0
-    for line in [*text.split("\n"), ""]:  # the last one ends the last entry
+    for number, line in enumerate([*text.split("\n"), ""], start=1):  # the last one ends the last entry
         bare = line.rstrip("\r")
         stripped = bare.strip()
         match = _LINE.match(bare.lstrip()) if stripped and not stripped.startswith("#") else None
@@ -94,10 +95,10 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
                 name = match["name"]
                 if name in fields:
                     raise refuse(options, text, at, f"{name} twice in one entry")
-                fields[name] = Field(said, begin, end)
+                fields[name] = Field(said, begin, end, number)
                 first = offset if first < 0 else first
             elif name in fields:
-                fields[name] = Field(fields[name].text + said, fields[name].start, end)
+                fields[name] = fields[name]._replace(text=fields[name].text + said, end=end)
             else:
                 raise refuse(options, text, at, "a string that belongs to nothing")
         elif stripped and not stripped.startswith("#"):
@@ -105,14 +106,35 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
         at += len(line) + 1
 
 
-def translated(text: str, options: Options) -> Iterator[tuple[int, str, str]]:
-    """(line, source, translation) of the entries that have one and are not fuzzy; of plurals the first and the last."""
+def entries(text: str, options: Options) -> Iterator[Entry]:
+    """The pairs of a catalogue, those that are fuzzy or not translated too; of a plural the first and the last form.
+
+    The catalogue's header has no pair; its `Language` is that of every entry.
+    """
+    languages: tuple[str, str] | None = None
     for _, fields, flags, _ in _entries(text, options):
         source = fields.get("msgid")
-        if source is None or not source.text or "fuzzy" in flags:
+        if source is None:
             continue
-        strings = [field for name, field in fields.items() if name.startswith("msgstr") and field.text]
-        for said, targets in ((source, strings[:1]), (fields.get("msgid_plural"), strings[1:][-1:])):
-            if said is not None:
-                for field in targets:
-                    yield line_of(text, source.start), " ".join(said.text.split()), " ".join(field.text.split())
+        forms = [field.text for name, field in fields.items() if name.startswith("msgstr")]
+        if not source.text:
+            languages = languages or languages_of_header("".join(forms))
+            continue
+        for src, tgt in plural_forms(
+            source.text, fields["msgid_plural"].text if "msgid_plural" in fields else "", forms
+        ):
+            state: State = "fuzzy" if "fuzzy" in flags else "" if tgt else "untranslated"
+            yield Entry(source.line, src, tgt, state, languages=languages)
+
+
+def plural_forms(src: str, plural: str, forms: Sequence[str]) -> list[tuple[str, str]]:
+    """(source, translation) of a message: of a plural its first form and its last one, which stands for many."""
+    first, last = (forms[0], forms[-1]) if forms else ("", "")
+    return [(src, first), (plural, last)] if plural else [(src, first)]
+
+
+def languages_of_header(header: str) -> tuple[str, str] | None:
+    """The source and target language that a catalogue's header names; None where it names no target."""
+    fields = dict(line.partition(": ")[::2] for line in header.split("\n"))
+    language = fields.get("Language", "").strip()
+    return (fields.get("X-Source-Language", "").strip() or "en", language) if language else None

@@ -97,7 +97,7 @@ def _element(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
 
 def _indent(text: str, at: int) -> str:
     """The line break and the spaces before a tag."""
-    match = re.search(r"\r?\n[ \t]*$", text[:at][-200:])
+    match = re.search(r"\r?\n[ \t]*$", text[max(0, at - 200) : at])
     return match.group() if match else ""
 
 

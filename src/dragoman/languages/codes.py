@@ -19,6 +19,20 @@ def language_of(code: str) -> str:
     return re.split("[-_]", code.lower())[0]
 
 
+def fits(code: str, wanted: str) -> int:
+    """The degree to which a file in language `code` is in the language that is wanted: 2 the same region or script,
+    1 one of the two names none, 0 another one.
+
+    >>> fits("pt-BR", "pt_BR"), fits("pt", "pt_BR"), fits("pt_PT", "pt_BR"), fits("sr@latin", "sr"), fits("eng", "en")
+    (2, 1, 0, 0, 0)
+    """
+    one, other = (text.lower().replace("-", "_") for text in (code, wanted))
+    if one == other:
+        return 2
+    bare = "@" not in one + other and ("_" not in one or "_" not in other)
+    return int(bare and language_of(one) == language_of(other))
+
+
 @functools.cache
 def facts(kind: str) -> dict[str, Any]:
     """The facts of a kind by language, of those languages for which the table has one.

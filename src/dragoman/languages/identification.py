@@ -20,6 +20,7 @@ NO_LANGUAGE = "zxx"
 COMMON, FEWEST_SURE = 500, 10
 """Texts that are looked at for their common language, and those of them that have to be sure."""
 
+_LETTER = re.compile(r"[^\W\d_]")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 _NEAR = [
     {"zh", "yue", "wuu", "cmn"}, {"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sh"}, {"id", "ms", "jv"}, {"cs", "sk"},
@@ -57,12 +58,12 @@ def likely_languages(text: str, among: Sequence[str]) -> list[tuple[str, float]]
 
 def known(code: str) -> bool:
     """True if a language can be told from others."""
-    return bool(code) and language_of(code) in _identifier(()).labels
+    return bool(code) and language_of(code) in _known()
 
 
 def is_long_enough(text: str) -> bool:
     """True if a text has so many letters that its language can be told."""
-    return sum(letter.isalpha() for letter in text) + 2 * len(_DENSE.findall(text)) >= FEWEST_LETTERS
+    return len(_LETTER.findall(text)) + 2 * len(_DENSE.findall(text)) >= FEWEST_LETTERS
 
 
 def common_language(texts: Sequence[str]) -> str:
@@ -94,6 +95,11 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
         language, probability = identify(text, (code, likely))
         return likely if language == likely and probability >= SURE_OF_TWO else None
     return None
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    return frozenset(_identifier(()).labels)
 
 
 @functools.cache

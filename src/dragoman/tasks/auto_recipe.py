@@ -1,4 +1,4 @@
-"""A recipe for a corpus that comes as two bare files, sized to its number of pairs."""
+"""A recipe for a corpus that comes as two bare files or as a folder of many, sized to its number of pairs."""
 
 import filecmp
 import heapq
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dragoman.config import to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import Error, show, writing
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.tasks.collection import prepare_collection, sources
 from dragoman.tasks.translation.job import examine
-from dragoman.text.corpus import FilesSource
+from dragoman.text.corpus import CollectionConfig, FilesSource
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
@@ -71,17 +73,41 @@ def default_recipe(
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
     else:
         train = (src, tgt)
+    corpus = {
+        "src_lang": languages[0],
+        "tgt_lang": languages[1],
+        "train": {"type": "files", "src": train[0], "tgt": train[1]},
+        "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
+        "doctor": doctor,
+    }
+    return sized_recipe(corpus, pairs, run_dir, on_gpu=on_gpu)
+
+
+def recipe_for_collection(
+    collection: CollectionConfig, languages: tuple[str, str], run_dir: str, *, on_gpu: bool = False
+) -> dict[str, Any]:
+    """Plain settings to train on a folder of files, which is made into a corpus now (`tasks/collection.py`).
+
+    Raises DragomanError where the files have nothing to train on.
+    """
+    pairs = prepare_collection(collection, languages, Path(run_dir))
+    corpus = {
+        "src_lang": languages[0],
+        "tgt_lang": languages[1],
+        "files": to_dict(collection),
+        **sources(languages, run_dir),
+        "doctor": "skip",
+    }
+    return sized_recipe(corpus, pairs, run_dir, on_gpu=on_gpu)
+
+
+def sized_recipe(corpus: dict[str, Any], pairs: int, run_dir: str, *, on_gpu: bool = False) -> dict[str, Any]:
+    """Plain settings to train on a corpus of so many pairs. `on_gpu`: the largest model takes batches for a GPU."""
     size = size_for(pairs)
     largest = size is SIZES[-1][1]
     return {
         "run_dir": run_dir,
-        "corpus": {
-            "src_lang": languages[0],
-            "tgt_lang": languages[1],
-            "train": {"type": "files", "src": train[0], "tgt": train[1]},
-            "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
-            "doctor": doctor,
-        },
+        "corpus": corpus,
         "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},
         "model": {
             "type": "transformer",

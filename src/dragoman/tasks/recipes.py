@@ -18,6 +18,7 @@ from dragoman.runs.directory import check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, WriteReport
 from dragoman.tasks.classification.job import ClassificationJob, ImageClassificationJob
+from dragoman.tasks.collection import with_sources
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob
@@ -56,6 +57,8 @@ def parsed(data: dict[str, Any], source: str) -> RecipeSettings:
     task = data.get("task", "translation")
     if not isinstance(task, str) or task not in JOBS:
         raise Error.UNKNOWN_NAME(f"`task`: no {task!r}", f"known: {', '.join(JOBS)}", file=source)
+    if task == "translation":
+        data = with_sources(data)
     recipe: RecipeSettings = config.parse(JOBS[task].settings, data, source)
     return recipe
 

@@ -102,6 +102,22 @@ TrainSource = Annotated[_Single | MixSource | StreamSource, by_type]
 
 
 @settings
+class CollectionConfig:
+    """Files in two languages of many kinds, from which training, validation and test pairs are made (docs/files.md).
+
+    TMX, PO, MO, XLIFF, CSV, TSV, XLSX, JSONL, Parquet, and documents or texts of which there is one in each language.
+    """
+
+    paths: Annotated[list[str], Field(min_length=1)]  #: Folders, files, or patterns such as `memories/**/*.tmx`.
+    columns: tuple[str, str] | None = None
+    """Columns of tables, by heading or number from 1; null: by what their first rows say."""
+    documents: Literal["file", "folder"] = "file"
+    """The document that a pair belongs to: its file, or the first folder in its path. No document is split."""
+    held_out: Annotated[int, Field(ge=1)] = 1000
+    """Pairs for validation, and as many for the test; at most a fiftieth of all. [pairs]"""
+
+
+@settings
 class CorpusConfig:
     """Which pairs to train, validate and test on; `max_tokens` of either side at most."""
 
@@ -110,6 +126,7 @@ class CorpusConfig:
     train: TrainSource  #: Training pairs.
     valid: Source  #: Validation pairs, scored during training.
     test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.
+    files: CollectionConfig | None = None  #: Files that `train`, `valid` and the test `held_out` are made from.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]

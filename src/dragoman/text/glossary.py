@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.errors import Error
-from dragoman.formats.bitext import tbx_pairs
+from dragoman.formats.bitext import tbx_entries
 from dragoman.text.lines import open_bytes, read_lines
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
@@ -38,7 +38,7 @@ def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, st
     """(line, term, target) of a file of terms."""
     if path.suffix == ".tbx":
         with open_bytes(path) as stream:
-            yield from tbx_pairs(stream, str(path), *languages)
+            yield from (entry[:3] for entry in tbx_entries(stream, str(path), *languages))
         return
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith("#"):

@@ -34,6 +34,7 @@ from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, require_alike
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, dropped_text
+from dragoman.tasks.collection import prepare_collection
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
@@ -119,6 +120,8 @@ class TranslationJob(Job):
 
     def prepare(self) -> list[str]:
         corpus = self.recipe.corpus
+        if corpus.files is not None and self.ranks.is_first:
+            prepare_collection(corpus.files, (corpus.src_lang, corpus.tgt_lang), self.run_dir)
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())

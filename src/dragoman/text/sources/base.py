@@ -27,6 +27,7 @@ class Pair(NamedTuple):
 class Source:
     """Settings that say where text, pairs or images come from."""
 
+    type: str
     named: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file each; none for what the program makes."""
 

@@ -1,7 +1,6 @@
 """Pairs of translators' own files: translation memories (TMX), XLIFF and gettext catalogues (PO)."""
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +8,8 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import Error, show
-from dragoman.formats.bitext import po_pairs, tmx_pairs, xliff_pairs
+from dragoman.formats.base import Entry
+from dragoman.formats.bitext import po_entries, tmx_entries, xliff_entries
 from dragoman.text.lines import open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
@@ -28,9 +28,9 @@ class TmxSource(SingleFileSource):
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
             found = False
-            for line, src, tgt in tmx_pairs(stream, show(path), self.src_lang, self.tgt_lang):
+            for entry in tmx_entries(stream, show(path), self.src_lang, self.tgt_lang):
                 found = True
-                yield Pair(line, src, tgt)
+                yield Pair(entry.line, entry.src, entry.tgt)
         if not found:
             raise Error.EMPTY(f"no unit with both {self.src_lang} and {self.tgt_lang}", file=path)
 
@@ -44,7 +44,7 @@ class XliffSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            yield from itertools.starmap(Pair, xliff_pairs(stream, show(path)))
+            yield from _translated(xliff_entries(stream, show(path)))
 
 
 @settings
@@ -57,4 +57,11 @@ class PoSource(SingleFileSource):
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
             data = stream.read()
-        yield from itertools.starmap(Pair, po_pairs(data, show(path)))
+        yield from _translated(po_entries(data, show(path)))
+
+
+def _translated(entries: Iterable[Entry]) -> Iterator[Pair]:
+    """The pairs of entries that are translated, each a line."""
+    for entry in entries:
+        if entry.is_translated and entry.tgt:
+            yield Pair(entry.line, " ".join(entry.src.split()), " ".join(entry.tgt.split()))

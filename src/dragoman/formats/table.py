@@ -1,0 +1,145 @@
+"""Tables of text: CSV with commas or semicolons, tab-separated values, and Excel workbooks."""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.errors import Error, not_installed
+from dragoman.formats.encoding import decoded
+from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.identification import common_language
+
+SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
+SEPARATORS = ",;\t"
+LOOKED_AT = 500
+"""Rows that say which mark parts the columns, and which column has which language."""
+
+_HEADINGS = (
+    {"source", "src", "original", "term", "source text", "source term"},
+    {"target", "tgt", "translation", "target text", "target term"},
+)
+csv.field_size_limit(2**26)
+
+
+class Row(NamedTuple):
+    """The cells of a row and the line that it begins in, from 1."""
+
+    line: int
+    cells: list[str]
+
+
+def rows(data: bytes, name: str) -> Iterator[Row]:
+    """The rows of a table, blank ones left out; of a workbook those of each sheet.
+
+    Raises DragomanError for a file that is no text, or no workbook.
+    """
+    if Path(name).suffix.lower() == ".xlsx":
+        yield from _sheets(data, name)
+        return
+    text, _ = decoded(data, name, False)
+    separator = "\t" if Path(name).suffix.lower() in (".tsv", ".tab") else separator_of(text)
+    # Tab-separated values are not quoted: a mark in them is a mark.
+    lines = io.StringIO(text, newline="")
+    quoted = separator != "\t"
+    reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield Row(line, [cell.strip() for cell in cells])
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise Error.WRONG_SHAPE(f"no table of text: {error}", file=name, line=line) from error
+
+
+def separator_of(text: str) -> str:
+    """The mark that parts the columns: the one that the most lines have equally often.
+
+    >>> separator_of("open;ouvrir\\nclose, now;fermer\\n")
+    ';'
+    """
+    lines = [line for line in itertools.islice(text.splitlines(), LOOKED_AT) if line.strip()]
+
+    def agreement(separator: str) -> tuple[int, int]:
+        counts = [len(cells) for cells in csv.reader(lines, delimiter=separator) if len(cells) > 1]
+        usual = max(set(counts), key=counts.count, default=0)
+        return counts.count(usual), -SEPARATORS.index(separator)
+
+    return max(SEPARATORS, key=agreement)
+
+
+def _sheets(data: bytes, name: str) -> Iterator[Row]:
+    try:
+        import openpyxl  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise not_installed("a workbook needs a library", "xlsx") from error
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+                if any(cell not in (None, "") for cell in cells):
+                    yield Row(line, ["" if cell is None else str(cell).strip() for cell in cells])
+    except (KeyError, ValueError, OSError, TypeError) as error:
+        raise Error.DAMAGED(f"is no workbook that can be read: {error}", "save it again as .xlsx", file=name) from error
+
+
+class Columns(NamedTuple):
+    """The columns of source and target, from 0, and whether the first row names them."""
+
+    src: int
+    tgt: int
+    heading: bool
+
+
+def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, str] | None, name: str) -> Columns:
+    """The columns of two languages in the first rows of a table.
+
+    They are `named` (by heading or by number from 1), or the first row names them (`English`, `fr`, `source`), or
+    their texts are in those languages, or there are two. Raises DragomanError where none of this says it.
+    """
+    heading = [cell.lower() for cell in table[0].cells] if table else []
+    if named is not None:
+        src, tgt = (_place(column, heading, name) for column in named)
+        return Columns(src, tgt, not all(column.isdigit() for column in named))
+    one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
+    if one is not None and other is not None and one != other:
+        return Columns(one, other, True)
+    width = max((len(row.cells) for row in table), default=0)
+    told = [_language(table, column) for column in range(width)]
+    wanted = [language_of(code) for code in languages]
+    if set(wanted) <= set(told) and wanted[0] != wanted[1]:
+        return Columns(told.index(wanted[0]), told.index(wanted[1]), False)
+    if width == 2:
+        return Columns(0, 1, False)
+    raise Error.MISSING_OPTION(
+        f"{width} columns, and nothing says which are {name_of(languages[0])} and {name_of(languages[1])}",
+        "name them with `columns`, by heading or by number",
+        file=name,
+    )
+
+
+def _place(column: str, heading: Sequence[str], name: str) -> int:
+    if column.lower() in heading:
+        return heading.index(column.lower())
+    if column.isdigit() and int(column):
+        return int(column) - 1
+    raise Error.UNKNOWN_NAME(f"no column {column!r}", f"it has {', '.join(heading)}", file=name)
+
+
+def _by_heading(heading: Sequence[str], code: str, kind: set[str]) -> int | None:
+    """The column whose heading is a language's code or name, or a word for its side."""
+    exact = code.lower().replace("_", "-")
+    tests = (
+        lambda cell: cell.replace("_", "-") == exact,
+        lambda cell: cell.partition(" ")[0].rstrip(":") == name_of(code).lower(),
+        lambda cell: 2 <= len(language_of(cell)) <= 3 and language_of(cell) == language_of(code),
+        lambda cell: cell in kind,
+    )
+    return next((place for test in tests for place, cell in enumerate(heading) if test(cell)), None)
+
+
+def _language(table: Sequence[Row], column: int) -> str:
+    return common_language([row.cells[column] for row in table if column < len(row.cells)])

@@ -1,0 +1,55 @@
+"""Accelerators of menus and buttons: the letter that a key presses, marked by `_` (GTK), `&` (Qt, Windows) or `~`.
+
+`_File`, `E&xit`, `~Save`; where the words have no such letter, behind them: `文件(_F)`.
+"""
+
+import re
+
+_BEHIND = re.compile(r"\s?[(（]([_&~])[A-Za-z0-9][)）]")
+_MARKED = {
+    "_": re.compile(r"(?<!_)_(?=[^\W\d_])"),
+    "&": re.compile(r"(?<![A-Z&])&(?=[^\W\d_])|(?<!&)&(?=[a-z])"),  # not that of R&D
+    "~": re.compile(r"(?<!~)~(?=[^\W\d_]{2})"),
+}
+_ENTITY = re.compile(r"&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
+_NAME = re.compile(r"\w*_\w*")
+
+
+def accelerator(text: str) -> str:
+    """The mark of a text's accelerator; "" for a text that has none.
+
+    >>> accelerator("_File"), accelerator("文件(&F)"), accelerator("Fish & chips"), accelerator("&lt;b&gt;")
+    ('_', '&', '', '')
+    """
+    if match := _BEHIND.search(text):
+        return match[1]
+    marks = [mark for mark in "_&~" if len(_MARKED[mark].findall(_ENTITY.sub("", text))) == 1]
+    return marks[0] if len(marks) == 1 else ""
+
+
+def without_accelerator(text: str, mark: str) -> str:
+    """The text without the mark of its accelerator.
+
+    >>> without_accelerator("E_xit", "_"), without_accelerator("文件(_F)...", "_")
+    ('Exit', '文件...')
+    """
+    bare = _BEHIND.sub("", text, count=1)
+    return bare if bare != text else _MARKED[mark].sub("", text, count=1)
+
+
+def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
+    """A text and its translation without the mark of their accelerator, where both have one of the same kind.
+
+    A name that stands in both as it is has none: `file_name`.
+
+    >>> without_accelerators("Save _as...", "Speichern _unter …")
+    ('Save as...', 'Speichern unter …')
+    >>> without_accelerators("set file_name", "setze file_name")
+    ('set file_name', 'setze file_name')
+    """
+    mark = accelerator(src)
+    if not mark or accelerator(tgt) != mark:
+        return src, tgt
+    if mark == "_" and {name for name in _NAME.findall(src) if not name.startswith("_")} & set(_NAME.findall(tgt)):
+        return src, tgt
+    return without_accelerator(src, mark), without_accelerator(tgt, mark)
