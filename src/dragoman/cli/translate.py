@@ -25,9 +25,8 @@ from dragoman.errors import Error
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
-from dragoman.pipeline.bulk_translate import identity, translating
 from dragoman.pipeline.files import FileOptions, run_on_files
-from dragoman.pipeline.lines import Form, translate_lines
+from dragoman.pipeline.lines import Form, identity, translate_lines, translating
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import doubts

@@ -10,8 +10,7 @@ from typing import Any
 
 from dragoman.errors import Error, not_installed
 from dragoman.pipeline.bulk import Blocks, Work, do_block
-from dragoman.pipeline.bulk_translate import translating
-from dragoman.pipeline.lines import Form
+from dragoman.pipeline.lines import Form, translating
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import Progress, say
 

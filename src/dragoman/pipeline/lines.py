@@ -1,17 +1,23 @@
-"""Lines in, lines out: each line's translations, with the beginnings that a file gives them, as text or as JSON."""
+"""Lines in, lines out: the translations of each line, with the beginnings that a file gives, as text or as JSON."""
 
+import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dragoman.alignment.attention import align, pharaoh
 from dragoman.errors import DragomanError, Error
+from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.inference.translation import Translation
+from dragoman.pipeline.bulk import Translate
+from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.pipeline.pipeline import Pipeline, Translated
-from dragoman.text.lines import read_lines
+from dragoman.runs import checkpoint
+from dragoman.runs.directory import check_run_dir
+from dragoman.text.lines import in_chunks, read_lines
 
 
 def translate_lines(
@@ -73,3 +79,21 @@ def _as_json(pipeline: Pipeline, line: int, src: str, found: Sequence[Translatio
     memory = [{"source": item.src, "target": item.tgt, "similarity": round(item.similarity, 4)} for item in matches]
     of_line = {"line": line, "source": src, "translations": translations, **({"memory": memory} if memory else {})}
     return json.dumps(of_line, ensure_ascii=False) + "\n"
+
+
+def identity(options: TranslateOptions, form: Form) -> str:
+    """SHA-256 over weights and options: what two workers of a bulk translation must have in common."""
+    weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(options.run), options.which))
+    return hashlib.sha256(f"{weights} {replace(options, run=Path(), device='')} {form}".encode()).hexdigest()
+
+
+def translating(options: TranslateOptions, form: Form) -> Translate:
+    """A function that translates the lines of a block of a bulk translation, whose model is loaded now."""
+    pipeline = replace(assemble(options), warn=form.as_json)
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        found = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))
+        pairs = enumerate(zip(lines, found, strict=True), start=first)
+        return [form.text(pipeline, number, src, translated.items) for number, (src, translated) in pairs]
+
+    return translate
