@@ -56,7 +56,7 @@ def shown_p(value: float) -> str:
 
 
 def _bars(pair: Pair) -> list[dict[str, float]]:
-    """How many sentences differ by how much, with the height of each bar in per cent of the highest."""
+    """The number of sentences by their difference, and the height of each bar in per cent of the highest."""
     counts, _ = np.histogram(pair.differences, bins=BINS)
     top = max(1, int(counts.max()))
     return [
