@@ -49,8 +49,8 @@ def main() -> None:
     corpus.folder.mkdir(parents=True, exist_ok=True)
     batches = {}
     for shape_name in SHAPES:
-        with subject(recipe_of(shape_name, "float32")) as found:
-            task = translation_task(found)
+        with subject(recipe_of(shape_name, "float32")) as trainer:
+            task = translation_task(trainer)
             batches[shape_name] = first_batches(task)
             write_text(corpus, task)
             print(f"{shape_name}: {len(task.train):,} pairs, fill {task.plan.fill:.3f}")

@@ -7,10 +7,11 @@ from clock import StepClock
 from task import CLIP_NORM, LABEL_SMOOTHING, SHAPES, SPECIALS, parse_options
 
 from dragoman.data.batch import Batch
-from dragoman.experiments.bench.batches import Subject, subject
+from dragoman.experiments.bench.batches import subject
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.training.loop import Trainer
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "multi30k-en-de-tok.yaml"
 
@@ -35,9 +36,9 @@ def recipe_of(shape_name: str, precision: str) -> Any:
     )
 
 
-def translation_task(found: Subject) -> TranslationTask:
+def translation_task(trainer: Trainer) -> TranslationTask:
     """The task on the recipe's own corpus; what stands in for one that is not there would not do."""
-    task = found.trainer.task
+    task = trainer.task
     if not isinstance(task, TranslationTask):
         raise SystemExit(f"the corpus of {RECIPE.name} is not there: point DRAGOMAN_DATA at the folder that has it")
     return task
@@ -50,8 +51,8 @@ def pieces_of(task: TranslationTask) -> list[str]:
 
 def main() -> None:
     options = parse_options("dragoman", __doc__)
-    with subject(recipe_of(options.shape_name, options.precision)) as found:
-        trainer, task = found.trainer, translation_task(found)
+    with subject(recipe_of(options.shape_name, options.precision)) as trainer:
+        task = translation_task(trainer)
         if pieces_of(task) != options.corpus.read_pieces():
             raise SystemExit(f"{options.corpus.pieces} has other pieces than the recipe learns: run prepare.py again")
         clock, batches = StepClock(options, "dragoman"), task.batches
