@@ -16,7 +16,7 @@ from dragoman.config import Field, settings
 from dragoman.data.encode import id_dtype
 from dragoman.data.inputs import TextInputs
 from dragoman.data.row_order import IntArray
-from dragoman.errors import Error
+from dragoman.errors import Error, writing
 from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import spelling_of
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
@@ -102,13 +102,11 @@ def _stored(directory: Path, made_from: str) -> tuple[IntArray, TextReport] | No
 
 
 def _store(directory: Path, ids: IntArray, meta: dict[str, Any]) -> None:
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "meta.json").unlink(missing_ok=True)  # the ids are without a description until they are whole
         np.save(directory / "ids.npy", ids, allow_pickle=False)
         (directory / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-    except OSError as error:
-        raise Error.CANNOT_WRITE(f"cannot be written: {error.strerror or error}", file=directory) from error
 
 
 def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:

@@ -1,5 +1,7 @@
 """Training on a stream: which block of it a step is in, and that block as ids with a batch plan of its own."""
 
+import bisect
+import itertools
 import json
 import threading
 from collections.abc import Callable
@@ -52,12 +54,9 @@ class StreamBlocks:
         with self._lock:
             while sum(self.steps) < step:
                 self._add()
-            before = 0
-            for number, steps in enumerate(self.steps):
-                if step <= before + steps:
-                    return number, step - 1 - before
-                before += steps
-        raise AssertionError("a step after all blocks")
+            begins = list(itertools.accumulate(self.steps, initial=0))  # steps before each block
+            number = bisect.bisect_left(begins, step) - 1
+            return number, step - 1 - begins[number]
 
     def at(self, step: int) -> tuple[Block, int]:
         """The block of a step, and the step within it.

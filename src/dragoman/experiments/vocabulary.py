@@ -6,9 +6,10 @@ scores of those that are gone leave the normaliser), and is trained in a part of
 begin as the mean of the pieces that spelt them, the tag of a new language as that of one like it.
 """
 
+import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,7 @@ def _kept(pair: TokenizerPair, text: Sequence[Path], normalize: str) -> list[lis
             range(len(SPECIALS))
         )
         with Progress("pieces of the text", None) as bar:
-            for line in _lines(text):
+            for line in itertools.chain.from_iterable(read_lines(find(str(path))) for path in text):
                 used.update(side.encode(NORMALIZERS[normalize](line)))
                 bar.advance()
         kept.append(sorted(used))
@@ -166,11 +167,6 @@ def _kept(pair: TokenizerPair, text: Sequence[Path], normalize: str) -> list[lis
 
 def _spells(piece: str) -> bool:
     return bool(re.fullmatch(r"<0x[0-9A-F]{2}>|[▁Ġ]?[!-~]?", piece)) or (len(piece) == 1 and ord(piece) < 0x180)
-
-
-def _lines(text: Iterable[Path]) -> Iterator[str]:
-    for path in text:
-        yield from read_lines(find(str(path)))
 
 
 def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags: set[str]) -> tuple[Tokenizer, Rows]:

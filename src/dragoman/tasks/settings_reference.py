@@ -174,11 +174,8 @@ def _meaning(cls: Any, name: str, field: Any) -> str:
         if text := _written(owner.__module__).get((owner.__qualname__, name)):
             return text
     classes = [cls] if name == "type" else config.settings_classes(field.annotation)
-    return _summary(classes[0]) if len(classes) == 1 else ""
-
-
-def _summary(cls: Any) -> str:
-    return inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    words = inspect.cleandoc(classes[0].__doc__ or "") if len(classes) == 1 else ""
+    return words.partition("\n\n")[0].replace("\n", " ")
 
 
 @functools.cache

@@ -398,16 +398,12 @@ def flattened(sums: Sums, parameters: Sequence[Tensor]) -> Tensor:
 
 
 def unflattened(flat: Tensor, parameters: Sequence[Tensor], present: Tensor) -> tuple[list[Tensor | None], Tensor]:
-    gradients: list[Tensor | None] = []
-    parts = flat.split([*(parameter.numel() for parameter in parameters), 1])
-    for parameter, part, there in zip(parameters, parts, present.tolist(), strict=False):
-        gradients.append(part.view_as(parameter) if there else None)
-    return gradients, parts[-1].reshape(())
+    *parts, loss = flat.split([*(parameter.numel() for parameter in parameters), 1])
+    each = zip(parameters, parts, present.tolist(), strict=True)
+    return [part.view_as(parameter) if there else None for parameter, part, there in each], loss.reshape(())
 
 
 def _first_difference(expected: str, found: str) -> str:
     """The first line of `found` that is another one in `expected`."""
-    for one, other in zip(expected.splitlines(), found.splitlines(), strict=False):
-        if one != other:
-            return f"{other}, where it has {one}"
-    return "one of them has more"
+    lines = zip(expected.splitlines(), found.splitlines(), strict=False)
+    return next((f"{other}, where it has {one}" for one, other in lines if one != other), "one of them has more")

@@ -4,9 +4,13 @@ Where a run stands is one integer, the step; nothing else needs to be remembered
 """
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from types import FrameType
 
 from torch import Tensor
 
@@ -18,7 +22,6 @@ from dragoman.text.sources.stream import StreamEnded
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
 from dragoman.training.recovery import Resumable
-from dragoman.training.signals import stop_on_signals
 from dragoman.training.task import Validation
 
 
@@ -187,3 +190,25 @@ class Trainer(Resumable):
             src, hyp, ref = (sample[name].replace("\n", " ⏎ ") for name in ("src", "hyp", "ref"))
             bar.say(f"    {src}\n      -> {hyp}\n      == {ref}")
         return result
+
+
+@contextmanager
+def stop_on_signals(ask: Callable[[], None]) -> Iterator[None]:
+    """Call `ask` at the first Ctrl-C or SIGTERM inside, and raise KeyboardInterrupt at the second."""
+    asked = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        ask()
+
+    in_main_thread = threading.current_thread() is threading.main_thread()  # elsewhere whoever runs us handles them
+    numbers = (signal.SIGINT, signal.SIGTERM) if in_main_thread else ()
+    previous = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
