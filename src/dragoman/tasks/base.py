@@ -71,9 +71,11 @@ class Scores(Protocol):
 
     def notes(self) -> list[str]:
         """Lines to read below that table."""
-        ...
+        return []
 
-    def to_dict(self) -> dict[str, Any]: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as the log and `--json` have them."""
+        return dict(vars(self))
 
 
 Files = Mapping[str, tuple[Path, Path | None]]

@@ -1,9 +1,8 @@
 """Language modelling: windows of one long text, cross-entropy of each next token, nats per token of unseen text."""
 
 import math
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from dragoman.backends import chunked_loss
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.inference.generator import Generator
+from dragoman.tasks.base import Scores
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
@@ -22,7 +22,7 @@ EVALUATION_TOKENS = 8192
 
 
 @dataclass(frozen=True)
-class TextScores:
+class TextScores(Scores):
     """Measures of how well a model foresees a text: lower is better everywhere.
 
     `loss` is in nats per token (line feeds are tokens), `bits_per_character` does not depend on the tokenizer.
@@ -49,12 +49,6 @@ class TextScores:
             "ppl": f"{self.perplexity:.2f}",
             "bits/char": f"{self.bits_per_character:.4f}",
         }
-
-    def notes(self) -> list[str]:
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @torch.inference_mode()

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from dragoman.data.eval_batches import eval_batches
 from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
 from dragoman.inference.gap_filler import GapFiller
+from dragoman.tasks.base import Scores
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
@@ -26,7 +26,7 @@ EVALUATION_SEED = 1
 
 
 @dataclass(frozen=True)
-class GapScores:
+class GapScores(Scores):
     """Measures of how well a model guesses hidden tokens: loss in nats a token, the share in percent that is right."""
 
     loss: float
@@ -42,12 +42,6 @@ class GapScores:
             "ppl": f"{self.perplexity:.2f}",
             "right": f"{self.accuracy:.2f} %",
         }
-
-    def notes(self) -> list[str]:
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @torch.inference_mode()
