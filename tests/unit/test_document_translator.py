@@ -7,12 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.formats.base import Options, Unit
+from dragoman.formats import (
+    android,
+    html,
+    json_strings,
+    markdown,
+    office,
+    opendocument,
+    plain_text,
+    po,
+    properties,
+)
+from dragoman.formats.base import Format, Options, Unit
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import Translation
 from dragoman.pipeline import document as module
 from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.splitter import Splitter
+from dragoman.text.glossary import Glossary
 from dragoman.text.words import words
 
 
@@ -49,7 +61,9 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
     monkeypatch.setattr(module, "erasure_links", links)
-    pipeline: Any = SimpleNamespace(splitter=Splitter(("en", "de")), by_sentence=Backwards().n_best, own=None)
+    pipeline: Any = SimpleNamespace(
+        splitter=Splitter(("en", "de")), by_sentence=Backwards().n_best, own=SimpleNamespace(glossary=None)
+    )
     return DocumentTranslator(pipeline)
 
 
@@ -94,3 +108,71 @@ def test_units_that_are_kept_are_counted_by_reason(translate: DocumentTranslator
     units = [Unit(("a",), 0, 1, str, "x", kept="approved"), Unit(("b c",), 1, 2, str, "x")]
     assert translate(units) == [None, ("c b",)]
     assert dict(translate.report.kept) == {"approved": 1}
+
+
+WORD = '<w:p xmlns:w="w"><w:r><w:t>{}</w:t></w:r><w:r>{}</w:r><w:r><w:t>{}</w:t></w:r></w:p>'
+ODT = '<text:p xmlns:text="t">{}{}{}</text:p>'
+BREAKS = [
+    (office.paragraphs(0), WORD, ("<w:br/>", "<w:cr/>", "<w:tab/>", '<w:br w:type="page"/>')),
+    (office.paragraphs(0), '<a:p xmlns:a="a"><a:r><a:t>{}</a:t></a:r>{}<a:r><a:t>{}</a:t></a:r></a:p>', ("<a:br/>",)),
+    (office.cells(frozenset()), "<si><t>{}{}{}</t></si>", ("\n", "\n\n", "\t")),
+    (opendocument.paragraphs(0), ODT, ("<text:line-break/>", "<text:tab/>", '<text:s text:c="9"/>')),
+    (html.text_units, "<p>{}{}{}</p>", ("<br>", "<br/>", "<hr>")),
+    (markdown.units, "{}{}{}\n", ("<br>", "  \n", "\\\n", "<br/> ")),
+    (plain_text.units, "{}{}{}\n", ("\t", "\n", "\r\n")),
+    (json_strings.units, '{{"a": "{}{}{}"}}', ("\\n", "\\t", "<br>", "</p><p>")),
+    (po.units, 'msgid "{}{}{}"\nmsgstr ""\n', ("\\t", "<br/>")),
+    (properties.units, "a={}{}{}\n", ("\\n", "\\t", "<br>")),
+    (android.units, '<resources><string name="a">{}{}{}</string></resources>', ("\\n", "\\t")),
+]
+
+
+@pytest.mark.parametrize(
+    ("units", "form", "mark"), [(units, form, mark) for units, form, marks in BREAKS for mark in marks]
+)
+def test_breaks_part_texts_in_every_format(translate: DocumentTranslator, units: Any, form: str, mark: str) -> None:
+    kind = Format("a file", (), (units,))
+    before, after = form.format("one two", mark, "three four"), form.format("two one", mark, "four three")
+    if form.startswith("msgid"):
+        after = f'#, fuzzy\nmsgid "one two{mark}three four"\nmsgstr "two one{mark}four three"\n'
+    assert Document(before.encode(), kind, Options("x", ("en", "de"))).translated(translate).decode() == after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '<x id="1" ctype="lb"/>',
+        '<x id="1" equiv-text="&lt;br/&gt;"/>',
+        '<ph id="1">&lt;br&gt;</ph>',
+        '<ph id="1">\\n</ph>',
+    ],
+)
+def test_codes_of_xliff_that_stand_for_a_break_part_texts(translate: DocumentTranslator, code: str) -> None:
+    source = f"<trans-unit><source><g id='2'>one two{code}three</g> four</source></trans-unit>"
+    out = Document(f"<xliff>{source}</xliff>".encode(), FORMATS["xliff"], Options("x", ("en", "de"))).translated(
+        translate
+    )
+    target = out.decode().partition('translation">')[2].partition("</target>")[0]
+    assert target == f"<g id='2'>two one{code}four three</g>"
+    assert translate.report.codes == 3
+
+
+def test_tags_stand_around_a_term_and_never_around_bare_marks(
+    translate: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model's own links are of no use: its words were replaced by the term's."""
+    monkeypatch.setattr(module, "erasure_links", lambda _, pairs: [links_to_the_mark(pair) for pair in pairs])
+    assert page(translate, "<p><b>Open</b> the file.</p>") == "<p><b>file</b> the Open.</p>"
+    assert page(translate, "<p><b>Open</b><i>.</i></p>") == "<p><b>Open</b><i>.</i></p>"
+    translate.pipeline.own.glossary = Glossary({"open": "unfold it"})
+    monkeypatch.setattr(
+        translate, "by_sentence", lambda texts: [[Translation("Unfold it the file.", 0, 0)] for _ in texts]
+    )
+    assert page(translate, "<p><b>Open</b> the file.</p>") == "<p><b>Unfold it</b> the file.</p>"
+    assert page(translate, "<p>The <i>file</i> <b>open</b>.</p>").startswith("<p><b>Unfold it</b> ")
+
+
+def links_to_the_mark(pair: Any) -> np.ndarray:
+    found = np.zeros((len(pair.tgt_words), len(pair.src_words)))
+    found[-1] = 1 / len(pair.src_words)
+    return found

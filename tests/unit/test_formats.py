@@ -198,7 +198,7 @@ def test_runs_of_equal_formatting_are_one_text() -> None:
     document = read("a.docx", word(body))
     [unit] = document.texts()
     assert plain(unit.items) == "Hello bold end"
-    assert [item.kind for item in unit.items if not isinstance(item, str)] == ["open", "close", "alone"]
+    assert [item.kind for item in unit.items if not isinstance(item, str)] == ["open", "close", "break"]
     out = runs(document.translated(reversed_words))
     assert "<w:b/></w:rPr><w:t>dlob</w:t>" in out
     assert out.count("<w:tab/>") == 1

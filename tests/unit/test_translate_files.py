@@ -168,3 +168,46 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
     assert loud.asked == ["open the {FILE} now"]
     assert item.text == "OPEN THE {FILE} NOW!"
     assert sys.getrecursionlimit()
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Name:\tValue", ["Name:", "Value"]),
+        ("one<br/>two <b>three</b>", ["one", "two <b>three</b>"]),
+        ("<p>One.</p><p>Two.</p>", ["One.", "Two."]),
+        ("- one\n- two\n\n* three", ["one", "two", "three"]),
+        ("– Yes. – No.", ["Yes.", "No."]),
+        ("[x] one\t12", ["one", "12"]),
+        ("[^1]: one. (2) Two", ["one.", "Two"]),
+        ("a) one", ["one"]),
+        ("1. Mai", ["1. Mai"]),
+        ("-5 degrees", ["-5 degrees"]),
+        ("- ", ["-"]),
+    ],
+)
+def test_breaks_part_texts_and_marks_of_lists_are_no_part_of_one(text: str, pieces: list[str]) -> None:
+    for splitter in (Splitter(("en", "de")), Splitter(("en", "zh"))):
+        found = splitter.pieces(text)
+        assert [piece.text for piece in found] == pieces
+        assert splitter.joined(text, found, {piece.text: piece.text for piece in found}).text == text
+    assert [piece.text for piece in Splitter(("en", "de"), is_whole=lambda _: True).pieces(text)] == [text.strip()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PX200/B", "A-100", "SKU", "TRUE", "X", "kg", "12 kg", "DE89 3704 0044 0532 0130 00", "Art.-Nr. 7781-B",
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "a@b.com", "100%", "%d MB", "{{name}}", "{a}, %s", "user_name",
+        "x86_64", "UTF-8",
+    ],
+)  # fmt: skip
+def test_codes_are_no_text(text: str) -> None:
+    assert not Splitter(is_word=lambda letters: letters == "NEW").is_text(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["NEW", "Version 2.3.1 of ABC-123.", "3 cats", "Fig. 3", "2nd", "3-jährig", "24-hour", "5шт", "Word1", "ab"]
+)
+def test_texts_with_codes_are_texts(text: str) -> None:
+    assert Splitter(is_word=lambda letters: letters == "NEW").is_text(text)

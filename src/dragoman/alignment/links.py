@@ -4,12 +4,14 @@ An alignment takes a pair of texts with their words and gives links, whatever it
 (`attention.py`), what gets improbable without a source word (`erasure.py`), or the order of the words (`proportional`).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.text.glossary import Found
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.words import Word
 
@@ -44,6 +46,30 @@ def proportional(num_tgt: int, num_src: int) -> Links:
         # Half a link from each target word to the nearest source word, and half a link the other way round.
         links[np.arange(num_tgt), np.linspace(0, num_src - 1, num_tgt).round().astype(int)] += 0.5
         links[np.linspace(0, num_tgt - 1, num_src).round().astype(int), np.arange(num_src)] += 0.5
+    return links
+
+
+def with_terms_linked(pair: AlignedPair, links: Links, terms: Sequence[Found]) -> Links:
+    """Links in which the words of each term of the source are linked to its target term, and to nothing else.
+
+    A model knows nothing of a target term that took the place of its own words. Where a target term stands in the
+    translation more often, that with the most links counts.
+    """
+    links = links.copy()
+    free = np.ones(len(pair.tgt_words), dtype=bool)
+    for term in terms:
+        columns = [number for number, word in enumerate(pair.src_words) if term.start <= word.start < term.end]
+        places = [match.span() for match in re.finditer(re.escape(term.target), pair.tgt, re.IGNORECASE)]
+        rows = [
+            [row for row, word in enumerate(pair.tgt_words) if start <= word.start < end and free[row]]
+            for start, end in places
+        ]
+        best = max(rows, key=lambda of_place: links[np.ix_(of_place, columns)].sum(), default=[])
+        if best and columns:
+            links[:, columns] = 0
+            links[best] = 0
+            links[np.ix_(best, columns)] = 1 / len(columns)
+            free[best] = False
     return links
 
 

@@ -8,6 +8,7 @@ stay apart. So every code comes once, and all are well nested, whatever the link
 import bisect
 import itertools
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -259,20 +260,25 @@ class _Placement:
         free = np.ones(count, dtype=bool)
         windows: dict[int, tuple[int, int]] = {}
         surest = sorted(range(len(inside)), key=lambda group: -float(np.clip(gains[group], 0, None).sum()))
+        is_mark = np.array([_is_mark(self.tgt, word) for word in self.tgt_words[first:last]])
+        of_marks = [all(_is_mark(self.src, self.src_words[word]) for word in group) for group in inside]
         for group in surest:
             window = _best_window(np.where(free, gains[group], -np.inf))
+            if window is not None and not of_marks[group] and is_mark[slice(*window)].all():
+                window = _best_window(np.where(free & ~is_mark, gains[group], -np.inf))
             if window is not None:
                 windows[group] = window
                 free[slice(*window)] = False
         for group in surest:
             if group not in windows:
-                windows[group] = self._fallback(mass[group], inside[group], free, first)
+                allowed = free if of_marks[group] else free & ~is_mark
+                windows[group] = self._fallback(mass[group], inside[group], allowed, first)
                 free[slice(*windows[group])] = False
         return [(first + windows[group][0], first + windows[group][1]) for group in range(len(inside))]
 
     def _fallback(self, mass: np.ndarray, group: Sequence[int], free: np.ndarray, first: int) -> tuple[int, int]:
-        """One word: that which looks at the group most, or else the one as far from the beginning, which is no mark
-        where a word is free; none if all are taken."""
+        """One word: that which looks at the group most, or else the one as far from the beginning; none if all are
+        taken."""
         if not free.any():
             return len(free), len(free)
         allowed = np.where(free, mass, -1.0)
@@ -280,8 +286,7 @@ class _Placement:
         if allowed[at] <= 0:
             share = (group[0] + group[-1]) / 2 / max(len(self.src_words) - 1, 1)
             nearest = share * (len(self.tgt_words) - 1) - first
-            is_mark = [self.tgt[self.tgt_words[first + place].start] in _MARKS for place in range(len(free))]
-            at = int(min(np.flatnonzero(free), key=lambda place: (is_mark[place], abs(place - nearest), place)))
+            at = int(min(np.flatnonzero(free), key=lambda place: (abs(place - nearest), place)))
         return at, at + 1
 
     def _without_marks(self, node: _Node, begin: int, end: int) -> tuple[int, int]:
@@ -315,7 +320,7 @@ class _Placement:
     def _beside(self, node: _Node, parent: _Node, taken: Sequence[Span]) -> int:
         """The place of a code that stands alone: beside the word that stands for its neighbour."""
         at, within = node.start, parent.place
-        if node.codes[0].kind == "break":
+        if node.codes[0].kind == "cue":
             return self._proportional(at, within)
         before = int(np.searchsorted(self.src_ends, at, side="right")) - 1  # the last word that has ended
         after = int(np.searchsorted(self.src_starts, at))
@@ -360,6 +365,10 @@ class _Placement:
         starts = [int(start) for start in self.tgt_starts[first:last] if start > within.start]
         starts = [start for start in starts if self.tgt[start - 1].isspace()] or starts
         return min(starts, key=lambda start: abs(start - nearest), default=within.end)
+
+
+def _is_mark(text: str, word: Word) -> bool:
+    return all(unicodedata.category(char).startswith("P") for char in text[slice(*word)])
 
 
 def _best_window(gains: np.ndarray) -> tuple[int, int] | None:

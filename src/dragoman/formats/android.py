@@ -35,7 +35,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             content = text[held[0].end : held[-1].start]
             if not content.lstrip().startswith(("@", "?")):
                 inside = list(tokens(text, held[1:-1], _whole, ("b", "i", "u"), _read))
-                for unit in units_of(inside, name, _render, source=text):
+                for unit in units_of(inside, name, _render, source=text, collapse=False):
                     yield replace(unit, kept='translatable="false"') if kept else unit
             held = None
 
@@ -45,12 +45,14 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
 
 
 def _read(text: str) -> str:
+    text = re.sub(r"\s+", " ", text)  # white space that counts is written with a backslash
     text = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda match: chr(int(match.group(1), 16)), text)
     return re.sub(r"\\(.)", lambda match: _SIMPLE.get(match.group(1), match.group(1)), text)
 
 
 def _render(items: Sequence[Item]) -> str:
-    return "".join(item.raw if isinstance(item, Code) else _written(item) for item in items)
+    written = "".join(item.raw if isinstance(item, Code) else _written(item) for item in items)
+    return re.sub(r"^ | $", r"\\u0020", written)
 
 
 def _written(text: str) -> str:

@@ -18,12 +18,13 @@ class Code(NamedTuple):
     """A piece of a file inside of a text that is no text: a tag, a change of formatting, a footnote's mark.
 
     `open` and `close` come in pairs around words; `alone` stands between words; `protected` stands for words that are
-    not translated, and takes part in the sentence; `break` parts a text that is shared among several places (subtitles)
-    by length. `repeats`: formatting, which may be opened and closed again, unlike links and things with a name.
+    not translated, and takes part in the sentence; `break` parts texts, as a line break or a tab does; `cue` parts a
+    text that is shared among several places (subtitles) by length. `repeats`: formatting, which may be opened and
+    closed again, unlike links and things with a name.
     """
 
     raw: str
-    kind: Literal["open", "close", "alone", "protected", "break"]
+    kind: Literal["open", "close", "alone", "protected", "break", "cue"]
     pair: int = -1
     """Number that the two of a pair have in common."""
     repeats: bool = False

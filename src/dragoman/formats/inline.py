@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 from dragoman.formats.base import Code, Item, Unit, has_letters, plain
 
-Kind = Literal["text", "open", "close", "alone", "protected", "break"]
+Kind = Literal["text", "open", "close", "alone", "protected", "break", "cue"]
 
 MAX_NESTED = 64
 """Pairs inside of pairs; what is deeper stands alone."""
 
-_SPACES = re.compile(r"[ \t\n\r\f]+")
+_BLANKS = " \t\r\n\f"
+_SPACES = re.compile(f"[{_BLANKS}]+")
 
 
 class Token(NamedTuple):
@@ -55,8 +56,8 @@ def units_of(
 ) -> Iterator[Unit]:
     """The unit of a paragraph's tokens; none where it has no letters to translate.
 
-    `collapse`: white space counts as one space, as in HTML. `source`: the file's text, where tokens of text are written
-    in it as they read but for entities: spaces at the edges then stay outside of the unit.
+    `collapse`: white space counts as one space, as in HTML. `source`: the file's text, where white space means no more
+    than a space: that at the edges then stays outside of the unit.
     """
     paired = _paired(tokens)
     first, last = _edges(paired)
@@ -68,18 +69,18 @@ def units_of(
     if source is not None:
         if inner[0][0].kind == "text":
             raw = source[start : inner[0][0].end]
-            start += len(raw) - len(raw.lstrip(" \t\r\n\f"))
-            texts[0] = texts[0].lstrip(" \t\r\n\f")
+            start += len(raw) - len(raw.lstrip(_BLANKS))
+            texts[0] = texts[0].lstrip(" ") if raw[:1] in _BLANKS else texts[0]
         if inner[-1][0].kind == "text":
             raw = source[inner[-1][0].start : end]
-            end -= len(raw) - len(raw.rstrip(" \t\r\n\f"))
-            texts[-1] = texts[-1].rstrip(" \t\r\n\f")
+            end -= len(raw) - len(raw.rstrip(_BLANKS))
+            texts[-1] = texts[-1].rstrip(" ") if raw[-1:] in _BLANKS else texts[-1]
     items: list[Item] = []
     for text, (token, pair) in zip(texts, inner, strict=True):
         if token.kind != "text":
             items.append(Code(text, token.kind, pair, token.repeats))
         elif items and isinstance(items[-1], str):
-            items[-1] += _SPACES.sub(" ", text) if not collapse else text.lstrip(" ") if items[-1][-1:] == " " else text
+            items[-1] += text.lstrip(" ") if collapse and items[-1][-1:] == " " else text
         elif text:
             items.append(text)
     yield Unit(tuple(items), start, end, render, where)
@@ -135,7 +136,9 @@ def _edges(paired: Sequence[tuple[Token, int]]) -> tuple[int, int]:
 
 
 def _is_edge(token: Token) -> bool:
-    return not token.fixed and (token.kind in ("alone", "break") or (token.kind == "text" and not token.text.strip()))
+    return not token.fixed and (
+        token.kind in ("alone", "break", "cue") or (token.kind == "text" and not token.text.strip())
+    )
 
 
 def _is_blank(tokens: Sequence[tuple[Token, int]]) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 
 from dragoman.formats.base import Code, Item, Options, Unit
-from dragoman.formats.inline import Token, units_of
+from dragoman.formats.html import VOID
+from dragoman.formats.inline import Kind, Token, units_of
 
 _FRONT = re.compile(r"---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*\r?\n", re.DOTALL)
 _INLINE = re.compile(
@@ -102,7 +103,8 @@ def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
             elif kind == "tag":
                 name = re.sub(r"[</>]|[\s].*", "", raw)
                 closes, alone = raw.startswith("</"), raw.endswith("/>") or raw.startswith("<!--")
-                yield Token("alone" if alone else "close" if closes else "open", *match.span(), raw, f"<{name}")
+                other: Kind = "alone" if alone or name in VOID else "close" if closes else "open"
+                yield Token("break" if name == "br" else other, *match.span(), raw, f"<{name}")
             else:
                 yield Token("alone", *match.span(), raw)
         if done < stop:

@@ -2,7 +2,7 @@
 
 A run is text with one formatting. Neighbours of equal formatting are one run; the formatting of most letters is that of
 the paragraph, and other runs are pairs of codes. Breaks, pictures and notes are codes that stand alone; fields such as
-page numbers stay whole. Formulas are never touched.
+page numbers stay whole. Line breaks and tabs part texts. Formulas are never touched.
 """
 
 import html
@@ -19,6 +19,7 @@ from dragoman.formats.xml import Event, after, attribute, children, elements, ev
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
 """Elements around runs."""
+BREAKS = ("br", "cr", "tab", "ptab")
 IGNORED = ("proofErr", "lastRenderedPageBreak", "softHyphen", "noBreakHyphen")
 REVISION = re.compile(r"\s(?:\w+:)?rsid\w*=\"[^\"]*\"")
 FIELDS_OF_TEXT = ("HYPERLINK", "REF", "TOC", "STYLEREF")
@@ -110,7 +111,7 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             at += 1
         else:
             if tag not in ("pPr", *IGNORED):
-                yield whole, None
+                yield whole._replace(kind="break" if tag in BREAKS else "alone"), None
             at = stop
 
 
@@ -174,7 +175,7 @@ def _run(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
         elif tag in ("t", "noBreakHyphen"):
             parts.append(("text", "".join(event.text for event in part) if tag == "t" else "\u2011"))
         elif tag not in IGNORED:
-            parts.append(("alone", raw))
+            parts.append(("break" if tag in BREAKS else "alone", raw))
     start, end = run[0].start, run[-1].end
     made = Run(_visible(properties), REVISION.sub("", text[start : run[0].end]) + properties)
     for number, (kind, said) in enumerate(parts):
@@ -315,19 +316,7 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
                 whole.append(Token("text", texts[0].start, texts[-1].end, "".join(event.text for event in texts)))
         elif tag not in ("rPh", "phoneticPr"):
             tokens.append((Token("alone", start, end, text[start:end]), None))
-    said = "".join(token.text for token in whole).strip()
     if whole and not tokens:
-        by_line = "\n" in said
-        yield from _by_line(text, whole, where) if by_line else units_of(whole, where, collapse=False, source=text)
+        yield from units_of(whole, where, collapse=False)
     elif tokens and not whole:
         yield from _unit_of_runs(tokens, _prefix(inside), where)
-
-
-def _by_line(text: str, whole: Sequence[Token], where: str) -> Iterator[Unit]:
-    """A unit for each line of a cell of plain text."""
-    start, end = whole[0].start, whole[-1].end
-    at = start
-    for line in text[start:end].split("\n"):
-        token = Token("text", at, at + len(line), html.unescape(line))
-        yield from units_of([token], where, collapse=False, source=text)
-        at += len(line) + 1

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.formats.base import Options, Pass, Unit
 from dragoman.formats.inline import Kind, units_of
-from dragoman.formats.xml import Event, elements, events, local, tokens
+from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
+BREAKS = ("line-break", "tab", "s")
+"""Elements that part texts: several spaces in a row are there to put what follows into a column."""
 NOT_TEXT = ("tracked-changes", "forms", "settings")
 
 
@@ -25,8 +27,12 @@ def paragraphs(nested: int) -> Pass:
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
-    empty = element[-1].start == element[-1].end
-    return None if local(element[0].name) in PAIRS and not empty else ("alone", "")
+    tag, is_empty = local(element[0].name), element[-1].start == element[-1].end
+    if tag == "s" and attribute(element[0], "c", "1") == "1":
+        return "text", ""
+    if tag in BREAKS:
+        return "break", ""
+    return None if tag in PAIRS and not is_empty else ("alone", "")
 
 
 def part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:

@@ -30,7 +30,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         tokens: list[Token] = []
         for number, (start, end) in enumerate(group):
             if number:
-                tokens.append(Token("break", group[number - 1][1], start, text[group[number - 1][1] : start]))
+                tokens.append(Token("cue", group[number - 1][1], start, text[group[number - 1][1] : start]))
             tokens += _tokens(text, start, end)
         render = partial(_written, [text[start:end] for start, end in group])
         yield from units_of(tokens, f"line {line_of(text, group[0][0])}", render, source=text)
@@ -80,7 +80,7 @@ def _written(sources: Sequence[str], items: Sequence[Item]) -> str:
     out, cue = "", ""
     left = iter(sources)
     for item in items:
-        if isinstance(item, Code) and item.kind == "break":
+        if isinstance(item, Code) and item.kind == "cue":
             out, cue = out + _wrapped(cue, next(left)) + item.raw, ""
         else:
             cue += item if isinstance(item, str) else item.raw

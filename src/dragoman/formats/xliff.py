@@ -14,6 +14,8 @@ from dragoman.formats.xml import Event, attribute, elements, events, local, toke
 from dragoman.languages.codes import language_of
 
 PAIRS = ("g", "pc", "mrk", "hi")
+_BREAK = re.compile(r"(?:^|[|:-])(?:lb|pb|br|tab)(?:\||$)|<br\s*/?>|\|[\r\n\t]+$|\\[nt](?:\||$)")
+"""What a code for a line break or a tab says: `ctype="lb"`, `equiv-text="&lt;br/&gt;"`, `&lt;br&gt;` in it."""
 
 
 def xliff_units(text: str, options: Options) -> Iterator[Unit]:
@@ -50,7 +52,7 @@ def _segment(
         return
     where = f"line {line_of(text, source[0].start)}"
     collapse = attribute(source[0], "space") != "preserve"
-    unit = next(units_of(_tokens(text, source), where, source=text, collapse=collapse), None)
+    unit = next(units_of(_tokens(text, source), where, source=text if collapse else None, collapse=collapse), None)
     if unit is None:
         return
     has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
@@ -114,7 +116,10 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
         return ("alone", "") if len(element) == 2 else None
     if tag in ("bpt", "sc", "bx"):
         return "open", f"i{_number(event)}"
-    return ("close", f"i{_number(event)}") if tag in ("ept", "ec", "ex") else ("alone", "")
+    if tag in ("ept", "ec", "ex"):
+        return "close", f"i{_number(event)}"
+    says = "|".join([*event.attributes.values(), *(inner.text for inner in element)])
+    return ("break" if _BREAK.search(says) else "alone"), ""
 
 
 def _number(event: Event) -> str:

@@ -1,5 +1,6 @@
 """Texts of a document translated: sentence by sentence, with codes around the same words and white space as it was."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.alignment.erasure import erasure_links
-from dragoman.alignment.links import AlignedPair, proportional
+from dragoman.alignment.links import AlignedPair, proportional, with_terms_linked
 from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.translation import NBest
@@ -62,7 +63,25 @@ class DocumentTranslator:
         return [None if unit.kept else next(translated) for unit in units]
 
     def _translated(self, units: Sequence[Unit]) -> list[tuple[Item, ...]]:
-        read = [text_and_codes(unit.items) for unit in units]
+        """The items of each unit's translation: those between its breaks, each by themselves, and the breaks."""
+        groups = [[list(group) for _, group in itertools.groupby(unit.items, _is_break)] for unit in units]
+        texts = [group for of_unit in groups for group in of_unit if not _is_break(group[0])]
+        made = iter(self._of_texts(texts))
+        out: list[tuple[Item, ...]] = []
+        for unit, of_unit in zip(units, groups, strict=True):
+            items: list[Item] = []
+            warnings: list[Warning] = []
+            for group in of_unit:
+                said, reasons = (group, ()) if _is_break(group[0]) else next(made)
+                items += said
+                warnings += reasons
+            self._count(unit, warnings)
+            out.append(tuple(items))
+        return out
+
+    def _of_texts(self, texts: Sequence[Sequence[Item]]) -> list[tuple[list[Item], list[Warning]]]:
+        """The items of each text's translation, and the warnings of its sentences."""
+        read = [text_and_codes(items) for items in texts]
         splitter = self.pipeline.splitter
         pieces = [splitter.pieces(text) for text, _, _ in read]
         wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
@@ -72,20 +91,20 @@ class DocumentTranslator:
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes]
         sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
         links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
-        out: list[tuple[Item, ...]] = []
-        for unit, (text, codes, protected), of_text in zip(units, read, pieces, strict=True):
+        out = []
+        for (text, codes, protected), of_text in zip(read, pieces, strict=True):
             joined = splitter.joined(text, of_text, said)
             items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
-            out.append(tuple(unprotected(items, protected)))
-            self._count(unit, codes, [one for piece in of_text if piece.is_text for one in found[piece.text].warnings])
+            warnings = [one for piece in of_text if piece.is_text for one in found[piece.text].warnings]
+            out.append((unprotected(items, protected), warnings))
         return out
 
-    def _count(self, unit: Unit, codes: Sequence[tuple[int, Code]], warnings: Sequence[Warning]) -> None:
+    def _count(self, unit: Unit, warnings: Sequence[Warning]) -> None:
         self.report.translated += 1
-        self.report.codes += len(codes)
+        self.report.codes += sum(isinstance(item, Code) and item.kind != "protected" for item in unit.items)
         self.report.remembered += any(one.kind == WarningKind.FROM_MEMORY for one in warnings)
         if reasons := doubts(warnings):
-            said = "".join(item for item in unit.items if isinstance(item, str))
+            said = "".join(item if isinstance(item, str) else " " * _is_break(item) for item in unit.items)
             self.report.doubts.append(Doubt(unit.where, said, tuple(reasons)))
 
     def _with_codes(
@@ -114,11 +133,18 @@ class DocumentTranslator:
         return items
 
     def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
-        """All codes around a text: pairs in their order, what stands alone before it."""
+        """All codes around a text: pairs in their order, what stands alone before it.
+
+        The half of a pair whose other half stands behind a break is outside of the pairs.
+        """
         self.report.wrapped += 1
-        opening = [code for _, code in codes if code.kind != "close"]
+        opened = {code.pair for _, code in codes if code.kind == "open"}
         closing = {code.pair: code for _, code in codes if code.kind == "close"}
-        return [*opening, text, *(closing[code.pair] for code in reversed(opening) if code.kind == "open")]
+        ended = [code for pair, code in closing.items() if pair not in opened]
+        begun = [code for _, code in codes if code.kind == "open" and code.pair not in closing]
+        opening = [code for _, code in codes if code.kind != "close" and (code.kind != "open" or code.pair in closing)]
+        closed = [closing[code.pair] for code in reversed(opening) if code.kind == "open"]
+        return [*ended, *opening, text, *closed, *begun]
 
     def _links(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
         """The links of sentence pairs by their texts; proportional ones where a sentence is too long to be asked."""
@@ -128,6 +154,12 @@ class DocumentTranslator:
             texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
             pairings.append(AlignedPair(*texts, words(src), words(tgt)))
         found = {}
-        for pair, links in zip(pairs, erasure_links(self.pipeline.own, pairings), strict=True):
-            found[pair] = links if links.any() else proportional(*links.shape)
+        glossary = self.pipeline.own.glossary
+        for pair, pairing, links in zip(pairs, pairings, erasure_links(self.pipeline.own, pairings), strict=True):
+            links = links if links.any() else proportional(*links.shape)
+            found[pair] = links if glossary is None else with_terms_linked(pairing, links, glossary.find(pair[0]))
         return found
+
+
+def _is_break(item: Item) -> bool:
+    return isinstance(item, Code) and item.kind == "break"

@@ -35,6 +35,8 @@ from dragoman.pipeline.memory import TranslationMemory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
 
+FEW_TOKENS = 1_000
+"""A vocabulary of fewer may be of letters or bytes, and knows no word."""
 LINES_LOOKED_AT = 2_000
 """Lines of the training corpus that show what a run was trained on."""
 
@@ -129,8 +131,14 @@ class Pipeline:
     def splitter(self) -> Splitter:
         """The rules by which texts are cut."""
         memory = self.memory
+
+        def is_word(letters: str) -> bool:
+            tokenizer = self.own.tokenizers.src
+            forms = (letters, letters.lower(), letters.capitalize())
+            return tokenizer.vocab_size < FEW_TOKENS or any(len(tokenizer.encode(form)) == 1 for form in forms)
+
         return Splitter(
-            self.languages, self.sentences, self.numbers, lambda text: memory is not None and text in memory
+            self.languages, self.sentences, self.numbers, lambda text: memory is not None and text in memory, is_word
         )
 
     def texts(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translated]:

@@ -1,12 +1,14 @@
 """Texts cut into the pieces that are translated, and put together again with the white space between them kept."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dragoman.languages.codes import written_without_spaces
+from dragoman.quality.faults import UNITS
 from dragoman.text.message_format import is_message
+from dragoman.text.placeholders import without_spans
 from dragoman.text.segment import Span, sentences
 
 SEVERAL = 0.5
@@ -17,9 +19,23 @@ gains 1.5 BLEU by it (docs/log.md).
 """
 
 _LETTER = re.compile(r"[^\W\d_]")
-_LINE = re.compile(r"\S(?:[^\n\r]*\S)?")
-_NO_SENTENCE = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*")
-"""Addresses, files, options of commands: nothing to translate."""
+_BREAK = re.compile(
+    r"[\t\n\r\u2028\u2029]+"
+    r"|(?:</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre)\b[^<>]{0,1000}>\s*)+",
+    re.IGNORECASE,
+)
+"""Line ends, tabs, and tags that part paragraphs or lines."""
+_MARK = re.compile(
+    r"(?:(?:[-–—*+•◦▪●‣·○■□➢►]|\[[ xX]\]|\[\d{1,3}\]|\[\^[^\]\s]{1,50}\]:?|\(?(?:\d{1,3}|[A-Za-z])\))\s+)+"
+)
+"""Marks of a list, of a dialogue or of a note before a text."""
+_NO_SENTENCE = re.compile(
+    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|[A-Za-z]|TRUE|FALSE|NULL|N/A|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
+)
+"""Addresses, files, options of commands, constants: nothing to translate."""
+_CODE = re.compile(r"(?=\D*\d)(?!\d+(?:st|nd|rd|th|er|e|s)$)(?!.*(?=[A-Za-z]{4})[A-Z]*[a-z])[\x21-\x7e]+")
+"""A word with digits and without four letters in a row that are not all capitals: `PX200/B`, `x86_64`, `24h`."""
+_ACRONYM = re.compile(r"[A-Z]{2,4}")
 
 
 class Piece(NamedTuple):
@@ -47,21 +63,50 @@ class Splitter:
     """Pieces without letters are translated too: the run was trained on such text."""
     is_whole: Callable[[str], bool] = lambda _: False
     """True for a text that is not to be cut, as all of it has a translation already."""
+    is_word: Callable[[str], bool] = lambda _: True
+    """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
 
     def pieces(self, text: str) -> list[Piece]:
-        """The pieces of a text, in order, without the white space around them; a message with arms stays whole."""
-        if self.sentences:
-            spans = sentences(text, self.languages[0])
+        """The pieces of a text, in order, without the white space and the marks before and after them.
+
+        A message with arms stays whole.
+        """
+        if is_message(text) or self.is_whole(text):
+            spans = [_trimmed(text, 0, len(text))]
         else:
-            spans = [Span(*match.span()) for match in _LINE.finditer(text)]
-        if text.strip() and (is_message(text) or (len(spans) > 1 and self.is_whole(text))):
-            start = len(text) - len(text.lstrip())
-            spans = [Span(start, start + len(text.strip()))]
-        return [Piece(span, text[slice(*span)], self.is_text(text[slice(*span)])) for span in spans]
+            spans = [span for section in self._sections(text) for span in self._cut(text, section)]
+        return [
+            Piece(span, text[slice(*span)], self.is_text(text[slice(*span)])) for span in spans if span.start < span.end
+        ]
+
+    @staticmethod
+    def _sections(text: str) -> Iterator[Span]:
+        """The parts of a text between its breaks."""
+        at = 0
+        for match in _BREAK.finditer(text):
+            yield Span(at, match.start())
+            at = match.end()
+        yield Span(at, len(text))
+
+    def _cut(self, text: str, section: Span) -> Iterator[Span]:
+        """The sentences of a section, or all of it, without marks of a list before them."""
+        start, end = section
+        cuts = sentences(text[start:end], self.languages[0]) if self.sentences else [Span(0, end - start)]
+        for cut in cuts:
+            span = _trimmed(text, start + cut.start, start + cut.end)
+            mark = None if self.numbers else _MARK.match(text, *span)
+            yield span if mark is None else Span(mark.end(), span.end)
 
     def is_text(self, piece: str) -> bool:
-        """True if there is anything to translate."""
-        return bool(self.numbers or _LETTER.search(piece)) and not _NO_SENTENCE.fullmatch(piece)
+        """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""
+        if self.numbers:
+            return True
+        said = without_spans(piece)[0]
+        if not _LETTER.search(said) or _NO_SENTENCE.fullmatch(piece):
+            return False
+        if _ACRONYM.fullmatch(piece):
+            return self.is_word(piece)
+        return not _is_code(said.split())
 
     def joined(self, text: str, pieces: Sequence[Piece], said: Mapping[str, str]) -> Joined:
         """The translation of a text from those of its pieces."""
@@ -78,11 +123,30 @@ class Splitter:
 
     def _gap(self, gap: str) -> str:
         """White space between two sentences, as the target language writes it."""
-        if "\n" in gap:
+        if gap.strip(" "):
             return gap
         if written_without_spaces(self.languages[1]):
             return gap if len(gap) > 1 else ""
         return gap or " "
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    said = text[start:end]
+    start += len(said) - len(said.lstrip())
+    return Span(start, start + len(said.strip()))
+
+
+def _is_code(parts: Sequence[str]) -> bool:
+    """True for codes, with units and abbreviations beside them.
+
+    >>> [_is_code(text.split()) for text in ("DE89 3704 0044", "12 kg", "Art.-Nr. 7781-B", "Fig. 3", "3 cats")]
+    [True, True, True, False, False]
+    """
+    left = [part for part in parts if not _CODE.fullmatch(part) and part not in UNITS]
+    if not left:
+        return True
+    named = any(_CODE.fullmatch(part) and _LETTER.search(part) for part in parts)
+    return named and all(part.endswith(".") and len(part) <= 8 for part in left)
 
 
 def are_single_sentences(lines: Iterable[str], language: str) -> bool:
