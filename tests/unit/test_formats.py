@@ -299,3 +299,25 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         file.truncate(101 * 2**20)
     with raises_error(Error.TOO_LARGE, "large.txt"):
         Document.load(path, OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("- [ ] ab cd\n- [X] ef\n1. [x] gh", "- [ ] ba dc\n- [X] fe\n1. [x] hg"),
+        ("ab[^1].\n\n[^1]: cd ef\n\n[^2]: gh", "ba[^1].\n\n[^1]: dc fe\n\n[^2]: hg"),
+        ("> [!NOTE]\n> ab cd", "> [!NOTE]\n> ba dc"),
+        (":::tip ab\n\ncd\n\n:::", ":::tip ba\n\ndc\n\n:::"),
+        ("!!! note ab", "!!! note ba"),
+        ("ab\n: cd ef", "ba\n: dc fe"),
+        ("ab $x_1$ cd {{< ef gh >}}", "ba $x_1$ dc {{< ef gh >}}"),
+        ("$$\nab cd\n$$", "$$\nab cd\n$$"),
+        ("+++\nab = 1\n+++\ncd", "+++\nab = 1\n+++\ndc"),
+        ("| ab \\| cd | ef |\n|---|---|\n| gh | i \\| j |", "| ba \\| dc | fe |\n|---|---|\n| hg | i \\| j |"),
+        ("see [ab] and [cd][] or [ef][ab]\n\n[ab]: x\n[cd]: y",
+         "ees [ba][ab] dna [dc][cd] ro [fe][ab]\n\n[ab]: x\n[cd]: y"),
+        ("ab<br>cd *ef*", "ba<br>dc *fe*"),
+    ],
+)  # fmt: skip
+def test_marks_of_markdown_are_no_part_of_a_text(before: str, after: str) -> None:
+    assert read("a.md", before).translated(reversed_words).decode() == after

@@ -1,30 +1,43 @@
 """Markdown: the blocks by markdown-it-py (CommonMark, tables); inside of them emphasis, links and code as codes.
 
-Fences, indented code, HTML blocks, link definitions and front matter stay as they are.
+Fences, indented code, HTML blocks, formulas, link definitions, front matter and the marks of tasks, footnotes, alerts
+and definitions stay as they are.
 """
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
 
 from dragoman.formats.base import Code, Item, Options, Unit
 from dragoman.formats.html import VOID
 from dragoman.formats.inline import Kind, Token, units_of
+from dragoman.text.segment import Span
 
-_FRONT = re.compile(r"---[ \t]*\r?\n.*?\n(?:---|\.\.\.)[ \t]*\r?\n", re.DOTALL)
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n.*?\n(?:\1|\.\.\.)[ \t]*\r?\n", re.DOTALL)
 _INLINE = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<code>(?<!`)(`+)(?!`).{0,2000}?(?<!`)\3(?!`))"
-    r"|(?P<auto><(?:https?://|mailto:)[^<>\s]{1,2000}>)"
+    r"|(?P<whole>(?<!`)(`+)(?!`).{0,2000}?(?<!`)\3(?!`)|<(?:https?://|mailto:)[^<>\s]{1,2000}>"
+    r"|\$\$.{1,2000}?\$\$|\$(?=[^\s$])[^$\n]{0,500}(?<=[^\s$])\$(?!\d)|\{\{.{0,500}?\}\}|\{%.{0,500}?%\})"
     r"|(?P<tag></?[A-Za-z][^<>\n]{0,1000}>|<!--.{0,2000}?-->)"
-    r"|(?P<image>!\[)|(?P<link>\[(?!\^))|(?P<note>\[\^[^\]\n]{1,100}\])"
+    r"|(?P<link>!?\[(?!\^))|(?P<alone>\[\^[^\]\n]{1,100}\]|\{[#.:][^{}\n]{1,200}\})"
     r"|(?P<end>\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)|\[[^\[\]\n]{0,500}\])?)"
     r"|(?P<mark>\*{1,3}|_{1,3}|~~)"
     r"|(?P<entity>&(?:[A-Za-z]{1,31}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)",
     re.DOTALL,
 )
+_BEFORE = re.compile(
+    r"(?:\[[ xX]\](?=\s)|\[\^[^\]\s]{1,100}\]:|\[![A-Za-z]{1,20}\][-+]?|:(?=[ \t])|:{3,}[ \t]*[\w-]*"
+    r"|[!?]{3}\+?[ \t]+[\w-]+|\[TOC\]|\[\[toc\]\])[ \t]*"
+)
+"""The mark of a task, a footnote, an alert, a definition, a container or an admonition before a line's text."""
+_LABEL_END = re.compile(r"((?:[^\[\]\\]|\\.){0,999})\](\(|\[([^\[\]]{0,999})\])?")
+_NOTE, _NO_NOTE = "[^", "\1^"
+"""Notes are unknown to CommonMark, which takes `[^1]: word` for the definition of a link."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -34,43 +47,61 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text[begin:]):
+    env: dict[str, Any] = {}
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    is_cell = False
+    for token in parser.parse(text[begin:].replace(_NOTE, _NO_NOTE), env):
+        if token.type.endswith("_open"):
+            is_cell = token.type in ("td_open", "th_open")
         if token.type != "inline" or token.map is None or not token.content.strip():
+            continue
+        if token.content.startswith("$$") and token.content.endswith("$$"):
             continue
         at = max(at, starts[token.map[0]])
         limit = starts[token.map[1]] - 1
-        for line in token.content.split("\n"):
+        content = token.content.replace(_NO_NOTE, _NOTE)
+        lines = [line.strip() for line in (content.replace("|", "\\|") if is_cell else content).split("\n")]
+        for line in lines:
             # Where the parser has unescaped or joined something, the text is not there as it reads: left alone.
-            place = text.find(line.strip(), at, limit + 1) if line.strip() else -1
+            place = text.find(line, at, limit + 1) if line else -1
             if place < 0:
                 break
-            at = place + len(line.strip())
+            at = place + len(line)
         else:
             where = f"line {first_line + token.map[0]}"
-            yield from _block(text, token.content, max(starts[token.map[0]], begin), at, where)
+            places = _places(text, lines, max(starts[token.map[0]], begin), at)
+            for part in _parts(text, places):
+                tokens = list(_tokens(text, part, env.get("references", {})))
+                yield from units_of(tokens, where, partial(_render, is_cell), source=text)
 
 
-def _block(text: str, content: str, begin: int, end: int, where: str) -> Iterator[Unit]:
-    """The units of a block whose text ends at `end`; a hard line break parts it."""
-    lines = content.split("\n")
-    places: list[tuple[int, int]] = []
-    upto = end
+def _places(text: str, lines: Sequence[str], begin: int, end: int) -> list[Span]:
+    """The places of a block's lines, the last of which ends at `end`."""
+    places: list[Span] = []
     for line in reversed(lines):  # from the end: a cell's text may stand in the cells before it, too
-        start = text.rfind(line.strip(), begin, upto)
-        places.append((start, start + len(line.strip())))
-        upto = start
-    places.reverse()
-    part: list[tuple[int, int]] = []
+        start = text.rfind(line, begin, end)
+        places.append(Span(start, start + len(line)))
+        end = start
+    return places[::-1]
+
+
+def _parts(text: str, places: Sequence[Span]) -> Iterator[list[Span]]:
+    """The lines of each text of a block: a hard line break parts it, and a line with a mark begins another one."""
+    part: list[Span] = []
     for number, (start, stop) in enumerate(places, 1):
+        if mark := _BEFORE.match(text, start, stop):
+            yield part
+            part, start = [], mark.end()
         backslash = number < len(places) and text[stop - 1] == "\\"
-        part.append((start, stop - backslash))
-        if backslash or number == len(places) or text[stop : stop + 2] == "  ":
-            yield from units_of(list(_tokens(text, part)), where, _render, source=text)
+        part.append(Span(start, stop - backslash))
+        if backslash or number == len(places) or text[stop : stop + 2] == "  " or start == stop:
+            yield part
             part = []
 
 
-def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
-    links = 0
+def _tokens(text: str, places: Sequence[Span], references: Collection[str]) -> Iterator[Token]:
+    """The tokens of a text. `references`: labels of links that the file defines."""
+    labels: list[str] = []
     previous = None
     for start, stop in places:
         if previous is not None:
@@ -78,37 +109,55 @@ def _tokens(text: str, places: Sequence[tuple[int, int]]) -> Iterator[Token]:
         previous = stop
         done = start
         for match in _INLINE.finditer(text, start, stop):
-            raw, kind = match.group(), next(name for name in _INLINE.groupindex if match[name])
-            if kind == "end" and not links:
-                continue
-            if kind == "link" and not re.compile(r"[^\]]{0,2000}\](?:\(|\[|(?!:))").match(text, match.end(), stop):
+            kind = next(name for name in _INLINE.groupindex if match[name])
+            if kind == "link":
+                label = _label(text, match.end(), stop, references)
+                if label is None:
+                    continue
+                labels.append(label)
+            elif kind == "end" and not labels:
                 continue
             if match.start() > done:
                 yield Token("text", done, match.start(), text[done : match.start()])
             done = match.end()
-            if kind == "escape":
-                yield Token("text", *match.span(), raw[1:])
-            elif kind == "entity":
-                yield Token("text", *match.span(), html.unescape(raw))
-            elif kind in ("code", "auto"):
-                yield Token("protected", *match.span(), raw)
-            elif kind in ("image", "link"):
-                links += 1
-                yield Token("open", *match.span(), raw, "link")
-            elif kind == "end":
-                links -= 1
-                yield Token("close", *match.span(), raw, "link")
-            elif kind == "mark":
-                yield _mark(text, match, start, stop)
-            elif kind == "tag":
-                name = re.sub(r"[</>]|[\s].*", "", raw)
-                closes, alone = raw.startswith("</"), raw.endswith("/>") or raw.startswith("<!--")
-                other: Kind = "alone" if alone or name in VOID else "close" if closes else "open"
-                yield Token("break" if name == "br" else other, *match.span(), raw, f"<{name}")
-            else:
-                yield Token("alone", *match.span(), raw)
+            yield _mark(text, match, start, stop) if kind == "mark" else _token(match, kind, labels)
         if done < stop:
             yield Token("text", done, stop, text[done:stop])
+
+
+def _token(match: re.Match[str], kind: str, labels: list[str]) -> Token:
+    """The token of a piece of markup. `labels`: of the links that are open."""
+    raw, place = match.group(), match.span()
+    if kind == "escape":
+        return Token("text", *place, raw[1:])
+    if kind == "entity":
+        return Token("text", *place, html.unescape(raw))
+    if kind == "whole":
+        return Token("protected", *place, raw)
+    if kind == "link":
+        return Token("open", *place, raw, "link")
+    if kind == "end":
+        label = labels.pop()
+        return Token("close", *place, f"][{label}]" if label else raw, "link")
+    if kind == "tag":
+        name = re.sub(r"[</>]|[\s].*", "", raw)
+        is_alone = raw.endswith("/>") or raw.startswith("<!--") or name in VOID
+        other: Kind = "alone" if is_alone else "close" if raw.startswith("</") else "open"
+        return Token("break" if name == "br" else other, *place, raw, f"<{name}")
+    return Token("alone", *place, raw)
+
+
+def _label(text: str, start: int, stop: int, references: Collection[str]) -> str | None:
+    """The label of a link whose text, which is translated, is its label, too; "" for other links; None: it is none."""
+    match = _LABEL_END.match(text, start, stop)
+    if match is None:  # there are brackets in it
+        return "" if re.compile(r"[^\n]{0,2000}?\]\(").match(text, start, stop) else None
+    if (match[2] or "")[:1] == "(":
+        return ""
+    label = match[3] or match[1]
+    if normalizeReference(label) not in references:
+        return None
+    return "" if match[3] else label
 
 
 def _mark(text: str, match: re.Match[str], start: int, stop: int) -> Token:
@@ -127,11 +176,11 @@ def _mark(text: str, match: re.Match[str], start: int, stop: int) -> Token:
     return Token("text", *match.span(), raw)
 
 
-def _render(items: Sequence[Item]) -> str:
+def _render(is_cell: bool, items: Sequence[Item]) -> str:
     out = ""
     for item in items:
         out += item.raw if isinstance(item, Code) else _escaped(item, out)
-    return out
+    return re.sub(r"(?<!\\)\|", r"\\|", out) if is_cell else out
 
 
 def _escaped(text: str, before: str) -> str:

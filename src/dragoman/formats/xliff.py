@@ -15,7 +15,7 @@ from dragoman.languages.codes import language_of
 
 PAIRS = ("g", "pc", "mrk", "hi")
 _BREAK = re.compile(r"(?:^|[|:-])(?:lb|pb|br|tab)(?:\||$)|<br\s*/?>|\|[\r\n\t]+$|\\[nt](?:\||$)")
-"""What a code for a line break or a tab says: `ctype="lb"`, `equiv-text="&lt;br/&gt;"`, `&lt;br&gt;` in it."""
+"""The words of a code for a line break or a tab: `ctype="lb"`, `equiv-text="&lt;br/&gt;"`, `&lt;br&gt;` in it."""
 
 
 def xliff_units(text: str, options: Options) -> Iterator[Unit]:

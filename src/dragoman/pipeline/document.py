@@ -148,6 +148,8 @@ class DocumentTranslator:
 
     def _links(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
         """The links of sentence pairs by their texts; proportional ones where a sentence is too long to be asked."""
+        if not pairs:
+            return {}
         pairings = []
         for src, tgt in pairs:
             lower = is_in_capitals(src) and (len(src.lower()), len(tgt.lower())) == (len(src), len(tgt))
