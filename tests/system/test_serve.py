@@ -302,6 +302,9 @@ def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, transl
         state = server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).json()
         time.sleep(0.05)
     assert state["state"] == "done"
+    assert len(state["in_doubt"]) == state["doubts"] == 1
+    assert state["in_doubt"][0]["where"] == "line 1"
+    assert state["in_doubt"][0]["reasons"]
     result = server.get(f"/v1/documents/{job['id']}/result", params={"key": job["key"]})
     assert result.content.decode() == f"# {translator.translate([TEXT])[0]}\n\n```\n{TEXT}\n```\n"
     assert (

@@ -17,7 +17,7 @@ from dragoman.formats.html import scan, text_units
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
 SAMPLES = sorted(path for path in FOLDER.iterdir() if ".reversed" not in path.name)
-OPTIONS = Options(languages=("en", "de"))
+OPTIONS = Options(languages=("en", "de"), columns=("text",))
 
 
 def reversed_words(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
@@ -321,3 +321,68 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_marks_of_markdown_are_no_part_of_a_text(before: str, after: str) -> None:
     assert read("a.md", before).translated(reversed_words).decode() == after
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "text"),
+    [
+        ("a.html", "latin-1", '<head><meta charset="iso-8859-1"></head><p>Größe</p>'),
+        ("a.html", "cp1251", "<meta http-equiv=Content-Type content='text/html; charset=windows-1251'><p>мир</p>"),
+        ("a.xhtml", "latin-1", '<?xml version="1.0" encoding="ISO-8859-1"?><p>Größe</p>'),
+        ("a.html", "utf-8", '<meta charset="utf-16"><p>Größe</p>'),
+        ("a.html", "cp1252", '<meta charset="ascii"><p>5 € “ab”</p>'),
+        (
+            "a.po",
+            "iso8859-2",
+            'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-2\\n"\n\nmsgid "Łódź"\nmsgstr ""\n',
+        ),
+    ],
+)
+def test_a_file_is_read_as_it_declares_and_written_back_so(name: str, codec: str, text: str) -> None:
+    document = read(name, text.encode(codec))
+    [unit] = document.texts()
+    assert plain(unit.items) in text
+    assert plain(unit.items)[::-1] in document.translated(reversed_letters).decode(codec)
+
+
+def reversed_letters(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+    return [(plain(unit.items)[::-1],) for unit in units]
+
+
+def test_what_the_declared_encoding_lacks_is_written_all_the_same() -> None:
+    def greek(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("ω",) for _ in units]
+
+    assert b"<p>&#969;</p>" in read("a.html", b"<meta charset=latin1><p>a</p>").translated(greek)
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=%s\\n"\n\nmsgid "a"\nmsgstr ""\n'
+    out = read("a.po", header % "ISO-8859-1").translated(greek).decode()
+    assert "charset=UTF-8" in out
+    assert 'msgstr "ω"' in out
+    assert 'msgstr "ω"' in read("a.po", header % "CHARSET").translated(greek).decode()
+
+
+def test_a_text_without_letters_is_its_own_translation_beside_its_source() -> None:
+    po = 'msgid "100%"\nmsgstr ""\n'
+    assert 'msgstr "100%"' in read("a.po", po).translated(unchanged).decode()
+    xliff = '<xliff version="1.2"><trans-unit><source><g id="1">42</g> %</source></trans-unit></xliff>'
+    out = read("a.xlf", xliff).translated(unchanged).decode()
+    assert '<target state="needs-review-translation"><g id="1">42</g> %</target>' in out
+    tmx = '<tmx><tu><tuv xml:lang="en"><seg>42</seg></tuv></tu></tmx>'
+    assert '<tuv xml:lang="de"><seg>42</seg></tuv>' in read("a.tmx", tmx).translated(unchanged).decode()
+
+
+def table(text: str, *columns: str, name: str = "a.csv") -> str:
+    options = Options(name, ("en", "de"), columns=columns)
+    return Document(text.encode(), FORMATS["csv"], options).translated(reversed_words).decode()
+
+
+def test_named_columns_of_a_table_are_translated() -> None:
+    text = 'id,text,note\n1,"ab, cd",keep\n2,ef,\n\n3,"g ""hi"""," x"\n'
+    assert table(text, "Text") == 'id,text,note\n1,",ba dc",keep\n2,fe,\n\n3,"g ""ih"""," x"\n'
+    assert table("ab;cd\r\nef;gh", "2") == "ab;dc\r\nef;hg"
+    assert table('ab\t"cd\nef\tgh', "1", "2", name="a.tsv") == 'ba\tdc"\nfe\thg'
+    assert table("t\nab,cd\n", "t") == "t\nba,cd\n"
+    with raises_error(Error.MISSING_OPTION, "a.csv", "id, text, note"):
+        table(text)
+    with raises_error(Error.UNKNOWN_NAME, "a.csv"):
+        table(text, "none")

@@ -22,6 +22,7 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.errors import Error
+from dragoman.formats.table import names_in
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
@@ -51,8 +52,8 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .txt .srt "
-        ".vtt .po .xlf .tmx .json .properties .xml (Android) .pdf (its text); or, among them, changes to the "
-        "search: decoding.no_repeat_ngram=3. Without a file: lines of standard input, or of -i.",
+        ".vtt .po .xlf .tmx .json .properties .xml (Android) .csv (--columns) .pdf (its text); or, among them, "
+        "changes to the search: decoding.no_repeat_ngram=3. Without a file: lines of standard input, or of -i.",
         show_default=False,
     ),
 ]
@@ -120,6 +121,9 @@ Shard = Annotated[
 Ray = Annotated[int | None, typer.Option(min=1, help="With --bulk: by so many workers of a Ray cluster (extra `ray`).")]
 Resume = Annotated[bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")]
+ColumnNames = Annotated[
+    str | None, typer.Option("--columns", help="Of .csv and .tsv: the columns to translate, by heading or number.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
 ]
@@ -181,6 +185,7 @@ def translate(
     ray: Ray = None,
     resume: Resume = False,
     everything: Everything = False,
+    columns: ColumnNames = None,
     as_json: AsJson = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
@@ -218,7 +223,7 @@ def translate(
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
     lines, blocks = Lines(input, output, Form(as_json, alignments)), Blocks(bulk, shard, ray)
-    _translate(options, paths, lines, blocks, FileOptions(output, resume, everything))
+    _translate(options, paths, lines, blocks, FileOptions(output, resume, everything, names_in(columns or "")))
 
 
 class Lines(NamedTuple):
@@ -250,7 +255,8 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
                 input=lines.input, prefix=options.prefix, n_best=n_best, **vars(lines.form))  # fmt: skip
         doubtful = run_on_files(options, paths, files)
     else:
-        _refuse("of files to translate: name one", resume=files.resume, everything=files.everything)
+        _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
+                columns=files.columns)  # fmt: skip
         doubtful = _translate_lines(options, lines)
     if options.guard == "fail" and doubtful:
         raise typer.Exit(IN_DOUBT)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from dragoman.errors import DragomanError, Error
+from dragoman.formats.encoding import Declares
 
 
 class Code(NamedTuple):
@@ -70,6 +71,8 @@ class Options:
     """Codes, from and to."""
     translated_too: bool = False
     """Texts that have a translation already (PO, XLIFF, TMX) are translated again."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table to translate, by heading or by number from 1."""
 
 
 Pass = Callable[[str, Options], Iterator[Unit]]
@@ -89,8 +92,8 @@ class Format:
     """Of a zip file's part: by its name, the names of all parts, and a function that reads one; none: it is copied."""
     finish: Callable[[str, Options], str] | None = None
     """Writes the other things that a translated file says: its language."""
-    xml: bool = False
-    """True if the file, or each part, says its encoding as XML does."""
+    declares: Declares = ""
+    """The way in which the file, or each part, says its encoding."""
 
 
 def spliced(text: str, edits: Iterable[Edit]) -> str:

@@ -23,6 +23,7 @@ from dragoman.formats import (
     po,
     properties,
     subtitles,
+    table,
     xliff,
 )
 from dragoman.formats.base import Edit, Format, Item, Options, Pass, Unit, spliced
@@ -61,7 +62,7 @@ class Document:
     def texts(self) -> Iterator[Unit]:
         """The units of the file as it is, those that are kept too."""
         for name, data, passes in self._parts():
-            text, _ = decoded(data, name, self.format.xml)
+            text, _ = decoded(data, name, self.format.declares)
             for one_pass in passes:
                 yield from one_pass(text, replace(self.options, name=name))
 
@@ -87,7 +88,7 @@ class Document:
                 yield f"{self.options.name}!{name}", package.read(name), passes
 
     def _translated_part(self, name: str, data: bytes, passes: Sequence[Pass], translate: TranslateUnits) -> bytes:
-        text, encoding = decoded(data, name, self.format.xml)
+        text, encoding = decoded(data, name, self.format.declares)
         options = replace(self.options, name=name)
         before = text
         for one_pass in passes:
@@ -103,7 +104,7 @@ class Document:
             return data
         if self.format.finish is not None:
             text = self.format.finish(text, options)
-        return encoded(text, encoding, name, self.format.xml)
+        return encoded(text, encoding, name, self.format.declares)
 
 
 def format_of(path: Path, data: bytes) -> Format:
@@ -129,7 +130,7 @@ def format_of(path: Path, data: bytes) -> Format:
     if kind := named or found:
         return kind
     raise Error.UNKNOWN_FORMAT(
-        "of no known kind", f"known: {' '.join(SUFFIXES)} (or give it as lines of text: -i {path})", file=path
+        "of no known kind", f"known: {' '.join(SUFFIXES)} (if it is plain lines of text: -i {path})", file=path
     )
 
 
@@ -161,29 +162,36 @@ FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
     "md": Format("Markdown", (".md", ".markdown"), (markdown.units,)),
     "html": Format(
-        "HTML", (".html", ".htm", ".xhtml"), (html.attribute_units, html.text_units), finish=html.with_language
+        "HTML",
+        (".html", ".htm", ".xhtml"),
+        (html.attribute_units, html.text_units),
+        finish=html.with_language,
+        declares="html",
     ),
     "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
     "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,)),
-    "docx": Format("a Word document", (".docx", ".docm", ".dotx"), passes_of=office.word_part, xml=True),
-    "pptx": Format("a PowerPoint presentation", (".pptx", ".pptm", ".potx"), passes_of=office.slides_part, xml=True),
-    "xlsx": Format("an Excel workbook", (".xlsx", ".xlsm"), passes_of=office.workbook_part, xml=True),
-    "odt": Format("an OpenDocument text", (".odt", ".ott"), passes_of=opendocument.part, xml=True),
-    "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), passes_of=opendocument.part, xml=True),
-    "odp": Format("an OpenDocument presentation", (".odp", ".otp"), passes_of=opendocument.part, xml=True),
-    "epub": Format("an e-book", (".epub",), passes_of=epub.part, xml=True),
-    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,)),
+    "docx": Format("a Word document", (".docx", ".docm", ".dotx"), passes_of=office.word_part, declares="xml"),
+    "pptx": Format(
+        "a PowerPoint presentation", (".pptx", ".pptm", ".potx"), passes_of=office.slides_part, declares="xml"
+    ),
+    "xlsx": Format("an Excel workbook", (".xlsx", ".xlsm"), passes_of=office.workbook_part, declares="xml"),
+    "odt": Format("an OpenDocument text", (".odt", ".ott"), passes_of=opendocument.part, declares="xml"),
+    "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), passes_of=opendocument.part, declares="xml"),
+    "odp": Format("an OpenDocument presentation", (".odp", ".otp"), passes_of=opendocument.part, declares="xml"),
+    "epub": Format("an e-book", (".epub",), passes_of=epub.part, declares="xml"),
+    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po"),
     "xliff": Format(
         "XLIFF",
         (".xlf", ".xliff", ".sdlxliff", ".mxliff"),
         (xliff.xliff_units,),
-        xml=True,
+        declares="xml",
         finish=xliff.with_target_language,
     ),
-    "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), xml=True),
+    "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), declares="xml"),
     "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,)),
     "properties": Format("Java properties", (".properties",), (properties.units,)),
-    "android": Format("Android strings", (".xml",), (android.units,), xml=True),
+    "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
+    "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),
     "pdf": Format("a PDF", (".pdf",), (plain_text.units,)),
 }
 """The formats by name."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, has_letters, plain, refuse
+from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, plain, refuse
 
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
@@ -27,7 +27,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     newline = "\r\n" if "\r\n" in text else "\n"
     for start, fields, flags, flags_at in _entries(text, options):
         source = fields.get("msgid")
-        if source is None or not has_letters(source.text):
+        if source is None or not source.text:
             continue
         fuzzy = "fuzzy" in flags
         where = f"line {source.line}"

@@ -1,13 +1,20 @@
-"""Tables of text: CSV with commas or semicolons, tab-separated values, and Excel workbooks."""
+"""Tables of text: CSV with commas or semicolons, tab-separated values, and Excel workbooks.
+
+They are read as pairs of a corpus or a glossary (`rows`, `columns_of`), or as documents of which some columns are
+translated (`units`).
+"""
 
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.errors import Error, not_installed
+from dragoman.formats.base import Item, Options, Unit, line_of, plain
 from dragoman.formats.encoding import decoded
 from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import common_language
@@ -39,11 +46,9 @@ def rows(data: bytes, name: str) -> Iterator[Row]:
     if Path(name).suffix.lower() == ".xlsx":
         yield from _sheets(data, name)
         return
-    text, _ = decoded(data, name, False)
-    separator = "\t" if Path(name).suffix.lower() in (".tsv", ".tab") else separator_of(text)
-    # Tab-separated values are not quoted: a mark in them is a mark.
+    text, _ = decoded(data, name)
+    separator, quoted = _form(text, name)
     lines = io.StringIO(text, newline="")
-    quoted = separator != "\t"
     reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     line = 1
     try:
@@ -53,6 +58,78 @@ def rows(data: bytes, name: str) -> Iterator[Row]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise Error.WRONG_SHAPE(f"no table of text: {error}", file=name, line=line) from error
+
+
+def _form(text: str, name: str) -> tuple[str, bool]:
+    """(the mark that parts columns, whether cells may be in quotes): in tab-separated values a quote is a quote."""
+    separator = "\t" if Path(name).suffix.lower() in (".tsv", ".tab") else separator_of(text)
+    return separator, separator != "\t"
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The cells of the columns that `options` name. Where they are named by heading, the first row stays.
+
+    Raises DragomanError where none is named, or there is none of that name.
+    """
+    separator, quoted = _form(text, options.name)
+    heading = [_value(text[start:end]) for start, end in next(_places(text, separator, quoted), [])]
+    if not options.columns:
+        raise Error.MISSING_OPTION(
+            f"a table with the columns {', '.join(heading)}",
+            "name those to translate with `columns`",
+            file=options.name,
+        )
+    lowered = [cell.lower() for cell in heading]
+    chosen = [_place(column, lowered, options.name) for column in options.columns]
+    has_heading = not all(column.isdigit() for column in options.columns)
+
+    def render(quotes: bool, items: Sequence[Item]) -> str:
+        said = plain(items)
+        if quotes or (quoted and any(mark in said for mark in (separator, '"', "\n", "\r"))):
+            return '"' + said.replace('"', '""') + '"'
+        return said
+
+    for row in itertools.islice(_places(text, separator, quoted), int(has_heading), None):
+        for place in sorted(set(chosen)):
+            start, end = row[place] if place < len(row) else (0, 0)
+            if said := _value(text[start:end]):
+                where = f"line {line_of(text, start)}, {heading[place] if has_heading else f'column {place + 1}'}"
+                yield Unit((said,), start, end, partial(render, text[start : start + 1] == '"' and quoted), where)
+
+
+def _places(text: str, separator: str, quoted: bool) -> Iterator[list[tuple[int, int]]]:
+    """(start, end) of each cell of each row that is not blank."""
+    bare = rf"[^{separator}\r\n]*"
+    cell = re.compile(rf'[ \t]*"(?:[^"]|"")*"{bare}|{bare}' if quoted else bare)
+    row: list[tuple[int, int]] = []
+    at = 0
+    while at < len(text):
+        match = cell.match(text, at)
+        assert match is not None
+        row.append(match.span())
+        at = match.end() + 1
+        if text[match.end() : at] != separator:
+            if any(start < end for start, end in row):
+                yield row
+            row = []
+    if row:
+        yield row
+
+
+def _value(cell: str) -> str:
+    """The text of a cell, as the file has it, without its quotes."""
+    if len(cell) > 1 and cell[0] == cell[-1] == '"':
+        return cell[1:-1].replace('""', '"')
+    return cell
+
+
+def names_in(said: str) -> tuple[str, ...]:
+    """The names in a list with commas.
+
+    >>> names_in("text, note")
+    ('text', 'note')
+    """
+    return tuple(name.strip() for name in said.split(",") if name.strip())
 
 
 def separator_of(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import quoteattr
 
-from dragoman.formats.base import Edit, Item, Options, Unit, line_of
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.languages.codes import language_of
@@ -52,7 +52,8 @@ def _segment(
         return
     where = f"line {line_of(text, source[0].start)}"
     collapse = attribute(source[0], "space") != "preserve"
-    unit = next(units_of(_tokens(text, source), where, source=text if collapse else None, collapse=collapse), None)
+    found = units_of(_tokens(text, source), where, source=text if collapse else None, collapse=collapse)
+    unit = next(found, None) or _without_letters(text, source, where)
     if unit is None:
         return
     has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
@@ -80,6 +81,13 @@ def _segment(
         return f"{indent}{opening}{before}{as_markup(items)}{after}</{name}>"
 
     yield Unit(unit.items, start, end, render, where, also, bilingual=True)
+
+
+def _without_letters(text: str, source: Sequence[Event], where: str) -> Unit | None:
+    """A source with nothing to translate, which is its own translation; None for one with nothing in it."""
+    start, end = source[0].end, source[-1].start
+    content = text[start:end]
+    return Unit((Code(content, "protected"),), start, end, as_markup, where) if content.strip() else None
 
 
 def _initial(text: str, segment: Event) -> tuple[Edit, ...]:
@@ -144,7 +152,7 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
     if source is None or segment is None:
         return
     where = f"line {line_of(text, segment[0].start)}"
-    unit = next(units_of(_tokens(text, segment), where, source=text), None)
+    unit = next(units_of(_tokens(text, segment), where, source=text), None) or _without_letters(text, segment, where)
     if unit is None:
         return
     before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]

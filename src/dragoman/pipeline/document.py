@@ -19,6 +19,8 @@ from dragoman.quality.faults import is_in_capitals
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.words import Word, words
 
+NOTHING = "codes, numbers, placeholders"
+"""The reason why a text is left as it is that has nothing to translate."""
 MAX_LINKS = 25_000_000
 """Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""
 
@@ -47,6 +49,14 @@ class Report:
     doubts: list[Doubt] = field(default_factory=list)
 
 
+class _Made(NamedTuple):
+    """The items of a text's translation, the warnings of its sentences, and whether any was translated."""
+
+    items: list[Item]
+    warnings: list[Warning]
+    is_text: bool
+
+
 class DocumentTranslator:
     """Translates the units of documents. What a text's translation is does not depend on the others."""
 
@@ -71,16 +81,21 @@ class DocumentTranslator:
         for unit, of_unit in zip(units, groups, strict=True):
             items: list[Item] = []
             warnings: list[Warning] = []
+            is_text = False
             for group in of_unit:
-                said, reasons = (group, ()) if _is_break(group[0]) else next(made)
-                items += said
-                warnings += reasons
-            self._count(unit, warnings)
+                if _is_break(group[0]):
+                    items += group
+                    continue
+                said = next(made)
+                items += said.items
+                warnings += said.warnings
+                is_text = is_text or said.is_text
+            self._count(unit, warnings, is_text)
             out.append(tuple(items))
         return out
 
-    def _of_texts(self, texts: Sequence[Sequence[Item]]) -> list[tuple[list[Item], list[Warning]]]:
-        """The items of each text's translation, and the warnings of its sentences."""
+    def _of_texts(self, texts: Sequence[Sequence[Item]]) -> "list[_Made]":
+        """The translation of each text."""
         read = [text_and_codes(items) for items in texts]
         splitter = self.pipeline.splitter
         pieces = [splitter.pieces(text) for text, _, _ in read]
@@ -96,11 +111,14 @@ class DocumentTranslator:
             joined = splitter.joined(text, of_text, said)
             items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             warnings = [one for piece in of_text if piece.is_text for one in found[piece.text].warnings]
-            out.append((unprotected(items, protected), warnings))
+            out.append(_Made(unprotected(items, protected), warnings, any(piece.is_text for piece in of_text)))
         return out
 
-    def _count(self, unit: Unit, warnings: Sequence[Warning]) -> None:
-        self.report.translated += 1
+    def _count(self, unit: Unit, warnings: Sequence[Warning], is_text: bool) -> None:
+        if is_text:
+            self.report.translated += 1
+        else:
+            self.report.kept[NOTHING] += 1
         self.report.codes += sum(isinstance(item, Code) and item.kind != "protected" for item in unit.items)
         self.report.remembered += any(one.kind == WarningKind.FROM_MEMORY for one in warnings)
         if reasons := doubts(warnings):

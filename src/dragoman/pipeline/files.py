@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.formats.base import Item, Options, Unit
-from dragoman.formats.document import SUFFIXES, Document
+from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import NBest, Translation
@@ -40,6 +40,8 @@ class FileOptions:
     resume: bool = False
     everything: bool = False
     """Texts that have a translation already are translated again."""
+    columns: tuple[str, ...] = ()
+    """The columns of tables to translate."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
@@ -48,15 +50,16 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
     Raises DragomanError for what cannot be read or written, before the translator is loaded where that can be told.
     """
     into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
-    jobs = jobs_of(paths, choices.output, into)
+    jobs = jobs_of(paths, choices.output, into, tables=bool(choices.columns))
     pipeline = assemble(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
     return translate_files(pipeline, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
 
 
-def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[Job]:
-    """The files to translate. A folder stands for all files in it of a known kind; they keep their places.
+def jobs_of(paths: Sequence[Path], output: Path | None, language: str, *, tables: bool = False) -> list[Job]:
+    """The files to translate. A folder stands for all files in it of a known kind (and `tables`, if their columns are
+    named); they keep their places.
 
     Raises DragomanError for what does not go together.
     """
@@ -70,13 +73,14 @@ def jobs_of(paths: Sequence[Path], output: Path | None, language: str) -> list[J
     if output.exists() and not output.is_dir():
         raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
     jobs = []
+    known = set(SUFFIXES) - set(() if tables else FORMATS["csv"].suffixes)
     for path in paths:
         inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
         for found in inside:
             relative = found.relative_to(path) if path.is_dir() else Path(found.name)
             hidden = any(part.startswith((".", "~$")) for part in relative.parts)
             if path.is_dir() and (
-                hidden or found.suffix.lower() not in SUFFIXES or output.resolve() in found.resolve().parents
+                hidden or found.suffix.lower() not in known or output.resolve() in found.resolve().parents
             ):
                 continue
             target = output / relative
@@ -126,7 +130,9 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
 
 
 def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity: str) -> int:
-    document = Document.load(job.source, Options(str(job.source), pipeline.languages, options.everything))
+    document = Document.load(
+        job.source, Options(str(job.source), pipeline.languages, options.everything, options.columns)
+    )
     total = sum(1 for _ in document.texts())
     with writing(job.target):
         job.target.parent.mkdir(parents=True, exist_ok=True)

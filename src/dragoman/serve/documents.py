@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.document import SUFFIXES, format_of
 from dragoman.formats.pdf import output_path
+from dragoman.pipeline.document import Report
 from dragoman.progress import say
 from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
@@ -57,8 +58,9 @@ class Job:
     """The error itself, where a person can mend it."""
     done: int = 0
     total: int = 0
-    texts: int = 0
-    doubts: int = 0
+    columns: tuple[str, ...] = ()
+    """Of a table: the columns to translate."""
+    report: Report = field(default_factory=Report)
     started: float = 0.0
     ended: float = 0.0
     """When it was done, or given up; 0 before that."""
@@ -101,7 +103,7 @@ class Jobs:
 
     def add(
         self, name: str, data: bytes, src: str, tgt: str, glossary: Glossary | None = None,
-        count: Callable[[int], None] = lambda characters: None,
+        count: Callable[[int], None] = lambda characters: None, columns: tuple[str, ...] = (),
     ) -> Job:  # fmt: skip
         """Queue a document. `count` is told its characters when they are known.
 
@@ -117,7 +119,9 @@ class Jobs:
                 raise TooMany
             id = secrets.token_hex(16).upper()
             handle = RequestHandle(self.service.scheduler, background=True)
-            job = Job(id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle)
+            job = Job(
+                id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, columns=columns
+            )
             self.jobs[id] = job
         job.folder.mkdir(mode=0o700)
         (job.folder / f"source{suffix}").write_bytes(data)
@@ -158,14 +162,21 @@ class Jobs:
         outcome = "done"
         try:
             if job.src == AUTO:
-                job.src = self.service.language_of_document(source, job.tgt)
+                job.src = self.service.language_of_document(source, job.tgt, job.columns)
             data, report = self.service.translate_document(
-                job.handle, job.src, job.tgt, source, glossary=glossary, advance=advance, count=counted
+                job.handle,
+                job.src,
+                job.tgt,
+                source,
+                glossary=glossary,
+                advance=advance,
+                count=counted,
+                columns=job.columns,
             )
             partial = job.folder / "result.partial"
             partial.write_bytes(data)
             partial.rename(job.result)
-            job.texts, job.doubts = report.translated, len(report.doubts)
+            job.report = report
             self.metrics.tag_fallback.inc(report.wrapped)
             job.state = "done"
         except Cancelled:

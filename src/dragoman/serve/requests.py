@@ -7,6 +7,7 @@ from typing import NamedTuple
 from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
+from dragoman.formats.table import names_in
 from dragoman.languages.identification import likely_languages
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call
@@ -96,16 +97,18 @@ def planned(
 
 
 def new_job(
-    call: Call, languages: tuple[str, str], glossary: Glossary | None = None, name: str = "", complaint: str = ""
-) -> Job:
+    call: Call, languages: tuple[str, str], glossary: Glossary | None = None, name: str = "", complaint: str = "",
+    columns: str = "",
+) -> Job:  # fmt: skip
     """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
     server = call.server
     file_name, data = file_of(call.parameters, server.limits)
     try:
         return server.jobs.add(
-            name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count)
-        )
+            name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count),
+            names_in(columns),
+        )  # fmt: skip
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:

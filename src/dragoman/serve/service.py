@@ -243,6 +243,7 @@ class Service:
         glossary: Glossary | None = None,
         advance: Callable[..., None] = lambda done, total: None,
         count: Callable[[int], None] = lambda characters: None,
+        columns: tuple[str, ...] = (),
     ) -> tuple[bytes, Report]:
         """The bytes of a translated file, and what was done. `advance` is told how many of how many texts are done,
         `count` the number of characters, before it begins.
@@ -250,21 +251,21 @@ class Service:
         Raises DragomanError for a file that cannot be read.
         """
         legs = self.route(src, tgt)
-        opened = Document.load(document, Options(document.name, (src, tgt)))
+        opened = Document.load(document, Options(document.name, (src, tgt), columns=columns))
         data = opened.data
         count(sum(len(item) for unit in opened.texts() for item in unit.items if isinstance(item, str)))
         for run in legs:
-            leg = Document(data, opened.format, Options(document.name, run.languages))
+            leg = Document(data, opened.format, Options(document.name, run.languages, columns=columns))
             choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
             translate = DocumentTranslator(self._pipeline(handle, run, choices))
             total = len(legs) * sum(1 for _ in leg.texts())
             data = leg.translated(_in_steps(handle, translate, functools.partial(advance, total=total)))
         return data, translate.report
 
-    def language_of_document(self, document: Path, tgt: str) -> str:
+    def language_of_document(self, document: Path, tgt: str, columns: tuple[str, ...] = ()) -> str:
         """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
         it does, and where there is none."""
-        opened = Document.load(document, Options(document.name, ("", tgt)))
+        opened = Document.load(document, Options(document.name, ("", tgt), columns=columns))
         known = [code for code, targets in self.languages().items() if tgt in targets]
         if not known:
             raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")

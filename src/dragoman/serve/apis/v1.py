@@ -13,6 +13,7 @@ from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
 from dragoman.inference.translation import Translation
 from dragoman.languages.codes import name_of
+from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.pipeline import Sentence, Translated
 from dragoman.serve.api import Api, Call, api_error, respond
 from dragoman.serve.apis import v1_models as models
@@ -312,7 +313,7 @@ def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool
                files=True, status=202)  # fmt: skip
 def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
-    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary))
+    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary), columns=given.columns)
     return {"id": job.id, "key": job.key, **_job_record(job)}
 
 
@@ -328,7 +329,11 @@ def _job_record(job: Job) -> dict[str, Any]:
     if job.state in ("queued", "translating"):
         record["seconds_left"] = job.seconds_left
     if job.state == "done":
-        record |= {"characters": job.characters, "texts": job.texts, "doubts": job.doubts}
+        record |= {"characters": job.characters, "texts": job.report.translated, "doubts": len(job.report.doubts)}
+        record["in_doubt"] = [
+            {"where": doubt.where, "text": doubt.text, "reasons": [str(one) for one in doubt.reasons]}
+            for doubt in job.report.doubts[:SHOWN_DOUBTS]
+        ]
     if job.error:
         record |= ApiError(400, job.error, cause=job.cause).as_dict()
     return record

@@ -95,6 +95,7 @@ class CorrectionsQuery(BaseModel):
 
 class DocumentRequest(Pair):
     glossary: Terms = Field({})
+    columns: str = Field("", description="Of a .csv or .tsv: the columns to translate, by heading or number.")
 
 
 class KeyOfDocument(BaseModel):

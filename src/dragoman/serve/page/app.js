@@ -463,11 +463,19 @@ function Choice({ choice, take, close }) {
   </div>`;
 }
 
+function Doubts({ job }) {
+  const more = job.doubts - job.in_doubt.length;
+  return html`<details><summary>Texts in doubt</summary><ul>
+    ${job.in_doubt.map((one) => html`<li><strong>${one.where}</strong>: ${one.reasons.join("; ")}<q>${one.text}</q></li>`)}
+    ${more > 0 && html`<li>... and ${more.toLocaleString()} more</li>`}</ul></details>`;
+}
+
 function DocumentView({ languages, limits, source, target, glossary }) {
   const pairs = languages.flatMap((one) => one.targets.map((to) => [one.code, to]));
   const [pair, setPair] = useState(() => (source !== "auto" && target ? `${source}/${target}` : ""));
   const [jobs, setJobs] = useState([]);
   const [over, setOver] = useState(false);
+  const [columns, setColumns] = useState("");
   const chosen = pair || (pairs.length ? (pairs.find(([, to]) => to === target) ?? pairs[0]).join("/") : "");
   const set = (id, changes) => setJobs((now) => now.map((job) => (job.local === id ? { ...job, ...changes } : job)));
 
@@ -486,6 +494,7 @@ function DocumentView({ languages, limits, source, target, glossary }) {
       form.append("target", to);
       const terms = Object.entries(glossaryOf(glossary)).map((one) => one.join("\t")).join("\n");
       if (terms) form.append("glossary", terms);
+      form.append("columns", columns);
       let job = await (await ask("/v1/documents", { method: "POST", body: form })).json();
       const { id, key } = job;
       set(local, { ...job, name: file.name, result: job.name, address: `/v1/documents/${id}/result?key=${key}` });
@@ -513,7 +522,9 @@ function DocumentView({ languages, limits, source, target, glossary }) {
     <div class="row"><label for="pair">Languages</label>
       <select id="pair" value=${chosen} onChange=${(event) => setPair(event.target.value)}>
         ${pairs.map(([from, to]) => html`<option value=${`${from}/${to}`}>${nameOf(from, languages)} → ${nameOf(to, languages)}</option>`)}
-      </select></div>
+      </select>
+      <label for="columns">Columns of tables (.csv, .tsv)</label>
+      <input id="columns" value=${columns} onInput=${(event) => setColumns(event.target.value)} /></div>
     <div class=${`drop row${over ? " over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
       <div><p><label for="file">Drop documents here, or choose them</label></p>
         <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) send(file); event.target.value = ""; }} />
@@ -521,7 +532,7 @@ function DocumentView({ languages, limits, source, target, glossary }) {
     </div>
     <ul class="jobs" aria-live="polite">${jobs.map((job) => html`<li key=${job.local}><strong>${job.name}</strong>
       ${job.state === "error" ? html`<span class="error">${job.error}</span>`
-        : job.state === "done" ? html`<span class="soft">${job.texts.toLocaleString()} texts translated</span><button class="primary" onClick=${() => save(job)}>Download</button>`
+        : job.state === "done" ? html`<span class="soft">${job.texts.toLocaleString()} texts translated${job.doubts ? `, ${job.doubts.toLocaleString()} in doubt` : ""}</span><button class="primary" onClick=${() => save(job)}>Download</button>${job.doubts > 0 && html`<${Doubts} job=${job} />`}`
         : html`<progress aria-label=${`Progress of ${job.name}`} max=${job.total || 1} value=${job.done || 0}></progress><span class="soft">${job.state}${job.seconds_left ? `, about ${job.seconds_left} s left` : ""}</span>`}</li>`)}</ul>`;
 }
 
