@@ -16,7 +16,6 @@ from markdown_it.common.utils import normalizeReference
 from dragoman.formats.base import Code, Item, Options, Unit
 from dragoman.formats.html import VOID
 from dragoman.formats.inline import Kind, Token, units_of
-from dragoman.text.segment import Span
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n.*?\n(?:\1|\.\.\.)[ \t]*\r?\n", re.DOTALL)
 _INLINE = re.compile(
@@ -38,6 +37,9 @@ _BEFORE = re.compile(
 _LABEL_END = re.compile(r"((?:[^\[\]\\]|\\.){0,999})\](\(|\[([^\[\]]{0,999})\])?")
 _NOTE, _NO_NOTE = "[^", "\1^"
 """Notes are unknown to CommonMark, which takes `[^1]: word` for the definition of a link."""
+
+Place = tuple[int, int]
+"""Where a line begins and ends in the file."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -75,31 +77,31 @@ def units(text: str, options: Options) -> Iterator[Unit]:
                 yield from units_of(tokens, where, partial(_render, is_cell), source=text)
 
 
-def _places(text: str, lines: Sequence[str], begin: int, end: int) -> list[Span]:
+def _places(text: str, lines: Sequence[str], begin: int, end: int) -> list[Place]:
     """The places of a block's lines, the last of which ends at `end`."""
-    places: list[Span] = []
+    places: list[Place] = []
     for line in reversed(lines):  # from the end: a cell's text may stand in the cells before it, too
         start = text.rfind(line, begin, end)
-        places.append(Span(start, start + len(line)))
+        places.append((start, start + len(line)))
         end = start
     return places[::-1]
 
 
-def _parts(text: str, places: Sequence[Span]) -> Iterator[list[Span]]:
+def _parts(text: str, places: Sequence[Place]) -> Iterator[list[Place]]:
     """The lines of each text of a block: a hard line break parts it, and a line with a mark begins another one."""
-    part: list[Span] = []
+    part: list[Place] = []
     for number, (start, stop) in enumerate(places, 1):
         if mark := _BEFORE.match(text, start, stop):
             yield part
             part, start = [], mark.end()
         backslash = number < len(places) and text[stop - 1] == "\\"
-        part.append(Span(start, stop - backslash))
+        part.append((start, stop - backslash))
         if backslash or number == len(places) or text[stop : stop + 2] == "  " or start == stop:
             yield part
             part = []
 
 
-def _tokens(text: str, places: Sequence[Span], references: Collection[str]) -> Iterator[Token]:
+def _tokens(text: str, places: Sequence[Place], references: Collection[str]) -> Iterator[Token]:
     """The tokens of a text. `references`: labels of links that the file defines."""
     labels: list[str] = []
     previous = None
