@@ -1,11 +1,15 @@
-"""Get a corpus: `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman."""
+"""Get a corpus: `debian`, `multi30k`, `libreoffice-help`, or the `demo` corpus that comes with Dragoman."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.corpora import embedded, libreoffice_help, multi30k
+from dragoman.corpora import debian, embedded, libreoffice_help, multi30k
+from dragoman.doctor.assembly import SPLITS, assemble, summary
+from dragoman.errors import Error
+from dragoman.text.corpus import CollectionConfig
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 
@@ -34,6 +38,52 @@ def data_libreoffice_help(
     folder = to or Path(f"data/libreoffice-help-{codes[0]}-{codes[1]}")
     for split, pairs in libreoffice_help.write(from_dir, src, tgt, folder).items():
         typer.echo(f"{folder}/{split}.{codes[0]}.gz, .{codes[1]}.gz: {pairs:,} pairs")
+
+
+@app.command("debian")
+def data_debian(
+    pair: Annotated[str, typer.Option(help="The languages, as in en-de or pt_BR-en; one of them is English.")],
+    to: Annotated[Path | None, typer.Option(help="Where to write. [default: data/debian-PAIR]")] = None,
+    from_dir: Annotated[
+        Path | None, typer.Option("--from", help="Folder of packages. [default: download them by apt-get]")
+    ] = None,
+    packages: Annotated[
+        Path | None, typer.Option(help="Where packages are kept, for several pairs. [default: TO/packages]")
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", help=f"Only these: {', '.join(debian.table())}; may be repeated.")
+    ] = None,
+) -> None:
+    """A corpus from Debian's packages: interfaces, manuals, help, handbooks, descriptions of packages (docs/debian.md).
+
+    TO/packages.tsv says what was downloaded: where it is, the same packages are taken again and give the same corpus.
+    """
+    languages = _languages(pair)
+    folder = to or Path(f"data/debian-{pair}")
+    paths = debian.in_folder(from_dir) if from_dir else debian.fetch(languages, folder, kinds or (), packages)
+    done = debian.unpack(paths, languages, folder)
+    paragraphs = ", ".join(f"{kind} {count:,}" for kind, count in sorted(done.paragraphs.items()))
+    typer.echo(f"{folder}/files: {done.packages:,} packages, {done.catalogues:,} catalogues")
+    typer.echo(f"paragraphs aligned: {paragraphs or 'none'}")
+    config = CollectionConfig(paths=[str(folder / debian.FILES)], documents="folder")
+    assembly = assemble(config, languages, folder / "corpus")
+    for line in summary(assembly):
+        typer.echo(line)
+    kept = Counter[str]()
+    for file in assembly.files:
+        kept[debian.licence(folder, file.document)] += sum(file.fates[split] for split in SPLITS)
+    typer.echo("pairs by licence:")
+    for name, count in kept.most_common():
+        typer.echo(f"  {name}: {count:,}")
+    typer.echo(f"{folder}/corpus: train, valid and test")
+
+
+def _languages(pair: str) -> tuple[str, str]:
+    """The two languages of `en-de` or `pt_BR-en`."""
+    first, _, last = pair.partition("-") if pair.startswith("en-") else pair.rpartition("-")
+    if not first or not last:
+        raise Error.WRONG_OPTION(f"{pair!r} is no pair of languages", "write it as en-de or de-en")
+    return first, last
 
 
 @app.command("demo")
