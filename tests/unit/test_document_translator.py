@@ -176,3 +176,14 @@ def links_to_the_mark(pair: Any) -> np.ndarray:
     found = np.zeros((len(pair.tgt_words), len(pair.src_words)))
     found[-1] = 1 / len(pair.src_words)
     return found
+
+
+def test_codes_around_a_dash_stay_there_and_each_speaker_has_a_line(translate: DocumentTranslator) -> None:
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n{}\n{}\n"
+    for before, after in (
+        (("<i>- </i> one two", "- three four"), ("<i>- </i> two one", "- four three")),
+        (("<i>- one two</i>", "<i>- three.</i>"), ("<i>- two one</i>", "<i>- three.</i>")),
+        (("- one <i>two</i>", "- <i>three four</i>"), ("- <i>two</i> one", "- <i>four three</i>")),
+    ):
+        document = Document(cue.format(*before).encode(), FORMATS["srt"], Options("x", ("en", "de")))
+        assert document.translated(translate).decode() == cue.format(*after)

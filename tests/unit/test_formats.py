@@ -312,6 +312,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         ("ab\n: cd ef", "ba\n: dc fe"),
         ("ab $x_1$ cd {{< ef gh >}}", "ba $x_1$ dc {{< ef gh >}}"),
         ("$$\nab cd\n$$", "$$\nab cd\n$$"),
+        ("ab\n$$\ncd\n$$\nef $$gh$$ ij\n$$kl$$", "ba\n$$\ncd\n$$\nfe $$gh$$ ji\n$$kl$$"),
         ("+++\nab = 1\n+++\ncd", "+++\nab = 1\n+++\ndc"),
         ("| ab \\| cd | ef |\n|---|---|\n| gh | i \\| j |", "| ba \\| dc | fe |\n|---|---|\n| hg | i \\| j |"),
         ("see [ab] and [cd][] or [ef][ab]\n\n[ab]: x\n[cd]: y",

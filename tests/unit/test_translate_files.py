@@ -175,6 +175,8 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
     [
         ("Name:\tValue", ["Name:", "Value"]),
         ("one<br/>two <b>three</b>", ["one", "two <b>three</b>"]),
+        ("<b>One</b>\t<i class=x><u>two</u></i>", ["One", "two"]),
+        ("<b>one</b> or <b>two</b>", ["<b>one</b> or <b>two</b>"]),
         ("<p>One.</p><p>Two.</p>", ["One.", "Two."]),
         ("- one\n- two\n\n* three", ["one", "two", "three"]),
         ("– Yes. – No.", ["Yes.", "No."]),

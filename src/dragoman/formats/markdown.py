@@ -57,8 +57,6 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             is_cell = token.type in ("td_open", "th_open")
         if token.type != "inline" or token.map is None or not token.content.strip():
             continue
-        if token.content.startswith("$$") and token.content.endswith("$$"):
-            continue
         at = max(at, starts[token.map[0]])
         limit = starts[token.map[1]] - 1
         content = token.content.replace(_NO_NOTE, _NOTE)
@@ -90,7 +88,13 @@ def _places(text: str, lines: Sequence[str], begin: int, end: int) -> list[Place
 def _parts(text: str, places: Sequence[Place]) -> Iterator[list[Place]]:
     """The lines of each text of a block: a hard line break parts it, and a line with a mark begins another one."""
     part: list[Place] = []
+    in_formula = False
     for number, (start, stop) in enumerate(places, 1):
+        line = text[start:stop]
+        if in_formula or line.startswith("$$"):
+            yield part
+            part, in_formula = [], in_formula != (line.count("$$") == 1)
+            continue
         if mark := _BEFORE.match(text, start, stop):
             yield part
             part, start = [], mark.end()
@@ -99,6 +103,7 @@ def _parts(text: str, places: Sequence[Place]) -> Iterator[list[Place]]:
         if backslash or number == len(places) or text[stop : stop + 2] == "  " or start == stop:
             yield part
             part = []
+    yield part
 
 
 def _tokens(text: str, places: Sequence[Place], references: Collection[str]) -> Iterator[Token]:

@@ -12,6 +12,8 @@ from dragoman.formats.inline import Token, units_of
 
 MAX_CUES = 6
 """Cues that one sentence may go over."""
+DASHES = ("-", "–", "—")
+"""Marks of who speaks."""
 
 _TIMES = re.compile(r"^[ \t]*(?:\d+:)?\d+:\d+[.,]\d+[ \t]*-->[ \t]*(?:\d+:)?\d+:\d+[.,]\d+[^\n]*(?:\n|$)", re.MULTILINE)
 _CODE = re.compile(r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>")
@@ -44,7 +46,7 @@ def _cues(text: str) -> Iterator[tuple[int, int]]:
         assert blank is not None
         end = max(start, blank.start())
         lines = text[start:end].split("\n")
-        if len(lines) > 1 and sum(line.lstrip().startswith(("-", "–", "—")) for line in lines) > 1:
+        if len(lines) > 1 and sum(_bare(line).startswith(DASHES) for line in lines) > 1:
             for line in lines:
                 yield start, start + len(line.rstrip())
                 start += len(line) + 1
@@ -53,8 +55,12 @@ def _cues(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_whole(text: str, cue: tuple[int, int]) -> bool:
-    said = _CODE.sub("", text[cue[0] : cue[1]])
-    return _END.search(said) is not None or said.lstrip().startswith(("-", "–", "—", "[", "♪")) or said.isupper()
+    said = _bare(text[cue[0] : cue[1]])
+    return _END.search(said) is not None or said.startswith((*DASHES, "[", "♪")) or said.isupper()
+
+
+def _bare(text: str) -> str:
+    return _CODE.sub("", text).lstrip()
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[Token]:

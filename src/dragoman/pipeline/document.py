@@ -132,7 +132,15 @@ class DocumentTranslator:
         src_words: list[Word] = []
         tgt_words: list[Word] = []
         blocks: list[np.ndarray] = []
+        at = 0
         for piece, place, translation in joined.places:
+            # What stands between sentences (a dash, a tag) is the same on both sides.
+            gap = text[at : piece.span.start]
+            for word in words(gap):
+                src_words.append(Word(at + word.start, at + word.end))
+                tgt_words.append(Word(place - len(gap) + word.start, place - len(gap) + word.end))
+                blocks.append(np.eye(1))
+            at = piece.span.end
             own_src, own_tgt = words(piece.text), words(translation)
             src_words += [Word(word.start + piece.span.start, word.end + piece.span.start) for word in own_src]
             tgt_words += [Word(word.start + place, word.end + place) for word in own_tgt]

@@ -29,6 +29,8 @@ _MARK = re.compile(
     r"(?:(?:[-–—*+•◦▪●‣·○■□➢►]|\[[ xX]\]|\[\d{1,3}\]|\[\^[^\]\s]{1,50}\]:?|\(?(?:\d{1,3}|[A-Za-z])\))\s+)+"
 )
 """Marks of a list, of a dialogue or of a note before a text."""
+_WRAPPED = re.compile(r"<(\w{1,20})\b[^<>]{0,1000}(?<!/)>(?P<inner>(?:(?!</?\1\b).)+)</\1\s*>", re.DOTALL)
+"""A text in a pair of tags, which is not asked what becomes of them."""
 _NO_SENTENCE = re.compile(
     r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|[A-Za-z]|TRUE|FALSE|NULL|N/A|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
 )
@@ -95,7 +97,10 @@ class Splitter:
         for cut in cuts:
             span = _trimmed(text, start + cut.start, start + cut.end)
             mark = None if self.numbers else _MARK.match(text, *span)
-            yield span if mark is None else Span(mark.end(), span.end)
+            span = span if mark is None else Span(mark.end(), span.end)
+            while inner := _WRAPPED.fullmatch(text, *span):
+                span = _trimmed(text, *inner.span("inner"))
+            yield span
 
     def is_text(self, piece: str) -> bool:
         """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""
