@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from dragoman.doctor.assembly import RECORD, RULE, SPLITS
+from dragoman.doctor.assembly import LEFT_OUT, REASONS, RECORD, RULE, SPLITS
 from dragoman.runs import atomic_io
 
 PAGE = "files.html"
@@ -33,15 +33,34 @@ def _view(record: dict[str, Any]) -> dict[str, Any]:
         if file["note"]:
             unread[file["note"]].append(file["path"])
     largest = sorted(read, key=lambda file: -file["read"])
+    reasons = Counter(record["totals"])
     return {
         "record": record,
         "rule": RULE,
         "splits": SPLITS,
-        "left_out": [item for item in Counter(record["totals"]).most_common() if item[0] not in SPLITS],
+        "reasons": [
+            (reason, count, REASONS.get(reason, "found by the doctor"), record["left_out"].get(reason, ()))
+            for reason, count in reasons.most_common()
+            if reason not in SPLITS
+        ],
+        "table": LEFT_OUT,
+        "kinds": _kinds(read),
         "files": [(file, _left_out(file)) for file in largest[:SHOWN]],
         "more": len(largest) - SHOWN,
         "unread": sorted(unread.items(), key=lambda item: -len(item[1])),
     }
+
+
+def _kinds(files: list[dict[str, Any]]) -> list[tuple[str, int, int, Counter[str]]]:
+    """(kind, files, entries, pairs by split) of each kind of file, the largest first."""
+    kinds: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for file in files:
+        kinds[file["kind"]].append(file)
+    rows = [
+        (kind, len(of), sum(file["read"] for file in of), sum((Counter(file["fates"]) for file in of), Counter[str]()))
+        for kind, of in kinds.items()
+    ]
+    return sorted(rows, key=lambda row: -row[2])
 
 
 def _left_out(file: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """`dragoman doctor`: the findings about a corpus go to stdout, the verdict is the exit code."""
 
 import contextlib
+import glob
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -10,24 +11,33 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.analysis.collection_page import write_collection_page
+from dragoman.cli.options import two_columns
 from dragoman.doctor.assembly import assemble, gathered, summary
 from dragoman.doctor.examine import Examination, Identify
 from dragoman.doctor.findings import EXIT_CODES, Diagnosis, worst
 from dragoman.doctor.fix import fix, require_new
 from dragoman.errors import DragomanError, Error
+from dragoman.formats import table
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
 from dragoman.text.corpus import CollectionConfig, FilesSource, Source, source_of_file
-from dragoman.text.lines import language_of_file
+from dragoman.text.lines import kind_of, language_of_file
+
+ColumnNames = Annotated[
+    str | None, typer.Option(help="Of tables: the columns, by heading or number (English,French).", show_default=False)
+]
+LanguageId = Annotated[
+    Path | None, typer.Option(help="Run directory of a language identifier (recipes/language-id.yaml).")
+]
 
 
 def doctor(
     src: Annotated[
         str,
         typer.Argument(
-            help="Source side; or both: a .tmx .xlf .po .tsv .jsonl .parquet; a folder of files; or a recipe.",
+            help="Source side; or both: a .tmx .xlf .po .mo .csv .tsv .xlsx .jsonl .parquet; a folder; or a recipe.",
             show_default=False,
         ),
     ],
@@ -36,9 +46,8 @@ def doctor(
     tgt_lang: Annotated[str | None, typer.Option(help="Language code. [default: what the file name ends in]")] = None,
     test_src: Annotated[list[str] | None, typer.Option(help="Test set that must not be in it; repeatable.")] = None,
     test_tgt: Annotated[list[str] | None, typer.Option(help="Target side of each --test-src.")] = None,
-    language_id: Annotated[
-        Path | None, typer.Option(help="Run directory of a language identifier (recipes/language-id.yaml).")
-    ] = None,
+    columns: ColumnNames = None,
+    language_id: LanguageId = None,
     fix_to: Annotated[
         Path | None, typer.Option("--fix", help="New folder for the corpus without what is wrong with it.")
     ] = None,
@@ -60,11 +69,14 @@ def doctor(
     """
     if fix_to is not None:
         require_new(fix_to)
-    if tgt is None and Path(src).is_dir():
-        raise typer.Exit(_collection(CollectionConfig(paths=[src]), (src_lang or "", tgt_lang or ""), fix_to, as_json))
+    languages = src_lang or "", tgt_lang or ""
+    if tgt is None and (collection := _collection_of(src, languages, two_columns(columns))):
+        raise typer.Exit(_examine_collection(*collection, fix_to, as_json))
+    if columns:
+        raise Error.MISSING_OPTION("--columns is of tables and folders")
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
-    examinations = list(_examinations(src, tgt, src_lang or "", tgt_lang or "", tests, identify))
+    examinations = list(_examinations(src, tgt, *languages, tests, identify))
     if fix_to is not None and len(examinations) > 1:
         raise Error.CONFLICT("--fix mends one corpus", "give its two files instead of a recipe")
     diagnoses = {name: examination.run() for name, examination in examinations}
@@ -82,10 +94,30 @@ def doctor(
     raise typer.Exit(EXIT_CODES[worst(diagnosis.verdict for diagnosis in diagnoses.values())])
 
 
-def _collection(config: CollectionConfig, languages: tuple[str, str], fix_to: Path | None, as_json: bool) -> int:
-    """Print what is made of a folder of files; the exit code."""
+def _collection_of(
+    src: str, languages: tuple[str, str], columns: tuple[str, str] | None
+) -> tuple[CollectionConfig, tuple[str, str]] | None:
+    """The collection that an argument is, with its languages: a folder, a pattern, a table or catalogue, a recipe."""
+    path = Path(src)
+    if path.is_file() and path.suffix in (".yaml", ".yml"):
+        recipe: Any = recipes.load(src)
+        files = getattr(recipe.corpus, "files", None)
+        return (
+            (files, (recipe.corpus.src_lang, recipe.corpus.tgt_lang)) if isinstance(files, CollectionConfig) else None
+        )
+    is_pattern = glob.has_magic(src) and not path.exists()
+    is_table = kind_of(src) in (".mo", *table.SUFFIXES) and (columns is not None or kind_of(src) != ".tsv")
+    if not (path.is_dir() or is_pattern or is_table):
+        return None
     if not all(languages):
-        raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang which languages are meant", file=config.paths[0])
+        raise Error.MISSING_OPTION("say with --src-lang and --tgt-lang which languages are meant", file=src)
+    return CollectionConfig(paths=[src], columns=columns), languages
+
+
+def _examine_collection(
+    config: CollectionConfig, languages: tuple[str, str], fix_to: Path | None, as_json: bool
+) -> int:
+    """Print what is made of a folder of files; the exit code."""
     assembly = gathered(config, languages) if fix_to is None else assemble(config, languages, fix_to)
     assert assembly.diagnosis is not None
     if as_json:

@@ -167,3 +167,17 @@ def _is_stdout(path: Path) -> bool:
         return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError, AttributeError):  # no such file yet; stdout closed, or no file at all
         return False
+
+
+def two_columns(names: str | None) -> tuple[str, str] | None:
+    """The columns that --columns names: of source and target.
+
+    >>> two_columns("English, French")
+    ('English', 'French')
+    """
+    if names is None:
+        return None
+    columns = [name.strip() for name in names.split(",")]
+    if len(columns) != 2:
+        raise Error.WRONG_OPTION(f"--columns {names}: {len(columns)} names", "give two: English,French")
+    return columns[0], columns[1]

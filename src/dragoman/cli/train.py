@@ -12,7 +12,7 @@ import typer
 
 from dragoman import config
 from dragoman.analysis.report import write_report
-from dragoman.cli.options import Overrides, RunDir, with_options
+from dragoman.cli.options import Overrides, RunDir, two_columns, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.progress import clock, say, seconds_of
@@ -62,6 +62,21 @@ Mix = Annotated[
         show_default=False,
     ),
 ]
+Budget = Annotated[
+    str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
+]
+Freeze = Annotated[
+    str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
+]
+Processes = Annotated[
+    int, typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two.")
+]
+MaxRestarts = Annotated[
+    int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
+]
+GeneralSrc = Annotated[
+    Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
+]
 GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
 
 
@@ -84,10 +99,7 @@ class CorpusOptions(NamedTuple):
         """The collection that --files names, None without it."""
         if not self.files:
             return None
-        columns = None if self.columns is None else [name.strip() for name in self.columns.split(",")]
-        if columns is not None and len(columns) != 2:
-            raise Error.WRONG_OPTION(f"--columns {self.columns}: {len(columns)} names", "give two: English,French")
-        return CollectionConfig(paths=self.files, columns=None if columns is None else (columns[0], columns[1]))
+        return CollectionConfig(paths=self.files, columns=two_columns(self.columns))
 
 
 def train(
@@ -105,24 +117,14 @@ def train(
     columns: ColumnNames = None,
     run_dir: RunDir = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
-    ] = None,
+    budget: Budget = None,
     init_from: InitFrom = None,
     mix: Mix = None,
-    general_src: Annotated[
-        Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
-    ] = None,
+    general_src: GeneralSrc = None,
     general_tgt: GeneralTgt = None,
-    freeze: Annotated[
-        str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
-    ] = None,
-    processes: Annotated[
-        int, typer.Option(min=1, help="Train in so many processes of this machine: one a GPU, or one a core or two.")
-    ] = 1,
-    max_restarts: Annotated[
-        int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
-    ] = 0,
+    freeze: Freeze = None,
+    processes: Processes = 1,
+    max_restarts: MaxRestarts = 0,
 ) -> None:
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 

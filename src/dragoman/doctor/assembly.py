@@ -2,8 +2,9 @@
 
     record = assemble(CollectionConfig(paths=["memories"]), ("en", "fr"), Path("corpus"))
 
-writes `train.en`, `train.fr`, `valid.*`, `test.*`, `origins.tsv` (file and line of each pair of `train`) and
-`files.json`, which says what came from where. The time is in proportion to the size.
+writes `train.en`, `train.fr`, `valid.*`, `test.*`, `origins.tsv` (file and line of each pair of `train`),
+`left_out.tsv` (each pair that is not in it, with the reason) and `files.json`, which says what came from where. The
+time is in proportion to the size.
 """
 
 import html
@@ -25,6 +26,7 @@ from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
 from dragoman.formats.base import Entry
 from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.text_faults import mended
 from dragoman.runs import atomic_io
 from dragoman.text.accelerators import without_accelerators
 from dragoman.text.corpus import CollectionConfig
@@ -33,15 +35,22 @@ from dragoman.text.sources.base import Pair, PairSource
 
 RECORD = "files.json"
 ORIGINS = "origins.tsv"
+LEFT_OUT = "left_out.tsv"
 SPLITS = ("train", "valid", "test")
 LARGEST_SHARE = 50
 """Validation and test have at most one pair of so many each."""
 EXAMPLES = 20
 """Conflicts that the record shows."""
 
-_QUALIFIER = re.compile(r"[\w .-]+\|(?=[^|]+$)")
-"""Words for the translator that old catalogues put before a message: `Script|Arabic`."""
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,1000}>")
+_QUALIFIER = re.compile(r"_: [^\n]*\n|[\w .-]+\|(?=[^|]+$)")
+"""Words for the translator that old catalogues put before a message: `Script|Arabic`, `_: a verb`."""
+_SCRIPT = re.compile(r"\|/\|.*", re.DOTALL)
+"""A rule for a form of the translation that KDE's catalogues put behind it."""
+_TAG = re.compile(r"</?([A-Za-z][\w.-]{0,60}(?::[\w-]{1,60})?)(\s[^<>]{0,1000}|/)?>")
+_ENTITY = re.compile(r"&(?:[A-Za-z]{2,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_POSITION = re.compile(r"(?<=%)\d{1,3}\$")
+_ALONE = frozenset({"br", "hr", "img", "wbr", "p", "li"})
+"""Elements of HTML that stand without an end."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -63,12 +72,33 @@ class Assembly:
 
     splits: dict[str, list[Row]]
     files: list[FileRecord]
+    left_out: list[tuple[Row, str]] = field(default_factory=list)
+    """The pairs that are not in it, with the reason."""
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     """The first sources with several translations: the one that was kept, and the others."""
     conflicting: int = 0
     """Sources that had several translations."""
     split_by: str = "document"
     diagnosis: Diagnosis | None = None
+
+    def leave_out(self, row: Row, reason: str) -> None:
+        """Count a pair among those of its file that are left out for a reason."""
+        self.files[row.file].fates[reason] += 1
+        self.left_out.append((row, reason))
+
+    def examples(self) -> dict[str, list[dict[str, str]]]:
+        """Some pairs for each reason why pairs are left out: the first, the tenth, the hundredth and so on."""
+        examples: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
+        times = Counter[str]()
+        for row, reason in self.left_out:
+            times[reason] += 1
+            if times[reason] == 10 ** len(examples[reason]):
+                examples[reason].append({"src": row.src, "tgt": row.tgt, "place": self.place(row)})
+        return dict(examples)
+
+    def place(self, row: Row) -> str:
+        """The file of a row and its line there."""
+        return f"{self.files[row.file].path}:{row.line}"
 
     def totals(self) -> Counter[str]:
         """The number of entries by what became of them."""
@@ -82,6 +112,7 @@ class Assembly:
             "pairs": {name: len(rows) for name, rows in self.splits.items()},
             "read": sum(record.read for record in self.files),
             "totals": dict(self.totals()),
+            "left_out": self.examples(),
             "conflicting_sources": self.conflicting,
             "conflicts": self.conflicts,
             "split_by": self.split_by,
@@ -110,28 +141,29 @@ def gathered(config: CollectionConfig, languages: tuple[str, str]) -> Assembly:
 
     Raises DragomanError where a path is not there, or nothing is left to train on.
     """
-    files: list[FileRecord] = []
+    assembly = Assembly({}, [])
     rows: list[Row] = []
     for record, entries in collect(config, languages):
+        assembly.files.append(record)
         for entry in entries:
-            for src, tgt, fate in cleaned(entry):
-                if fate:
-                    record.fates[fate] += 1
+            is_approved, changed = entry.state == "approved", _time(entry.changed)
+            for src, tgt, reason in cleaned(entry):
+                row = Row(src, tgt, len(assembly.files) - 1, entry.line, is_approved, changed)
+                if reason:
+                    assembly.leave_out(row, reason)
                 else:
-                    rows.append(Row(src, tgt, len(files), entry.line, entry.state == "approved", entry.changed))
-        files.append(record)
-    assembly = Assembly({}, files)
+                    rows.append(row)
     if not rows:
         raise Error.EMPTY(
-            f"no pair from {languages[0]} to {languages[1]} in {', '.join(config.paths)}", _first_notes(files)
+            f"no pair from {languages[0]} to {languages[1]} in {', '.join(config.paths)}", _first_notes(assembly.files)
         )
     rows = _settled(rows, assembly)
-    rows = _without_copies(rows, files)
+    rows = _without_copies(rows, assembly)
     rows = _healthy(rows, languages, assembly)
     _split(rows, config, assembly)
     for name, split in assembly.splits.items():
         for row in split:
-            files[row.file].fates[name] += 1
+            assembly.files[row.file].fates[name] += 1
     return assembly
 
 
@@ -148,11 +180,20 @@ def assemble(config: CollectionConfig, languages: tuple[str, str], out: Path) ->
                 _write(building / f"{name}.{languages[1]}", (row.tgt for row in rows))
             origins = (f"{assembly.files[row.file].path}\t{row.line}" for row in assembly.splits["train"])
             _write(building / ORIGINS, origins)
-            (building / RECORD).write_text(json.dumps(assembly.to_dict(), indent=1, ensure_ascii=False) + "\n")
+            _write(building / LEFT_OUT, itertools.chain(("file\tline\treason\tsource\ttarget",), _left_out(assembly)))
+            (building / RECORD).write_text(
+                json.dumps(assembly.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
             atomic_io.publish(building, out)
     finally:
         atomic_io.remove(building)
     return assembly
+
+
+def _left_out(assembly: Assembly) -> Iterator[str]:
+    for row, reason in assembly.left_out:
+        texts = (" ".join(text.split()) for text in (row.src, row.tgt))
+        yield "\t".join([assembly.files[row.file].path, str(row.line), reason, *texts])
 
 
 def summary(assembly: Assembly) -> list[str]:
@@ -165,10 +206,24 @@ def summary(assembly: Assembly) -> list[str]:
     if assembly.conflicting:
         lines.append(f"{assembly.conflicting:,} sources had several translations: {RULE}")
     kept = ", ".join(f"{name} {count:,}" for name, count in record["pairs"].items())
-    lines.append(f"pairs by {assembly.split_by}: {kept}")
+    lines.append(f"pairs by {assembly.split_by}: {kept}" if assembly.split_by else f"pairs, too few to split: {kept}")
     return lines
 
 
+REASONS = {
+    "not translated": "the file has no translation, or says that it is none yet",
+    "fuzzy": "the file says that the translation is a guess, or has to be looked at",
+    "no words": "one side has no letters but those of placeholders",
+    "same on both sides": "names, codes, and what nobody has translated",
+    "placeholders differ": "tags, variables or addresses of the source are not all in the translation",
+    "other languages": "texts in other languages or regions than those that were asked for",
+    "another translation": "the same source has a translation that was kept in its place",
+    "copy": "an earlier pair is the same but for capitals, punctuation, spaces and the digits of numbers",
+    "in training too": "one side of a pair for validation or test stands in training as well, told as copies are",
+    "nearly held out": "one side has 70 % of its groups of three words in common with a pair that is held out",
+    "held out, not needed": "the rest of a document that is held out",
+}
+"""The reasons of this file why pairs are left out; the doctor has others."""
 RULE = "the approved one was kept, else the newest, the most frequent, the first"
 
 
@@ -201,7 +256,8 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
     if len(sides[0]) != len(sides[1]):
         sides = [[text] for text in (entry.src, entry.tgt)]
     for src, tgt in zip(*sides, strict=True):
-        if "|" not in tgt:
+        tgt = _SCRIPT.sub("", tgt)
+        if "|" not in tgt or src.startswith("_: "):
             src = _QUALIFIER.sub("", src, count=1) if _QUALIFIER.match(src) else src
         src, tgt = without_accelerators(src, tgt)
         src, tgt = _without_tags(src, tgt)
@@ -209,15 +265,44 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
         yield src, tgt, _fault(src, tgt)
 
 
+def _time(changed: str) -> str:
+    """The digits of a time, which sort as times do: `20240131T120000Z` and `2024-01-31 12:00` are of one day."""
+    return re.sub(r"\D", "", changed)[:14]
+
+
 def _without_tags(src: str, tgt: str) -> tuple[str, str]:
-    """Both texts without their tags, and with characters in the place of entities, where both have the same tags."""
-    tags = [Counter(tag.split()[0].rstrip(">") for tag in _TAG.findall(text)) for text in (src, tgt)]
-    if tags[0] != tags[1]:
-        return src, tgt
-    bare = [_TAG.sub("", text) if tags[0] else text for text in (src, tgt)]
-    if all("&" in text for text in bare):
-        bare = [html.unescape(text) for text in bare]
-    return bare[0], bare[1]
+    """Both texts with characters in the place of entities, and without their tags, where both have the same.
+
+    `<file>` is no tag: it has no end, and nothing but its name.
+
+    >>> _without_tags("<b>Save</b> &amp; use <file>", "Save &#38; use <Datei>")
+    ('<b>Save</b> & use <file>', 'Save & use <Datei>')
+    """
+    tags = [_tags(text) for text in (src, tgt)]
+    bare = [src, tgt]
+    if Counter(name for _, name in tags[0]) == Counter(name for _, name in tags[1]):
+        for side, found in enumerate(tags):
+            for (start, end), name in reversed(found):
+                between = " " if name.strip("</").lower() in _ALONE else ""
+                bare[side] = bare[side][:start] + between + bare[side][end:]
+    return _unescaped(bare[0]), _unescaped(bare[1])
+
+
+def _tags(text: str) -> list[tuple[tuple[int, int], str]]:
+    """(place, name) of the tags of a text."""
+    if "<" not in text:
+        return []
+    matches = list(_TAG.finditer(text))
+    ended = {match[1] for match in matches if match.group().startswith("</")}
+    return [
+        (match.span(), match.group()[:2].rstrip(match[1][0]) + match[1])
+        for match in matches
+        if match[1] in ended or re.search("[=/]", match[2] or "") or match[1].lower() in _ALONE
+    ]
+
+
+def _unescaped(text: str) -> str:
+    return _ENTITY.sub(lambda match: html.unescape(match.group()), text) if "&" in text else text
 
 
 def _fault(src: str, tgt: str) -> str:
@@ -228,9 +313,15 @@ def _fault(src: str, tgt: str) -> str:
         return "no words"
     if src == tgt:
         return "same on both sides"
-    if Counter(placeholders[0]) != Counter(placeholders[1]):
+    if Counter(_kept(placeholders[0], src)) != Counter(_kept(placeholders[1], tgt)):
         return "placeholders differ"
     return ""
+
+
+def _kept(placeholders: Sequence[str], text: str) -> list[str]:
+    """The placeholders that a translation has too: `%2$s` in another place than `%s`, `<file>` in its language."""
+    tags = {text[slice(*place)] for place, _ in _tags(text)}
+    return [_POSITION.sub("", span) for span in placeholders if not span.startswith("<") or span in tags]
 
 
 def _without(text: str, parts: Sequence[str]) -> str:
@@ -247,24 +338,25 @@ def _settled(rows: list[Row], assembly: Assembly) -> list[Row]:
     by_source: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_source[row.src].append(row)
-    kept: list[Row] = []
+    best: dict[str, str] = {}
     for src, group in by_source.items():
         times = Counter(row.tgt for row in group)
         if len(times) == 1:
-            kept += group
             continue
-        best = max(group, key=lambda row: (row.approved, row.changed, times[row.tgt]))  # the first of equal ones
-        assembly.conflicting += 1
+        chosen = max(group, key=lambda row: (row.approved, row.changed, times[row.tgt]))  # the first of equal ones
+        best[src] = chosen.tgt
         if len(assembly.conflicts) < EXAMPLES:
-            others = [{"tgt": tgt, "times": count} for tgt, count in times.most_common() if tgt != best.tgt]
-            place = f"{assembly.files[best.file].path}:{best.line}"
-            assembly.conflicts.append({"src": src, "kept": best.tgt, "place": place, "others": others})
-        for row in group:
-            if row.tgt == best.tgt:
-                kept.append(row)
-            else:
-                assembly.files[row.file].fates["another translation"] += 1
-    return sorted(kept, key=lambda row: (row.file, row.line))
+            others = [{"tgt": tgt, "times": count} for tgt, count in times.most_common() if tgt != chosen.tgt]
+            kept_one = {"src": src, "kept": chosen.tgt, "times": times[chosen.tgt], "place": assembly.place(chosen)}
+            assembly.conflicts.append({**kept_one, "others": others})
+    assembly.conflicting = len(best)
+    kept: list[Row] = []
+    for row in rows:
+        if best.get(row.src, row.tgt) == row.tgt:
+            kept.append(row)
+        else:
+            assembly.leave_out(row, "another translation")
+    return kept
 
 
 def near_key(text: str) -> str:
@@ -276,14 +368,14 @@ def near_key(text: str) -> str:
     return _DIGITS.sub("0", key(text)) or text
 
 
-def _without_copies(rows: list[Row], files: Sequence[FileRecord]) -> list[Row]:
+def _without_copies(rows: list[Row], assembly: Assembly) -> list[Row]:
     """The first row of those that are equal but for case, punctuation and numbers, on both sides."""
     seen: set[int] = set()
     kept = []
     for row in rows:
         name = hash((near_key(row.src), near_key(row.tgt)))
         if name in seen:
-            files[row.file].fates["copy"] += 1
+            assembly.leave_out(row, "copy")
         else:
             seen.add(name)
             kept.append(row)
@@ -303,9 +395,9 @@ def _healthy(rows: list[Row], languages: tuple[str, str], assembly: Assembly) ->
     for number, src, tgt, reason in judged(examination):
         row = rows[number - 1]
         if reason:
-            assembly.files[row.file].fates[reason] += 1
+            assembly.leave_out(row, reason)
         else:
-            kept.append(row._replace(src=src, tgt=tgt))
+            kept.append(row._replace(src=mended(src).strip(), tgt=mended(tgt).strip()))
     return kept
 
 
@@ -318,10 +410,11 @@ def _is_of_entries(shift: Shift, rows: Sequence[Row], files: Sequence[FileRecord
 
 
 def _split(rows: list[Row], config: CollectionConfig, assembly: Assembly) -> None:
-    """Share the rows among training, validation and test, no document to two of them."""
+    """Share the rows among training, validation and test, no document to two of them; of a few none is held out."""
     wanted = min(config.held_out, len(rows) // LARGEST_SHARE)
     if not wanted:
-        raise Error.TOO_FEW(f"{len(rows):,} pairs are too few to hold some out", "give more files")
+        assembly.splits, assembly.split_by = {"train": rows, "valid": [], "test": []}, ""
+        return
     documents = [record.document for record in assembly.files]
     held = _documents_held_out(Counter(documents[row.file] for row in rows), wanted)
     if held is None:
@@ -340,8 +433,8 @@ def _split(rows: list[Row], config: CollectionConfig, assembly: Assembly) -> Non
         splits[split_of(row)].append(row)
     taken: set[str] = {text for row in splits["train"] for text in (near_key(row.src), near_key(row.tgt))}
     for name in SPLITS[1:]:
-        splits[name] = _new(splits[name], taken, assembly.files, wanted)
-    splits["train"] = _without_leaks(splits, assembly.files)
+        splits[name] = _new(splits[name], taken, assembly, wanted)
+    splits["train"] = _without_leaks(splits, assembly)
     assembly.splits = splits
 
 
@@ -360,31 +453,31 @@ def _documents_held_out(sizes: Counter[str], wanted: int) -> dict[str, str] | No
     return held
 
 
-def _new(rows: list[Row], taken: set[str], files: Sequence[FileRecord], wanted: int) -> list[Row]:
+def _new(rows: list[Row], taken: set[str], assembly: Assembly, wanted: int) -> list[Row]:
     """The rows whose sides are not in training, nor in an earlier split; `wanted` of them at most."""
     kept = []
     for row in rows:
         texts = near_key(row.src), near_key(row.tgt)
         if texts[0] in taken or texts[1] in taken:
-            files[row.file].fates["in training too"] += 1
+            assembly.leave_out(row, "in training too")
         else:
             taken.update(texts)
             kept.append(row)
     chosen = set(sorted(range(len(kept)), key=lambda place: hash64(kept[place].src))[:wanted])
     for place, row in enumerate(kept):
         if place not in chosen:
-            files[row.file].fates["held out, not needed"] += 1
+            assembly.leave_out(row, "held out, not needed")
     return [row for place, row in enumerate(kept) if place in chosen]
 
 
-def _without_leaks(splits: dict[str, list[Row]], files: Sequence[FileRecord]) -> list[Row]:
+def _without_leaks(splits: dict[str, list[Row]], assembly: Assembly) -> list[Row]:
     """The training rows without those that are nearly in validation or test."""
     held = list(itertools.chain(splits["valid"], splits["test"]))
     leakage = Leakage(row.src for row in held), Leakage(row.tgt for row in held)
     kept = []
     for row in splits["train"]:
         if leakage[0].nearly(key(row.src)) or leakage[1].nearly(key(row.tgt)):
-            files[row.file].fates["nearly held out"] += 1
+            assembly.leave_out(row, "nearly held out")
         else:
             kept.append(row)
     return kept

@@ -4,12 +4,14 @@ Memories, catalogues and tables hold both languages. Of documents and texts ther
 names: `en/guide.docx` and `fr/guide.docx`, `guide.en.txt` and `guide.fr.txt`.
 """
 
+import contextlib
+import functools
 import glob
-import itertools
+import hashlib
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from dragoman.formats import bitext, table
 from dragoman.formats.base import Entry, plain
 from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.mo import mo_entries
-from dragoman.languages.codes import fits, language_of
+from dragoman.languages.codes import fits, language_of, name_of
 from dragoman.progress import Progress
 from dragoman.text.corpus import CollectionConfig, source_of_file
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, read_lines
@@ -57,80 +59,114 @@ def collect(config: CollectionConfig, languages: Languages) -> Iterator[tuple[Fi
 
     Raises DragomanError where the collection names a path that is not there.
     """
-    paths = paths_of(config)
-    readers = _readers(paths, languages, config)
+    readers = _readers(paths_of(config), languages, config)
     with Progress("reading files", total=len(readers)) as bar:
-        for record, read in readers:
+        for record, codes, read in readers:
             entries: list[Entry] = []
             if read is not None:
                 try:
-                    entries = list(read())
+                    entries = _turned(list(read()), codes, record, languages)
                 except DragomanError as error:
                     record.note = str(error)
-            record.read = len(entries)
             bar.advance()
             yield record, entries
 
 
 def paths_of(config: CollectionConfig) -> dict[str, Path]:
-    """Each file by its name inside of the folder that was named. Raises DragomanError for one that is not there."""
-    found: dict[str, Path] = {}
+    """Each file by its name inside of the folder that was named, once, in the order of their names.
+
+    Links to folders are followed, files and folders whose names begin with a dot are left out. Raises DragomanError for
+    a path that is not there.
+    """
+    named: dict[str, Path] = {}
+    seen: set[str] = set()
     for given in config.paths:
         written = os.path.expanduser(given)
-        matches = sorted(glob.glob(written, recursive=True)) if glob.has_magic(written) else [written]
-        matches = [match for match in matches if os.path.exists(match)]
+        matches = [written] if os.path.exists(written) else sorted(glob.glob(written, recursive=True))
         if not matches:
             raise Error.MISSING_FILE("no such file or folder", file=given)
         for match in map(Path, matches):
-            files = sorted(path for path in match.rglob("*") if path.is_file()) if match.is_dir() else [match]
-            root = match if match.is_dir() else match.parent
-            for path in files:
-                name = path.relative_to(root).as_posix()
-                if not any(part.startswith(".") for part in path.relative_to(root).parts):
-                    found[name if found.get(name, path) == path else path.as_posix()] = path
-    return found
+            for name, path in sorted(_files_below(match)) if match.is_dir() else [(match.name, match)]:
+                if (real := os.path.realpath(path)) not in seen:
+                    seen.add(real)
+                    named[path.as_posix() if name in named else name] = path
+    return named
 
 
-Reader = tuple[FileRecord, Callable[[], Iterator[Entry]] | None]
+def _files_below(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(name inside of the folder, path) of all files below it."""
+    entered = {os.path.realpath(folder)}
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        kept = []
+        for name in sorted(folder for folder in folders if not folder.startswith(".")):
+            real = os.path.realpath(os.path.join(parent, name))
+            if real not in entered:  # a link may lead to a folder that stands there too, or around it in a circle
+                entered.add(real)
+                kept.append(name)
+        folders[:] = kept
+        for path in (Path(parent, name) for name in files if not name.startswith(".")):
+            if path.is_file():
+                yield path.relative_to(folder).as_posix(), path
+
+
+Reader = tuple[FileRecord, Languages, Callable[[], Iterable[Entry]] | None]
+"""The record of a file, its languages where its entries name none, and what reads it."""
 
 
 def _readers(paths: dict[str, Path], languages: Languages, config: CollectionConfig) -> list[Reader]:
     """A reader for each file or pair of files, None for those that are not read."""
-    sides = {name: _side(name, languages) for name in paths}
-    twins: dict[str, dict[int, str]] = {}
-    for name, side in sides.items():
-        if side is not None and kind_of(name) not in (".po", ".mo", ".tmx", ".xlf", ".xliff"):
-            twins.setdefault(side[0], {}).setdefault(side[1], name)
-    pairs = {names[0]: names[1] for names in twins.values() if len(names) == 2}
-    done = set(pairs) | set(pairs.values())
+    pairs = _pairs(paths, languages)
+    of_pairs = {name for pair in pairs.values() for name in pair}
+    copies = _copies({name: path for name, path in paths.items() if name not in of_pairs})
     readers: list[Reader] = []
     for name, path in paths.items():
+        record = FileRecord(name, _document(name, config), kind_of(name))
+        codes = languages
+        reader: Callable[[], Iterable[Entry]] | None = None
         if name in pairs:
-            other = pairs[name]
-            key = sides[name][0]  # type: ignore[index]
-            record = FileRecord(f"{name} and {Path(other).name}", _document(key, config), _kind(name))
-            readers.append((record, _reader_of_twins(path, paths[other], languages)))
-        elif name not in done:
-            side = sides[name]
-            record = FileRecord(name, _document(side[0] if side else name, config), kind_of(name))
-            reader = _READERS.get(kind_of(name), _other if kind_of(name) in (".jsonl", ".parquet") else None)
-            if reader is None:
-                record.note = _why_not(name, side, languages)
-            readers.append((record, None if reader is None else _bound(reader, path, name, languages, config)))
+            src, tgt = pairs[name]
+            record = FileRecord(f"{src} and {tgt}", _document(name, config), _kind(name))
+            reader = functools.partial(_twins, paths[src], paths[tgt], languages)
+        elif name in of_pairs:
+            continue
+        elif name in copies:
+            record.note = f"the same bytes as {copies[name]}"
+        elif (read := _READERS.get(kind_of(name), _other if kind_of(name) in OTHER else None)) is not None:
+            codes = _languages_of_name(name, languages) if kind_of(name) in (".po", ".mo") else languages
+            reader = functools.partial(read, path, languages, config)
+        else:
+            record.note = _why_not(name, languages)
+        readers.append((record, codes, reader))
     return readers
 
 
-def _bound(reader: Any, path: Path, name: str, languages: Languages, config: CollectionConfig) -> Any:
-    return lambda: _turned(reader(path, languages, config), name, languages)
+def _copies(paths: dict[str, Path]) -> dict[str, str]:
+    """The files that have the same bytes as an earlier one, with the name of that."""
+    by_size: defaultdict[int, list[str]] = defaultdict(list)
+    for name, path in paths.items():
+        by_size[path.stat().st_size].append(name)
+    copies: dict[str, str] = {}
+    for names in by_size.values():
+        first: dict[bytes, str] = {}
+        for name in names if len(names) > 1 else ():
+            with (
+                contextlib.suppress(OSError),
+                paths[name].open("rb") as stream,
+            ):  # its reader says what is wrong with it
+                digest = hashlib.file_digest(stream, "sha256").digest()
+                if first.setdefault(digest, name) != name:
+                    copies[name] = first[digest]
+    return copies
 
 
-def _document(key: str, config: CollectionConfig) -> str:
-    return key.partition("/")[0] if config.documents == "folder" else key
+def _document(name: str, config: CollectionConfig) -> str:
+    return name.partition("/")[0] if config.documents == "folder" else name
 
 
-def _why_not(name: str, side: tuple[str, int] | None, languages: Languages) -> str:
-    if side is not None and kind_of(name) in (*SUFFIXES, ".txt", f".{language_of(languages[side[1]])}"):
-        return f"no file beside it is its translation ({languages[1 - side[1]]})"
+def _why_not(name: str, languages: Languages) -> str:
+    side = next((side for side, code in enumerate(languages) if _keys(name, code)), None)
+    if side is not None and kind_of(name) in (*SUFFIXES, TEXTS, f".{language_of(languages[side])}"):
+        return f"no file beside it is its translation ({languages[1 - side]})"
     return "not of a kind that holds pairs"
 
 
@@ -140,44 +176,115 @@ def _kind(name: str) -> str:
 
 # -- names ----------------------------------------------------------------------------------------------------------
 
-
-def _side(name: str, languages: Languages) -> tuple[str, int] | None:
-    """(the name with * for its language, 0 for the source's or 1 for the target's); None for a name without either."""
-    best: tuple[int, str, int] | None = None
-    for match in re.finditer(r"(?<![^/._-])[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})?(?:@[a-z]+)?(?![^/._-])", name):
-        for side, code in enumerate(languages):
-            agreement = fits(match.group(), code)
-            if agreement and (best is None or agreement >= best[0]):
-                best = agreement, f"{name[: match.start()]}*{name[match.end() :]}", side
-    return None if best is None else (best[1], best[2])
+_WITH_REGION = re.compile(r"(?<![^/._-])[A-Za-z]{2,3}[_-][A-Za-z0-9]{2,8}(?:@[a-z]+)?(?![^/._-])")
+_BARE = re.compile(r"(?<![^/._-])[A-Za-z]{2,12}(?:@[a-z]+)?(?![^/._-])")
+"""Parts of a name that may be a language: `pt-rBR`; `fr`, `sr@latin`, `French`."""
 
 
-def _turned(entries: Iterator[Entry], name: str, languages: Languages) -> Iterator[Entry]:
+def _pairs(paths: Iterable[str], languages: Languages) -> dict[str, tuple[str, str]]:
+    """(source, target) of each two files of which one is the translation of the other, by the first of their names."""
+    apart = "en" in map(language_of, languages)  # a catalogue holds English and one language
+    names = [
+        name for name in paths if kind_of(name) not in (_CATALOGUES if apart else ()) and kind_of(name) not in ALONE
+    ]
+    sides: tuple[dict[str, str], dict[str, str]] = {}, {}
+    keys = {name: [_keys(name, code) for code in languages] for name in names}
+    for name in names:
+        for side in (0, 1):
+            for key in keys[name][side]:
+                sides[side].setdefault(key, name)
+    pairs: dict[str, tuple[str, str]] = {}
+    done: set[str] = set()
+    for name in names:
+        for side in (0, 1):
+            # The file beside it, in its place in the same folder or tree; or the one without a language in its name.
+            others = [sides[1 - side].get(key) for key in keys[name][side]]
+            others += [bare for key in keys[name][side] for bare in _bare(key) if bare in keys and not any(keys[bare])]
+            other = next((other for other in others if other and not {name, other} & done), None)
+            if other is not None and other != name:
+                pairs[min(name, other)] = (name, other) if side == 0 else (other, name)
+                done |= {name, other}
+                break
+    return pairs
+
+
+def _keys(name: str, code: str) -> list[str]:
+    """The name with `*` for a language, as the files of other languages have it; none for a name without it.
+
+    >>> _keys("help-de/de/a.html", "de"), _keys("values-pt-rBR/strings.xml", "pt_BR")
+    (['help-de/*/a.html', 'help-*/*/a.html'], ['values-*/strings.xml'])
+    """
+    places = _places(name, code)
+    best = max(places.values(), default=0)
+    last = [place for place, agreement in places.items() if agreement == best][-1:]
+    return list(dict.fromkeys(_starred(name, spans) for spans in (last, list(places)) if spans))
+
+
+def _places(name: str, code: str) -> dict[tuple[int, int], int]:
+    """The parts of a name that are a language, in their order, and how far they agree with it."""
+    places: dict[tuple[int, int], int] = {}
+    for pattern in (_WITH_REGION, _BARE):
+        for match in pattern.finditer(name):
+            is_inside = any(start <= match.start() and match.end() <= end for start, end in places)
+            if not is_inside and (agreement := _agreement(match.group(), code)):
+                places[match.span()] = agreement
+    return dict(sorted(places.items()))
+
+
+def _starred(name: str, places: Sequence[tuple[int, int]]) -> str:
+    for start, end in reversed(places):
+        name = f"{name[:start]}*{name[end:]}"
+    return name
+
+
+def _agreement(part: str, code: str) -> int:
+    """The degree to which a part of a name is a language; Android writes `pt-rBR`."""
+    return 1 if part.lower() == name_of(code).lower() else fits(re.sub(r"-r(?=[A-Z]{2}$)", "-", part), code)
+
+
+def _bare(key: str) -> list[str]:
+    """The names that a file in the first language may have: `strings_*.properties`, `values-*/x`, `*/guide.md`."""
+    return [re.sub(pattern, "", key, count=1) for pattern in (r"[._-]\*", r"\*/") if re.search(pattern, key)]
+
+
+def _turned(entries: list[Entry], codes: Languages, record: FileRecord, languages: Languages) -> list[Entry]:
     """The entries from source to target: a catalogue from English serves for both directions.
 
-    Raises DragomanError for a file that names other languages.
+    Those of other languages are counted. Raises DragomanError for a file that has no others.
     """
-    in_name = _language_in_name(name) if kind_of(name) in (".po", ".mo") else ""
+    turned: list[Entry] = []
+    others: Counter[Languages] = Counter()
     for entry in entries:
-        codes = entry.languages or (("en", in_name) if in_name else languages)
-        if fits(codes[0], languages[0]) and fits(codes[1], languages[1]):
-            yield entry
-        elif fits(codes[0], languages[1]) and fits(codes[1], languages[0]):
-            yield entry._replace(src=entry.tgt, tgt=entry.src)
+        one, other = entry.languages or codes
+        if fits(one, languages[0]) and fits(other, languages[1]):
+            turned.append(entry)
+        elif fits(one, languages[1]) and fits(other, languages[0]):
+            turned.append(entry._replace(src=entry.tgt, tgt=entry.src))
         else:
-            raise Error.NO_SUCH_LANGUAGE(
-                f"from {codes[0]} to {codes[1]}", f"not from {languages[0]} to {languages[1]}: left out", file=name
-            )
+            others[one, other] += 1
+    if others and not turned:
+        (one, other), _ = others.most_common(1)[0]
+        raise Error.NO_SUCH_LANGUAGE(f"from {one} to {other}", f"not from {languages[0]} to {languages[1]}: left out")
+    record.read = len(entries)
+    if others:
+        record.fates["other languages"] = others.total()
+    return turned
 
 
-def _language_in_name(name: str) -> str:
-    """The language of a catalogue by its name: `po/fr.po`, `fr/LC_MESSAGES/app.mo`, `app.fr.po`."""
+def _languages_of_name(name: str, languages: Languages) -> Languages:
+    """The languages of a catalogue by its name: `po/fr.po`, `fr/LC_MESSAGES/app.mo`, `app.fr.po`.
+
+    Without one in it: from English, where that is one of those that are wanted.
+    """
     path = Path(name.removesuffix(".gz"))
-    code = re.compile(r"[a-z]{2,3}(?:[_-][A-Za-z]{2,4})?(?:@[a-z]+)?")
     if len(path.parts) > 2 and path.parts[-2] == "LC_MESSAGES":
-        return path.parts[-3]
+        return "en", path.parts[-3]
     last = re.split(r"[.]", path.stem)[-1]
-    return last if code.fullmatch(last) and len(language_of(last)) in (2, 3) else ""
+    if re.fullmatch(r"[a-z]{2,3}(?:[_-][A-Za-z]{2,4})?(?:@[a-z]+)?", last) and (
+        any(fits(last, code) for code in languages) or name_of(last) != language_of(last)
+    ):
+        return "en", last
+    return (languages[1], languages[0]) if language_of(languages[1]) == "en" else languages
 
 
 # -- files that hold both languages ---------------------------------------------------------------------------------
@@ -203,14 +310,9 @@ def _mo(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[
 
 def _table(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
     name = str(path.with_suffix("") if path.suffix in COMPRESSIONS else path)
-    # In reading only, as openpyxl cannot read a stream that is not a file.
-    data = path.read_bytes() if path.suffix == ".xlsx" else _bytes(path)
-    rows = table.rows(data, name)
-    first = list(itertools.islice(rows, table.LOOKED_AT))
-    columns = table.columns_of(first, languages, config.columns, show(path))
-    for row in itertools.islice(itertools.chain(first, rows), int(columns.heading), None):
-        src, tgt = (row.cells[place] if place < len(row.cells) else "" for place in columns[:2])
-        yield Entry(row.line, src, tgt, "" if tgt else "untranslated")
+    # In reading only, as a workbook is a zip file, which is none of lines.
+    data = path.read_bytes() if path.suffix.lower() == ".xlsx" else _bytes(path)
+    yield from table.entries(data, show(name), languages, config.columns)
 
 
 def _other(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
@@ -235,23 +337,25 @@ _READERS: dict[str, Any] = {
 # -- a file in each language ----------------------------------------------------------------------------------------
 
 
-def _reader_of_twins(src: Path, tgt: Path, languages: Languages) -> Callable[[], Iterator[Entry]]:
-    def read() -> Iterator[Entry]:
-        if kind_of(src) not in SUFFIXES or kind_of(src) == ".txt":
-            lines = [list(read_lines(path, may_be_empty=True)) for path in (src, tgt)]
-            if len(lines[0]) == len(lines[1]):
-                yield from (Entry(number, *pair) for number, pair in enumerate(zip(*lines, strict=True), start=1))
-                return
-            paragraphs = [[line for line in texts if line.strip()] for texts in lines]
-        elif kind_of(src) in KEYED:
-            yield from _by_name(*(_texts(path) for path in (src, tgt)))
+def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
+    """The pairs of two files of which one is the translation of the other."""
+    kind = kind_of(src)
+    if kind in _CATALOGUES:
+        yield from _through_english(src, tgt, languages)
+        return
+    if kind in KEYED:
+        yield from _by_name(*(_texts(path) for path in (src, tgt)))
+        return
+    if kind in SUFFIXES and kind != TEXTS:
+        paragraphs = [[text for _, text in _texts(path)] for path in (src, tgt)]
+    else:
+        lines = [list(read_lines(path, may_be_empty=True)) for path in (src, tgt)]
+        if len(lines[0]) == len(lines[1]):
+            yield from (Entry(number, *pair) for number, pair in enumerate(zip(*lines, strict=True), start=1))
             return
-        else:
-            paragraphs = [[text for _, text in _texts(path)] for path in (src, tgt)]
-        pairs = aligned(paragraphs[0], paragraphs[1], languages)
-        yield from (Entry(number, *pair) for number, pair in enumerate(pairs, start=1))
-
-    return read
+        paragraphs = [[line for line in texts if line.strip()] for texts in lines]
+    pairs = aligned(paragraphs[0], paragraphs[1], languages)
+    yield from (Entry(number, *pair) for number, pair in enumerate(pairs, start=1))
 
 
 def _texts(path: Path) -> list[tuple[str, str]]:
@@ -261,7 +365,42 @@ def _texts(path: Path) -> list[tuple[str, str]]:
 
 def _by_name(src: Sequence[tuple[str, str]], tgt: Sequence[tuple[str, str]]) -> Iterator[Entry]:
     """The texts of two files that have the same name in both."""
-    translations = {where.partition(", ")[2]: text for where, text in tgt}
-    for number, (where, text) in enumerate(src, start=1):
-        translation = translations.get(where.partition(", ")[2], "")
+    translations = dict(zip(_names(tgt), (text for _, text in tgt), strict=True))
+    for number, (name, (_, text)) in enumerate(zip(_names(src), src, strict=True), start=1):
+        translation = translations.get(name, "")
         yield Entry(number, text, translation, "" if translation else "untranslated")
+
+
+def _names(texts: Sequence[tuple[str, str]]) -> list[tuple[str, int]]:
+    """The name of each text without its line, and the number of those that have it already: lists have one name."""
+    times: Counter[str] = Counter()
+    names = []
+    for where, _ in texts:
+        name = re.sub(r"^line \d+, ", "", where)
+        names.append((name, times[name]))
+        times[name] += 1
+    return names
+
+
+def _through_english(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
+    """The translations of the messages that two catalogues have in common, by message and context."""
+    sides = []
+    for path, code in zip((src, tgt), languages, strict=True):
+        messages: dict[tuple[str, str], Entry] = {}
+        for entry in _READERS[kind_of(path)](path, ("en", code), CollectionConfig(paths=[str(path)])):
+            messages.setdefault((entry.context, entry.src), entry)
+        sides.append(messages)
+    for message, one in sides[0].items():
+        other = sides[1].get(message)
+        if other is None or not (one.is_translated and other.is_translated):
+            yield Entry(one.line, one.tgt, "" if other is None else other.tgt, "untranslated")
+        else:
+            approved = one.state == other.state == "approved"
+            yield Entry(one.line, one.tgt, other.tgt, "approved" if approved else "", max(one.changed, other.changed))
+
+
+_CATALOGUES = (".po", ".mo", ".xlf", ".xliff")
+OTHER = (".jsonl", ".parquet")
+"""Corpora of pairs in one file."""
+ALONE = frozenset({".tmx", *OTHER, ".csv", ".tsv", ".tab", ".sdlxliff", ".mxliff", ".mqxliff"})
+"""Kinds that hold both languages: a language in their names does not make two of them a pair."""

@@ -1,6 +1,5 @@
 """The repair of a corpus: damaged lines are mended or their pairs dropped, each with its reason."""
 
-import gzip
 import itertools
 import shutil
 from array import array
@@ -22,6 +21,7 @@ from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
 from dragoman.quality.text_faults import mended, wrong_with
 from dragoman.text.corpus import FilesSource
+from dragoman.text.lines import COMPRESSIONS, language_of_file
 
 NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
 
@@ -69,13 +69,17 @@ def fix(examination: Examination, out: Path) -> FixReport:
 
 
 def _names(examination: Examination) -> tuple[str, str]:
-    """Those of two files of text; of a file that holds both sides its bare name with the language of each."""
-    src, tgt = (Path(name).name for name in examination.names)
-    if isinstance(examination.source, FilesSource):
-        return (src, tgt) if src != tgt else (f"src-{src}", f"tgt-{tgt}")
-    bare = Path(src).name.partition(".")[0]
-    one, other = (code or side for code, side in zip(examination.codes, ("src", "tgt"), strict=True))
-    return (f"{bare}.{one}", f"{bare}.{other}") if one != other else (f"{bare}.src", f"{bare}.tgt")
+    """Plain names that end in their languages: `corpus.de` of `corpus.de.gz`, `guide.fr` of `fr/guide.txt`."""
+    is_single = not isinstance(examination.source, FilesSource)
+    names = []
+    for name, code, side in zip(examination.names, examination.codes, ("src", "tgt"), strict=True):
+        path = Path(Path(name).name)
+        path = path.with_suffix("") if path.suffix in COMPRESSIONS else path
+        bare = path.name.partition(".")[0] if is_single else path.stem
+        named = next((known for known in (path.name, path.stem) if not is_single and language_of_file(known)), "")
+        names.append((named or f"{bare}.{code or side}", f"{bare}.{side}"))
+    (src, plain_src), (tgt, plain_tgt) = names
+    return (src, tgt) if src != tgt else (plain_src, plain_tgt)
 
 
 def _require_mendable(examination: Examination) -> None:
@@ -98,10 +102,7 @@ def _require_mendable(examination: Examination) -> None:
 def _write(examination: Examination, report: FixReport) -> None:
     """Write the pairs that are kept and the table of the others, and count them in the report."""
     with ExitStack() as stack:
-        sides: list[Any] = [
-            stack.enter_context(gzip.GzipFile(path, "wb", mtime=0) if path.suffix == ".gz" else path.open("wb"))
-            for path in (report.src, report.tgt)
-        ]
+        sides: list[Any] = [stack.enter_context(path.open("wb")) for path in (report.src, report.tgt)]
         table = stack.enter_context(report.report.open("w", encoding="utf-8", newline="\n"))
         bar = stack.enter_context(Progress("mending", examination.diagnosis.src_lines))
         table.write("line\treason\tsource\ttarget\n")

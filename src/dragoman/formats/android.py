@@ -14,7 +14,7 @@ _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The strings; not those with translatable="false", nor references."""
     held: list[Event] | None = None
-    kept, name, root = False, "", ""
+    kept, name, root, where = False, "", "", ""
     for event in events(text, options):
         tag = local(event.name)
         if event.kind == "start" and not root:
@@ -28,6 +28,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             name = attribute(event, "name")
         if event.kind == "start" and tag in ("string", "item") and held is None:
             held = []
+            quantity = attribute(event, "quantity")
+            where = f"{name}[{quantity}]" if quantity else name
         if held is None:
             continue
         held.append(event)
@@ -35,7 +37,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             content = text[held[0].end : held[-1].start]
             if not content.lstrip().startswith(("@", "?")):
                 inside = list(tokens(text, held[1:-1], _whole, ("b", "i", "u"), _read))
-                for unit in units_of(inside, name, _render, source=text, collapse=False):
+                for unit in units_of(inside, where, _render, source=text, collapse=False):
                     yield replace(unit, kept='translatable="false"') if kept else unit
             held = None
 

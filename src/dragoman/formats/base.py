@@ -134,6 +134,8 @@ class Entry(NamedTuple):
     """Time of the last change as the file has it; a later one sorts behind an earlier one (`20240131T120000Z`)."""
     languages: tuple[str, str] | None = None
     """Codes, from and to, that the file names."""
+    context: str = ""
+    """Words that tell the text from the same one elsewhere in a catalogue."""
 
     @property
     def is_translated(self) -> bool:

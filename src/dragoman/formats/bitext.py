@@ -14,7 +14,7 @@ from dragoman.formats import po
 from dragoman.formats.base import Entry, Options, State
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import escaped
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import fits, language_of
 from dragoman.version import __version__
 
 CHUNK = 1 << 20
@@ -22,6 +22,10 @@ _LANGUAGES = (("source-language", "srcLang"), ("target-language", "trgLang"))
 """Attributes that name the languages, of XLIFF 1.2 and 2.x."""
 _SKIPPED = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp", "alt-trans"})
 """Inline codes, and other translations on offer."""
+_STANDING = frozenset({"ph", "x"})
+"""Codes that stand for something by themselves: the words around them do not become one."""
+_GAP = "\ufffc"
+_BETWEEN_WORDS = re.compile(rf"(?<=[^\W\u3040-\u9fff]){_GAP}+(?=[^\W\u3040-\u9fff])")
 
 
 class Texts(NamedTuple):
@@ -32,10 +36,11 @@ class Texts(NamedTuple):
     state: State
     changed: str
     languages: tuple[str, str] | None
+    context: str
 
 
 def tmx_entries(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
-    """The units of a TMX that have both languages."""
+    """The units of a TMX that have both languages; of several regions the one that is asked for, or else another."""
     yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, src, tgt)
 
 
@@ -76,10 +81,6 @@ def _xml_text(text: str) -> str:
     return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", text)
 
 
-def _lang(attributes: dict[str, str]) -> str:
-    return language_of(attributes.get("xml:lang") or attributes.get("lang") or "")
-
-
 class _Reader:
     """Collects the texts of units by language. Texts without variants around them go by the names of their elements."""
 
@@ -90,6 +91,9 @@ class _Reader:
         self.state: State = ""
         self.changed = ""
         self.languages: tuple[str, str] | None = None
+        self.context = ""
+        self.said: dict[str, str] = {}
+        """Attributes of a unit and its parts."""
         self.current: dict[str, str] = {}
         self.code = ""
         self.collected: list[str] | None = None
@@ -98,44 +102,74 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         if name in self.units:
             self.current, self.line, self.changed = {}, line, ""
-            self.state = _state(attributes.get("state", ""), attributes.get("approved", ""))
+            self.said, self.context = attributes, attributes.get("id", "")
+            self.state = _state(attributes)
         if name in (*self.units, *self.variants):
             self.changed = max(self.changed, attributes.get("changedate") or attributes.get("creationdate") or "")
         if name in ("file", "xliff"):
             codes = [attributes.get(old) or attributes.get(new) or "" for old, new in _LANGUAGES]
             self.languages = (codes[0], codes[1]) if all(codes) else self.languages
         elif name in self.variants:
-            self.code = _lang(attributes)
+            self.code = attributes.get("xml:lang") or attributes.get("lang") or ""
         elif name in _SKIPPED:
             self.skipped += 1
+            if name in _STANDING and self.collected is not None:
+                self.collected.append(_GAP)
         elif name in self.texts and not self.skipped:
             self.code = self.code if self.variants else name
             self.collected = []
-            self.state = _state(attributes.get("state", "")) or self.state
+            self._note(attributes)
+        elif name == "seg" and "conf" in attributes:  # of Trados, after the texts
+            self._note(attributes)
+
+    def _note(self, attributes: dict[str, str]) -> None:
+        """Keep what a part of a unit says of its state; a guess stays one."""
+        self.said = {**self.said, **attributes}
+        self.state = "fuzzy" if self.state == "fuzzy" else _state(self.said)
 
     def end(self, name: str) -> None:
         if name in _SKIPPED:
             self.skipped -= 1
         elif name in self.texts and self.collected is not None and not self.skipped:
-            self.current.setdefault(self.code, " ".join("".join(self.collected).split()))
+            text = _BETWEEN_WORDS.sub(" ", "".join(self.collected)).replace(_GAP, "")
+            self.current.setdefault(self.code, " ".join(text.split()))
             self.collected = None
         elif name in self.units:
             if not self.variants and not self.current.get("target"):
                 self.current["target"], self.state = "", "untranslated"
-            self.done.append(Texts(self.line, self.current, self.state, self.changed, self.languages))
+            self.done.append(Texts(self.line, self.current, self.state, self.changed, self.languages, self.context))
 
     def chars(self, text: str) -> None:
         if self.collected is not None and not self.skipped:
             self.collected.append(text)
 
 
-def _state(state: str, approved: str = "") -> State:
-    """The state of a unit by the words of XLIFF 1.2 (`state`, `approved`) and 2.x (`state`)."""
-    if state.startswith(("new", "needs-translation", "initial")):
+_GUESSES = frozenset({
+    "fuzzy-match", "leveraged-mt", "mt-suggestion", "draft", "machinetranslated", "pretranslated", "rejected",
+    "rejectedtranslation", "rejectedsignoff", "rejected-grammar", "rejected-inaccurate", "rejected-length",
+    "rejected-spelling",
+})  # fmt: skip
+_UNTRANSLATED = ("new", "needs-translation", "initial", "notstarted")
+_APPROVED = frozenset({"final", "signed-off", "reviewed", "approvedtranslation", "approvedsignoff", "proofread"})
+
+
+def _state(attributes: dict[str, str]) -> State:
+    """The state of a unit by the words of XLIFF 1.2 and 2.x, and of Trados, Memsource and memoQ."""
+    names = ("state", "state-qualifier", "conf", "mq:status")
+    words = [attributes[name].lower() for name in names if name in attributes]
+    if any(word.startswith(_UNTRANSLATED) for word in words):
         return "untranslated"
-    if state.startswith("needs"):
+    is_approved = attributes.get("approved") == "yes" or not _APPROVED.isdisjoint(words)
+    is_guess = attributes.get("m:confirmed") == "0" or not _GUESSES.isdisjoint(words)
+    if any(word.startswith("needs") for word in words) or (is_guess and not is_approved):
         return "fuzzy"
-    return "approved" if approved == "yes" or state in ("final", "signed-off", "reviewed") else ""
+    return "approved" if is_approved else ""
+
+
+def _variant(texts: dict[str, str], wanted: str) -> str | None:
+    """The code of the text in a language: of the region that is wanted, else of none, else of another."""
+    codes = [code for code in texts if language_of(code) == language_of(wanted)]
+    return max(codes, key=lambda code: fits(code, wanted), default=None)
 
 
 def _entries(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
@@ -156,14 +190,16 @@ def _entries(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: reader.end(tag.rpartition(":")[2])
     parser.CharacterDataHandler = reader.chars
-    src, tgt = language_of(src), language_of(tgt)
     try:
         while True:
             chunk = stream.read(CHUNK)
             parser.Parse(chunk, not chunk)
             for unit in reader.done:
-                if src in unit.texts and tgt in unit.texts:
-                    yield Entry(unit.line, unit.texts[src], unit.texts[tgt], *unit[2:])
+                codes = _variant(unit.texts, src), _variant(unit.texts, tgt)
+                if codes[0] is not None and codes[1] is not None and codes[0] != codes[1]:
+                    texts = unit.texts[codes[0]], unit.texts[codes[1]]
+                    named = (codes[0], codes[1]) if reader.variants else unit.languages
+                    yield Entry(unit.line, *texts, unit.state, unit.changed, named, unit.context)
             reader.done.clear()
             if not chunk:
                 return

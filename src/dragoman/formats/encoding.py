@@ -28,7 +28,7 @@ class Encoding(NamedTuple):
     mark: bytes = b""
 
 
-def _declared(data: bytes, declares: Declares) -> str:
+def declared(data: bytes, declares: Declares) -> str:
     """The codec that a file declares; UTF-8 where it declares none."""
     pattern = _DECLARATIONS.get(declares)
     match = pattern.search(data[:_LOOKED_AT].decode("latin-1")) if pattern else None
@@ -55,7 +55,7 @@ def decoded(data: bytes, name: str, declares: Declares = "") -> tuple[str, Encod
             encoding = Encoding(codec, mark)
             break
     else:
-        encoding = Encoding(_declared(data, declares))
+        encoding = Encoding(declared(data, declares))
     try:
         text = data[len(encoding.mark) :].decode(encoding.codec)
     except UnicodeDecodeError as error:

@@ -1,7 +1,8 @@
 """Gettext catalogues (.po, .pot): what is not translated yet gets a translation, marked as fuzzy."""
 
+import gettext
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -86,8 +87,11 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
         if (not stripped or starts_new) and any(key.startswith("msgstr") for key in fields):
             yield first, fields, flags, flags_at
             fields, flags, flags_at, first = {}, [], -1, -1
-        if stripped.startswith("#,"):
-            flags, flags_at = [flag.strip() for flag in stripped[2:].split(",")], offset
+        if stripped.startswith("#~"):  # an old entry, whose flags are not those of the next one
+            flags, flags_at = [], -1
+        elif stripped.startswith(("#,", "#=")):  # of old tools in several lines, of gettext 1.0 in two kinds of lines
+            flags += [flag.strip() for flag in stripped[2:].split(",")]
+            flags_at = offset if stripped.startswith("#,") else flags_at
         elif match is not None:
             begin, end = offset + match.start("text"), offset + match.end("text")
             said = _unquoted(match["text"])
@@ -106,35 +110,68 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
         at += len(line) + 1
 
 
+class Header(NamedTuple):
+    """The facts of a catalogue's header: its languages, and its rule for plurals."""
+
+    languages: tuple[str, str] | None = None
+    """From and to; None where it names no target."""
+    form: Callable[[int], int] | None = None
+    """The number of the form for a count; None where there is no rule."""
+
+
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, those that are fuzzy or not translated too; of a plural the first and the last form.
+    """The pairs of a catalogue, those that are fuzzy or not translated too; of a plural those for one and for many.
 
     The catalogue's header has no pair; its `Language` is that of every entry.
     """
-    languages: tuple[str, str] | None = None
+    header = Header()
     for _, fields, flags, _ in _entries(text, options):
         source = fields.get("msgid")
         if source is None:
             continue
-        forms = [field.text for name, field in fields.items() if name.startswith("msgstr")]
-        if not source.text:
-            languages = languages or languages_of_header("".join(forms))
+        forms = [fields[name].text for name in sorted(fields) if name.startswith("msgstr")]
+        context, plural = (fields[name].text if name in fields else "" for name in ("msgctxt", "msgid_plural"))
+        if not source.text and not context:
+            header = header_of("".join(forms)) if header == Header() else header
             continue
-        for src, tgt in plural_forms(
-            source.text, fields["msgid_plural"].text if "msgid_plural" in fields else "", forms
-        ):
+        for src, tgt in plural_forms(source.text, plural, forms, header):
             state: State = "fuzzy" if "fuzzy" in flags else "" if tgt else "untranslated"
-            yield Entry(source.line, src, tgt, state, languages=languages)
+            yield Entry(source.line, src, tgt, state, languages=header.languages, context=context)
 
 
-def plural_forms(src: str, plural: str, forms: Sequence[str]) -> list[tuple[str, str]]:
-    """(source, translation) of a message: of a plural its first form and its last one, which stands for many."""
-    first, last = (forms[0], forms[-1]) if forms else ("", "")
-    return [(src, first), (plural, last)] if plural else [(src, first)]
+def plural_forms(src: str, plural: str, forms: Sequence[str], header: Header) -> list[tuple[str, str]]:
+    """(source, translation) of a message; of a plural the forms for one and for many, which the catalogue's rule tells.
+
+    Where one form stands for all numbers, it translates the plural.
+    """
+    if not plural:
+        return [(src, forms[0] if forms else "")]
+    one, many = (0, len(forms) - 1) if header.form is None else (header.form(1), header.form(MANY))
+    if max(one, many) >= len(forms):
+        one, many = 0, len(forms) - 1
+    pairs = [(src, one), (plural, many)] if one != many else [(plural, many)]
+    return [(text, forms[number] if forms else "") for text, number in pairs]
 
 
-def languages_of_header(header: str) -> tuple[str, str] | None:
-    """The source and target language that a catalogue's header names; None where it names no target."""
-    fields = dict(line.partition(": ")[::2] for line in header.split("\n"))
+MANY = 5
+"""A count that takes the form of many things in every language."""
+
+
+def header_of(text: str) -> Header:
+    """The facts of a catalogue's header.
+
+    >>> header_of("Language: pl\\nPlural-Forms: nplurals=2; plural=n != 1;\\n").form(1)
+    0
+    """
+    fields = dict(line.partition(": ")[::2] for line in text.split("\n"))
     language = fields.get("Language", "").strip()
-    return (fields.get("X-Source-Language", "").strip() or "en", language) if language else None
+    source = fields.get("X-Source-Language", "").strip()
+    source = "en" if source in ("", "C", "POSIX") else source
+    form: Callable[[int], int] | None = None
+    if rule := re.search(r"plural\s*=\s*([^;]+)", fields.get("Plural-Forms", "").partition(";")[2]):
+        try:
+            form = gettext.c2py(rule[1])
+            form(1)
+        except (ValueError, RecursionError, ZeroDivisionError):
+            form = None
+    return Header((source, language) if language else None, form)

@@ -1,6 +1,6 @@
 """Tables of text: CSV with commas or semicolons, tab-separated values, and Excel workbooks.
 
-They are read as pairs of a corpus or a glossary (`rows`, `columns_of`), or as documents of which some columns are
+They are read as pairs of a corpus or a glossary (`entries`), or as documents of which some columns are
 translated (`units`).
 """
 
@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dragoman.errors import Error, not_installed
-from dragoman.formats.base import Item, Options, Unit, line_of, plain
+from dragoman.errors import DragomanError, Error, not_installed
+from dragoman.formats.base import Entry, Item, Options, Unit, line_of, plain
 from dragoman.formats.encoding import decoded
+from dragoman.formats.package import Package
 from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import common_language
 
@@ -23,6 +24,9 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
 SEPARATORS = ",;\t"
 LOOKED_AT = 500
 """Rows that say which mark parts the columns, and which column has which language."""
+
+LONGEST_CELL = 200
+"""Lines of a cell; a longer one is a quotation mark that was forgotten, and the rest of the file."""
 
 _HEADINGS = (
     {"source", "src", "original", "term", "source text", "source term"},
@@ -38,32 +42,45 @@ class Row(NamedTuple):
     cells: list[str]
 
 
-def rows(data: bytes, name: str) -> Iterator[Row]:
-    """The rows of a table, blank ones left out; of a workbook those of each sheet.
+def tables(data: bytes, name: str) -> Iterator[Iterator[Row]]:
+    """The tables of a file, each with its rows, blank ones left out: of a workbook its sheets, else one.
 
     Raises DragomanError for a file that is no text, or no workbook.
     """
     if Path(name).suffix.lower() == ".xlsx":
         yield from _sheets(data, name)
-        return
-    text, _ = decoded(data, name)
-    separator, quoted = _form(text, name)
+    else:
+        yield _rows(decoded(data, name)[0], name)
+
+
+def _rows(text: str, name: str) -> Iterator[Row]:
+    first = text[: text.find("\n") + 1].strip()
+    line = 1
+    if re.fullmatch("sep=.", first):  # Excel's way to say it
+        separator, quoted, text, line = first[-1], True, text[text.index("\n") + 1 :], 2
+    else:
+        separator, quoted = _form(text, name)
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
-    line = 1
+    before = line - 1
     try:
         for cells in reader:
+            if any("\n" in cell and cell.count("\n") > LONGEST_CELL for cell in cells):
+                raise Error.WRONG_SHAPE("a quotation mark that is not closed", file=name, line=line)
             if any(cell.strip() for cell in cells):
                 yield Row(line, [cell.strip() for cell in cells])
-            line = reader.line_num + 1
+            line = before + reader.line_num + 1
     except csv.Error as error:
         raise Error.WRONG_SHAPE(f"no table of text: {error}", file=name, line=line) from error
 
 
 def _form(text: str, name: str) -> tuple[str, bool]:
-    """(the mark that parts columns, whether cells may be in quotes): in tab-separated values a quote is a quote."""
+    """(the mark that parts columns, whether cells may be in quotes).
+
+    In tab-separated values a quote is a quote, but where all cells are in quotes.
+    """
     separator = "\t" if Path(name).suffix.lower() in (".tsv", ".tab") else separator_of(text)
-    return separator, separator != "\t"
+    return separator, separator != "\t" or _is_quoted(text)
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -132,13 +149,20 @@ def names_in(said: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in said.split(",") if name.strip())
 
 
+def _is_quoted(text: str) -> bool:
+    """True for tab-separated values whose cells stand in quotation marks, as spreadsheets write them."""
+    cells = [cell for line in itertools.islice(io.StringIO(text), LOOKED_AT) for cell in line.strip().split("\t")]
+    filled = [cell for cell in cells if cell]
+    return bool(filled) and sum(cell[0] == cell[-1] == '"' and len(cell) > 1 for cell in filled) > 0.9 * len(filled)
+
+
 def separator_of(text: str) -> str:
     """The mark that parts the columns: the one that the most lines have equally often.
 
     >>> separator_of("open;ouvrir\\nclose, now;fermer\\n")
     ';'
     """
-    lines = [line for line in itertools.islice(text.splitlines(), LOOKED_AT) if line.strip()]
+    lines = [line for line in itertools.islice(io.StringIO(text), LOOKED_AT) if line.strip()]
 
     def agreement(separator: str) -> tuple[int, int]:
         counts = [len(cells) for cells in csv.reader(lines, delimiter=separator) if len(cells) > 1]
@@ -148,27 +172,75 @@ def separator_of(text: str) -> str:
     return max(SEPARATORS, key=agreement)
 
 
-def _sheets(data: bytes, name: str) -> Iterator[Row]:
+def _sheets(data: bytes, name: str) -> Iterator[Iterator[Row]]:
     try:
         import openpyxl  # type: ignore[import-untyped]
     except ImportError as error:
         raise not_installed("a workbook needs a library", "xlsx") from error
+    package = Package(data, name)
+    for part in package.names():
+        package.read(part)  # which holds it to its limits
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-                if any(cell not in (None, "") for cell in cells):
-                    yield Row(line, ["" if cell is None else str(cell).strip() for cell in cells])
-    except (KeyError, ValueError, OSError, TypeError) as error:
-        raise Error.DAMAGED(f"is no workbook that can be read: {error}", "save it again as .xlsx", file=name) from error
+    except _DAMAGE as error:
+        raise _damaged(name, error) from error
+    yield from (_rows_of_sheet(sheet, name) for sheet in book.worksheets)
+
+
+def _rows_of_sheet(sheet: Any, name: str) -> Iterator[Row]:
+    try:
+        for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+            if any(cell not in (None, "") for cell in cells):
+                yield Row(line, ["" if cell is None else str(cell).strip() for cell in cells])
+    except _DAMAGE as error:
+        raise _damaged(name, error) from error
+
+
+_DAMAGE = (KeyError, ValueError, OSError, TypeError, SyntaxError)
+
+
+def _damaged(name: str, error: Exception) -> DragomanError:
+    return Error.DAMAGED(f"is no workbook that can be read: {error}", "save it again as .xlsx", file=name)
 
 
 class Columns(NamedTuple):
-    """The columns of source and target, from 0, and whether the first row names them."""
+    """The columns of source and target, from 0, whether the first row names them, and the column of guesses."""
 
     src: int
     tgt: int
     heading: bool
+    fuzzy: int | None = None
+
+    def entry(self, row: Row) -> Entry:
+        """The pair of a row."""
+        src, tgt = (row.cells[place] if place < len(row.cells) else "" for place in (self.src, self.tgt))
+        guess = self.fuzzy is not None and self.fuzzy < len(row.cells) and row.cells[self.fuzzy].lower() in _YES
+        return Entry(row.line, src, tgt, "fuzzy" if guess else "" if tgt else "untranslated")
+
+
+_YES = frozenset({"true", "1", "yes", "fuzzy", "x"})
+
+
+def entries(data: bytes, name: str, languages: tuple[str, str], named: tuple[str, str] | None) -> Iterator[Entry]:
+    """The pairs of a table, of each sheet of a workbook; sheets without them are left out, if others have some.
+
+    Raises DragomanError for a file that is no table, or where nothing says which columns are meant.
+    """
+    refusal: DragomanError | None = None
+    is_read = False
+    for rows in tables(data, name):
+        first = list(itertools.islice(rows, LOOKED_AT))
+        if not first:
+            continue
+        try:
+            columns = columns_of(first, languages, named, name)
+        except DragomanError as error:
+            refusal = refusal or error
+            continue
+        is_read = True
+        yield from map(columns.entry, itertools.islice(itertools.chain(first, rows), int(columns.heading), None))
+    if refusal is not None and not is_read:
+        raise refusal
 
 
 def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, str] | None, name: str) -> Columns:
@@ -178,12 +250,15 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     their texts are in those languages, or there are two. Raises DragomanError where none of this says it.
     """
     heading = [cell.lower() for cell in table[0].cells] if table else []
+    one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
+    fuzzy = heading.index("fuzzy") if "fuzzy" in heading else None
     if named is not None:
         src, tgt = (_place(column, heading, name) for column in named)
-        return Columns(src, tgt, not all(column.isdigit() for column in named))
-    one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
+        by_number = all(column.isdigit() and column not in heading for column in named)
+        is_heading = not by_number or (one, other) == (src, tgt)
+        return Columns(src, tgt, is_heading, fuzzy if is_heading else None)
     if one is not None and other is not None and one != other:
-        return Columns(one, other, True)
+        return Columns(one, other, True, fuzzy)
     width = max((len(row.cells) for row in table), default=0)
     told = [_language(table, column) for column in range(width)]
     wanted = [language_of(code) for code in languages]

@@ -65,8 +65,11 @@ def prepare_collection(collection: CollectionConfig, languages: tuple[str, str],
             raise Error.OTHER_CONTENT(
                 "holds a run that was not trained on these files", "choose another `run`", file=run_dir
             )
-        for line in summary(assemble(collection, languages, folder)):
+        assembly = assemble(collection, languages, folder)
+        for line in summary(assembly):
             say(line)
+        if not assembly.splits["valid"]:
+            raise Error.TOO_FEW(f"{len(assembly.splits['train']):,} pairs are too few to hold some out", "give more")
         atomic_io.replace_text(folder / FINGERPRINT, fingerprint)
         say(f"what came from where: {write_collection_page(folder)}")
     return int(json.loads((folder / RECORD).read_text(encoding="utf-8"))["pairs"]["train"])

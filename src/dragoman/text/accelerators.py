@@ -11,6 +11,9 @@ _MARKED = {
     "&": re.compile(r"(?<![A-Z&])&(?=[^\W\d_])|(?<!&)&(?=[a-z])"),  # not that of R&D
     "~": re.compile(r"(?<!~)~(?=[^\W\d_]{2})"),
 }
+_LOWER_NAME = re.compile(r"[a-z0-9]\S*")
+LONGEST_LABEL = 60
+"""Characters of the text of a button or a menu."""
 _ENTITY = re.compile(r"&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _NAME = re.compile(r"\w*_\w*")
 
@@ -40,14 +43,18 @@ def without_accelerator(text: str, mark: str) -> str:
 def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     """A text and its translation without the mark of their accelerator, where both have one of the same kind.
 
-    A name that stands in both as it is has none: `file_name`.
+    A name that stands in both as it is has none: `file_name`. A translation may have left it out.
 
     >>> without_accelerators("Save _as...", "Speichern _unter …")
     ('Save as...', 'Speichern unter …')
     >>> without_accelerators("set file_name", "setze file_name")
     ('set file_name', 'setze file_name')
+    >>> without_accelerators("Lo_wer case", "Minuscules"), without_accelerators("my_name", "mon nom")
+    (('Lower case', 'Minuscules'), ('my_name', 'mon nom'))
     """
     mark = accelerator(src)
+    if mark and mark not in tgt and len(src) < LONGEST_LABEL and not _LOWER_NAME.fullmatch(src):
+        return without_accelerator(src, mark), tgt
     if not mark or accelerator(tgt) != mark:
         return src, tgt
     if mark == "_" and {name for name in _NAME.findall(src) if not name.startswith("_")} & set(_NAME.findall(tgt)):
