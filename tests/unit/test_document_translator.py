@@ -81,6 +81,12 @@ def page(translate: DocumentTranslator, text: str) -> str:
         ("<p>one <code>f(x)</code> two</p>", "<p>two <code>f(x)</code> one</p>"),
         ("<p> one<br> two three </p>", "<p> one<br> three two </p>"),
         ("<p>a <b>b</b> c <b>d</b> e</p>", "<p>e <b>d</b> c <b>b</b> a</p>"),
+        ("<p>one <img> two</p>", "<p><img> two one</p>"),
+        ("<p>a <img> b.</p>", "<p><img> b a.</p>"),
+        (
+            "<p>one<a href=x>1</a> two<sup><a href=y>[2]</a></sup>.</p>",
+            "<p>two one<a href=x>1</a><sup><a href=y>[2]</a></sup>.</p>",
+        ),
         ("<p>One two.   Three four.\n</p>", "<p>two One. four Three.\n</p>"),
     ],
 )
@@ -143,7 +149,7 @@ def test_breaks_part_texts_in_every_format(translate: DocumentTranslator, units:
     [
         '<x id="1" ctype="lb"/>',
         '<x id="1" equiv-text="&lt;br/&gt;"/>',
-        '<ph id="1">&lt;br&gt;</ph>',
+        '<ph id="1">&lt;br/&gt;</ph>',
         '<ph id="1">\\n</ph>',
     ],
 )

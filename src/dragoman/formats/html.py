@@ -28,6 +28,12 @@ VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "l
 READ = ("title", "alt", "placeholder", "aria-label", "aria-description", "label", "summary")
 """Attributes that people read."""
 
+_NOTE = re.compile(
+    r"(?:<(?:sup|small)\b[^<>]*>\s*)?<a\b[^<>]*>\s*(?:<(?:sup|small)\b[^<>]*>\s*)?"
+    r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§¶]{1,3}|[↩↑^]\ufe0e?)[\])]?\s*(?:</(?:sup|small)>\s*)?</a>(?:\s*</(?:sup|small)>)?",
+    re.IGNORECASE,
+)
+"""A link whose text is the mark of a note: a code, and no word."""
 _NAME = re.compile(r"[A-Za-z][^\s/>]*")
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
@@ -141,8 +147,11 @@ def attribute_units(text: str, options: Options) -> Iterator[Unit]:
 
 def _pieces(text: str) -> Iterator[Tag | tuple[int, int]]:
     """The pieces of `scan`; an element that is not translated is one tag, and nothing where it is not closed."""
-    kept, depth = None, 0
+    kept, depth, note_end = None, 0, 0
     for piece in scan(text):
+        start = piece.start if isinstance(piece, Tag) else piece[0]
+        if start < note_end:
+            continue
         if kept is not None:
             if isinstance(piece, Tag) and piece.name == kept.name and not piece.text.endswith("/>"):
                 depth += 1 if piece.opens else -1
@@ -151,6 +160,9 @@ def _pieces(text: str) -> Iterator[Tag | tuple[int, int]]:
                     kept = None
         elif isinstance(piece, Tag) and piece.opens and piece.name and piece.name not in VOID and _is_kept(piece):
             kept, depth = piece, 1
+        elif text[start] == "<" and (note := _NOTE.match(text, start)):
+            note_end = note.end()
+            yield Tag(start, note_end, note.group())
         else:
             yield piece
 

@@ -126,7 +126,7 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
         return "open", f"i{_number(event)}"
     if tag in ("ept", "ec", "ex"):
         return "close", f"i{_number(event)}"
-    says = "|".join([*event.attributes.values(), *(inner.text for inner in element)])
+    says = "|".join([*event.attributes.values(), "".join(inner.text for inner in element)])
     return ("break" if _BREAK.search(says) else "alone"), ""
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -156,7 +156,8 @@ class DocumentTranslator:
         items = transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix)
         if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
             return self._around(codes, joined.text)
-        return items
+        between = {code for at, code in codes if text[max(at - 1, 0) : at].isspace() and text[at : at + 1].isspace()}
+        return _with_blanks(items, between) if " " in joined.text else items
 
     def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
         """All codes around a text: pairs in their order, what stands alone before it.
@@ -187,6 +188,24 @@ class DocumentTranslator:
             links = links if links.any() else proportional(*links.shape)
             found[pair] = links if glossary is None else with_terms_linked(pairing, links, glossary.find(pair[0]))
         return found
+
+
+def _with_blanks(items: Sequence[Item], between: Set[Code]) -> list[Item]:
+    """Items with a blank on each side of the codes that stood between two blanks: a translation without them has one.
+
+    >>> _with_blanks(["one ", Code("<x/>", "alone"), "two"], {Code("<x/>", "alone")})[2]
+    ' two'
+    """
+    out = list(items)
+    for place, item in enumerate(items):
+        if not isinstance(item, Code) or item.kind != "alone" or item not in between:
+            continue
+        before, after = out[place - 1] if place else "", out[place + 1] if place + 1 < len(out) else ""
+        if isinstance(before, str) and before and not before[-1].isspace():
+            out[place - 1] = before + " "
+        if isinstance(after, str) and after[:1].isalnum():
+            out[place + 1] = " " + after
+    return out
 
 
 def _is_break(item: Item) -> bool:
