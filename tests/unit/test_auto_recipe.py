@@ -1,5 +1,7 @@
 """A recipe for two bare files: a fair split, fitting sizes, and settings that parse."""
 
+import json
+import re
 from collections import Counter
 from itertools import islice, pairwise
 from pathlib import Path
@@ -10,8 +12,9 @@ from tests.errors import raises_error
 from dragoman.config import parse
 from dragoman.errors import Error
 from dragoman.tasks import auto_recipe as module
-from dragoman.tasks.auto_recipe import MAX_HELD_OUT, SIZES, default_recipe, hold_out
+from dragoman.tasks.auto_recipe import MAX_HELD_OUT, default_recipe, hold_out
 from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.tasks.sizes import SIZES, Budget, Size, Speed, explanation, size_within
 from dragoman.text.corpus import DemoSource, FilesSource
 
 Lines = list[tuple[str, str]]
@@ -119,7 +122,7 @@ def test_sizes_grow_with_the_corpus() -> None:
         assert small.vocab_size < large.vocab_size
         assert small.max_steps < large.max_steps
         assert small.d_model <= large.d_model
-        assert small.layers <= large.layers
+        assert small.encoder_layers <= large.encoder_layers
         assert small.dropout >= large.dropout
 
 
@@ -148,7 +151,7 @@ def test_only_the_largest_model_has_other_batches_on_a_gpu(
 
 @pytest.mark.parametrize(("limit", "size"), SIZES)
 def test_every_size_makes_settings_that_parse_and_heads_that_divide(
-    monkeypatch: pytest.MonkeyPatch, limit: float, size: module.Size
+    monkeypatch: pytest.MonkeyPatch, limit: float, size: Size
 ) -> None:
     monkeypatch.setattr(FilesSource, "pairs", lambda self: range(int(min(limit, 2_000_000)) - 1))
     settings = parse(TranslationRecipe, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))
@@ -193,3 +196,49 @@ def test_a_shift_is_told_by_the_line_of_the_file_that_was_given(tmp_path: Path) 
     assert not (tmp_path / "run").exists()
     data = default_recipe(*files, str(tmp_path / "run"), languages=("de", "en"), doctor="warn")
     assert data["corpus"]["doctor"] == "skip"  # the files without the held out pairs are not examined again
+
+
+FAST, SLOW = Speed(1e-6, 1e-12), Speed(8e-6, 8e-12)
+
+
+def budget(minutes: float, speed: Speed = FAST) -> Budget:
+    return Budget(60 * minutes, lambda: speed)
+
+
+def test_more_time_or_a_faster_machine_takes_a_model_that_is_not_smaller() -> None:
+    for tokens in (3e5, 3e6, 3e7):
+        sizes = [size_within(budget(minutes), tokens).parameters for minutes in (1, 5, 15, 60, 240, 1000)]
+        assert sizes == sorted(sizes)
+        assert len(set(sizes)) > 2
+        for minutes in (5, 60):
+            slow, fast = (size_within(budget(minutes, speed), tokens).parameters for speed in (SLOW, FAST))
+            assert slow <= fast
+
+
+def test_pairs_that_are_seen_often_take_dropout() -> None:
+    seldom, often = size_within(budget(2), 3e7), size_within(budget(600), 3e5)
+    assert seldom.dropout < often.dropout
+
+
+def test_a_budget_says_what_it_takes_and_what_more_time_would() -> None:
+    text = explanation(size_within(budget(5), 3e6), budget(5), 3e6)
+    assert re.fullmatch(
+        r"\d+\.\dM parameters: 5 minutes allow \d+\.\d epochs; \d+ (minutes|hours) would take \d+\.\dM", text
+    )
+
+
+def test_a_budget_makes_settings_that_parse(tmp_path: Path) -> None:
+    data = default_recipe(*write(tmp_path, corpus(200)), str(tmp_path / "run"), budget=budget(10))
+    settings = parse(TranslationRecipe, data)
+    assert settings.model.d_model % settings.model.num_heads == 0
+    assert settings.tokenizer.vocab_size <= 1_000
+
+
+def test_a_run_that_goes_on_in_a_budget_keeps_its_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The speed of another day would choose another model."""
+    run, files = tmp_path / "run", write(tmp_path, corpus(200))
+    begun = default_recipe(*files, str(run), budget=budget(10))
+    (run / "config.yaml").write_text(json.dumps(begun), encoding="utf-8")
+    monkeypatch.setattr(module.checkpoint, "list_checkpoints", lambda path: [path])
+    again = default_recipe(*files, str(run), budget=budget(10, SLOW))
+    assert all(again[part] == begun[part] for part in ("model", "tokenizer", "training"))

@@ -15,6 +15,7 @@ from dragoman.analysis.report import write_report
 from dragoman.cli.options import Overrides, RunDir, two_columns, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
+from dragoman.experiments.speed import measured_speed
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
@@ -22,6 +23,7 @@ from dragoman.tasks.auto_recipe import default_recipe, recipe_for_collection
 from dragoman.tasks.base import Result
 from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.tasks.sizes import Budget
 from dragoman.text.corpus import CollectionConfig
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
@@ -62,8 +64,15 @@ Mix = Annotated[
         show_default=False,
     ),
 ]
-Budget = Annotated[
+GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
+RecipeOrNone = Annotated[
+    str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
+]
+TimeBudget = Annotated[
     str | None, typer.Option(help="Take so long in all (30min, 2h, 90s): the clock decides how many steps.")
+]
+GeneralSrc = Annotated[
+    Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
 ]
 Freeze = Annotated[
     str | None, typer.Option(help="Parts whose weights stay, such as embeddings,encoder_layers (training.freeze).")
@@ -74,10 +83,6 @@ Processes = Annotated[
 MaxRestarts = Annotated[
     int, typer.Option(min=0, help="Start them again so often from the last checkpoint when one dies.")
 ]
-GeneralSrc = Annotated[
-    Path | None, typer.Option(help="Mix in this text in its place, for runs whose text is not there.")
-]
-GeneralTgt = Annotated[Path | None, typer.Option(help="Target side of it. [default: what the other run makes of it]")]
 
 
 class CorpusOptions(NamedTuple):
@@ -103,9 +108,7 @@ class CorpusOptions(NamedTuple):
 
 
 def train(
-    recipe: Annotated[
-        str | None, typer.Argument(help="Recipe (YAML); not needed with --src and --tgt.", show_default=False)
-    ] = None,
+    recipe: RecipeOrNone = None,
     overrides: Overrides = None,
     src: Annotated[Path | None, typer.Option(help="Source side of your corpus (text or .gz).")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Target side: line n translates line n of the source.")] = None,
@@ -117,7 +120,7 @@ def train(
     columns: ColumnNames = None,
     run_dir: RunDir = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    budget: Budget = None,
+    budget: TimeBudget = None,
     init_from: InitFrom = None,
     mix: Mix = None,
     general_src: GeneralSrc = None,
@@ -189,7 +192,7 @@ def _train(recipe: str | None, files: CorpusOptions, changes: list[str], seconds
     """Train, and say what came out. What is made of two files is made by the first process, for all."""
     started = time.monotonic()
     with joined() as ranks, contextlib.ExitStack() as owned:
-        settings, general = ranks.first(lambda: _settings(recipe, files, changes, owned)) or (None, None)
+        settings, general = ranks.first(lambda: _settings(recipe, files, changes, owned, seconds)) or (None, None)
         data = ranks.broadcast(lambda: config.to_dict(settings))
         settings = settings or recipes.parsed(data, "recipe")
         left = None if seconds is None else seconds - (time.monotonic() - started)
@@ -199,7 +202,11 @@ def _train(recipe: str | None, files: CorpusOptions, changes: list[str], seconds
 
 
 def _settings(
-    recipe: str | None, files: CorpusOptions, changes: list[str], owned: contextlib.ExitStack
+    recipe: str | None,
+    files: CorpusOptions,
+    changes: list[str],
+    owned: contextlib.ExitStack,
+    seconds: float | None,
 ) -> tuple[Any, GeneralText | None]:
     """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
     if recipe is not None:
@@ -214,9 +221,12 @@ def _settings(
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
+    device = str(settings["device"])
+    sizing: dict[str, Any] = {"on_gpu": pick_device(device).type == "cuda"}
+    if seconds is not None and not settings["init_from"]:
+        sizing["budget"] = Budget(seconds, functools.partial(measured_speed, device, seconds))
     if collection is not None:
-        on_gpu = pick_device(str(settings["device"])).type == "cuda"
-        data = recipe_for_collection(collection, languages, str(directory), on_gpu=on_gpu)
+        data = recipe_for_collection(collection, languages, str(directory), **sizing)
         return recipes.parsed(config.override(data, changes), "settings for a folder of files"), None
     general = None
     if init_from is not None:
@@ -233,7 +243,7 @@ def _settings(
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
         languages=languages,
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
-        on_gpu=pick_device(str(settings["device"])).type == "cuda",
+        **sizing,
     )
     return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files"), general
 

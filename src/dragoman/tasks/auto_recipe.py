@@ -2,50 +2,40 @@
 
 import filecmp
 import heapq
+import re
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import to_dict
+from dragoman.config import parse, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import Error, show, writing
+from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs.atomic_io import read_yaml
+from dragoman.runs.directory import CONFIG
 from dragoman.tasks.collection import prepare_collection, sources
+from dragoman.tasks.sizes import (
+    GPU_BATCH_TOKENS,
+    PIECES_A_WORD,
+    SIZES,
+    Budget,
+    Size,
+    explanation,
+    size_for,
+    size_within,
+)
 from dragoman.tasks.translation.job import examine
 from dragoman.text.corpus import CollectionConfig, FilesSource
-
-GPU_BATCH_TOKENS = 25_000
-"""Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
+from dragoman.text.words import UNSPACED
 
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
 
 
+_DENSE = re.compile(f"[{UNSPACED}]")
 _FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
-
-
-@dataclass(frozen=True)
-class Size:
-    """Sizes that suit a number of sentence pairs."""
-
-    vocab_size: int
-    d_model: int
-    layers: int
-    dropout: float
-    batch_tokens: int
-    max_steps: int
-    lr: float
-
-
-SIZES: list[tuple[float, Size]] = [
-    (2_000, Size(1_000, 64, 2, 0.3, 1024, 2_000, 3e-3)),
-    (15_000, Size(4_000, 128, 3, 0.3, 2048, 4_000, 3e-3)),
-    (100_000, Size(8_000, 128, 4, 0.25, 2048, 8_000, 3e-3)),
-    (1_000_000, Size(16_000, 256, 4, 0.15, 4096, 30_000, 1.5e-3)),
-    (float("inf"), Size(32_000, 512, 6, 0.1, 8192, 100_000, 7e-4)),
-]
-"""(fewer pairs than this, sizes), smallest first."""
 
 
 def default_recipe(
@@ -57,6 +47,7 @@ def default_recipe(
     languages: tuple[str, str] = ("src", "tgt"),
     doctor: str = "refuse",
     on_gpu: bool = False,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Plain settings (for `config.parse`) to train on two files; where `valid` is not given, pairs are held out.
 
@@ -68,8 +59,8 @@ def default_recipe(
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
         doctor = "skip"
-    pairs = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs())
     if valid is None:
+        pairs = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs())
         train, valid = hold_out(src, tgt, pairs, Path(run_dir) / "split")
     else:
         train = (src, tgt)
@@ -80,17 +71,22 @@ def default_recipe(
         "valid": {"type": "files", "src": valid[0], "tgt": valid[1]},
         "doctor": doctor,
     }
-    return sized_recipe(corpus, pairs, run_dir, on_gpu=on_gpu)
+    return sized_recipe(corpus, run_dir, on_gpu=on_gpu, budget=budget)
 
 
 def recipe_for_collection(
-    collection: CollectionConfig, languages: tuple[str, str], run_dir: str, *, on_gpu: bool = False
+    collection: CollectionConfig,
+    languages: tuple[str, str],
+    run_dir: str,
+    *,
+    on_gpu: bool = False,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Plain settings to train on a folder of files, which is made into a corpus now (`tasks/collection.py`).
 
     Raises DragomanError where the files have nothing to train on.
     """
-    pairs = prepare_collection(collection, languages, Path(run_dir))
+    prepare_collection(collection, languages, Path(run_dir))
     corpus = {
         "src_lang": languages[0],
         "tgt_lang": languages[1],
@@ -98,39 +94,63 @@ def recipe_for_collection(
         **sources(languages, run_dir),
         "doctor": "skip",
     }
-    return sized_recipe(corpus, pairs, run_dir, on_gpu=on_gpu)
+    return sized_recipe(corpus, run_dir, on_gpu=on_gpu, budget=budget)
 
 
-def sized_recipe(corpus: dict[str, Any], pairs: int, run_dir: str, *, on_gpu: bool = False) -> dict[str, Any]:
-    """Plain settings to train on a corpus of so many pairs. `on_gpu`: the largest model takes batches for a GPU."""
-    size = size_for(pairs)
-    largest = size is SIZES[-1][1]
+def sized_recipe(
+    corpus: dict[str, Any], run_dir: str, *, on_gpu: bool = False, budget: Budget | None = None
+) -> dict[str, Any]:
+    """Plain settings to train on a corpus, sized by its number of pairs or, in a budget, by the time.
+
+    `on_gpu`: the largest model takes batches for a GPU.
+    """
+    if budget is not None and checkpoint.list_checkpoints(Path(run_dir)):  # another day's speed would choose another
+        begun = read_yaml(Path(run_dir) / CONFIG)
+        return {
+            "run_dir": run_dir,
+            "corpus": corpus,
+            **{part: begun[part] for part in ("tokenizer", "model", "training")},
+        }
+    source = parse(FilesSource, corpus["train"], "the training pairs")
+    if budget is None:
+        size = size_for(sum(1 for _ in source.pairs()))
+    else:
+        tokens = PIECES_A_WORD * _words(source)
+        size = size_within(budget, tokens)
+        say(explanation(size, budget, tokens))
+    if on_gpu and size.d_model == SIZES[-1][1].d_model:
+        size = replace(size, batch_tokens=GPU_BATCH_TOKENS)
+    return {"run_dir": run_dir, "corpus": corpus, **settings_of(size)}
+
+
+def settings_of(size: Size) -> dict[str, Any]:
+    """Plain settings of tokenizer, model and training."""
     return {
-        "run_dir": run_dir,
-        "corpus": corpus,
         "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},
         "model": {
             "type": "transformer",
             "d_model": size.d_model,
             "d_ff": 4 * size.d_model,
-            "num_heads": min(8, size.d_model // 32),
-            "num_encoder_layers": size.layers,
-            "num_decoder_layers": size.layers,
+            "num_heads": max(1, min(8, size.d_model // 32)),
+            "num_encoder_layers": size.encoder_layers,
+            "num_decoder_layers": size.decoder_layers,
             "dropout": size.dropout,
         },
         "training": {
             "max_steps": size.max_steps,
-            "batch_tokens": GPU_BATCH_TOKENS if on_gpu and largest else size.batch_tokens,
+            "batch_tokens": size.batch_tokens,
             "validate_every": max(100, size.max_steps // 20),
             "validate_seconds": 60.0,
-            "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": min(1000, size.max_steps // 10)},
+            "schedule": {"type": "linear", "lr": size.lr, "warmup_steps": max(1, min(1000, size.max_steps // 10))},
+            "averaging": {"type": "ema", "decay": size.ema_decay},
         },
     }
 
 
-def size_for(pairs: float) -> Size:
-    """The sizes for so many pairs."""
-    return next(size for limit, size in SIZES if pairs < limit)
+def _words(source: FilesSource) -> int:
+    """Words of both sides of a source; a letter of a script without spaces counts for half a word."""
+    texts = (text for pair in source.pairs() for text in (pair.src, pair.tgt))
+    return sum(len(text.split()) + len(_DENSE.findall(text)) // 2 for text in texts)
 
 
 def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -21,7 +21,8 @@ from dragoman.runs import atomic_io
 from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import default_recipe, hold_out, size_for
+from dragoman.tasks.auto_recipe import default_recipe, hold_out
+from dragoman.tasks.sizes import size_for
 from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import find, in_chunks, read_lines
 from dragoman.text.sources.base import PairSource
