@@ -3,7 +3,7 @@
     python benchmarks/budget.py run --corpus help --minutes 5              # all settings of the list, one after another
     python benchmarks/budget.py run --corpus help --minutes 5 --only d128-v6000 --seed 2 --threads 1
     python benchmarks/budget.py fit                                        # the numbers of tasks/sizes.py: CURVE
-    python benchmarks/budget.py table                                      # docs: benchmarks/budget.md
+    python benchmarks/budget.py table                                      # the tables of benchmarks/budget.md
 
 The clock of a training is the processor time of its process by the number of its threads: other work on the machine
 makes it longer, but not worse. Two threads or one imitate a faster and a slower machine. Results: runs/budget.jsonl.

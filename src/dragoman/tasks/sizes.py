@@ -111,7 +111,7 @@ class Curve(NamedTuple):
         return self.floor + self.params / parameters**self.alpha + self.tokens / max(seen, 1.0) ** self.beta
 
 
-CURVE = Curve(floor=1.5, params=40.0, alpha=0.3, tokens=900.0, beta=0.45, half_life=15.0)
+CURVE = Curve(floor=0.05355, params=1.123e4, alpha=0.653, tokens=7699, beta=0.4815, half_life=97.39)
 
 
 class Speed(NamedTuple):
