@@ -23,6 +23,7 @@ from dragoman.corpora import embedded
 from dragoman.doctor.assembly import gathered
 from dragoman.doctor.collection import collect
 from dragoman.errors import DragomanError
+from dragoman.formats.base import Options
 from dragoman.formats.document import Document
 from dragoman.text.corpus import CollectionConfig
 
@@ -107,7 +108,7 @@ def make(pairs: Pairs, folder: Path) -> None:
 
 
 def opened(path: Path) -> Callable[[], int]:
-    return lambda: sum(1 for _ in Document.load(path).texts())
+    return lambda: sum(1 for _ in Document.load(path, Options(columns=("German",))).texts())
 
 
 def read(*paths: Path) -> Callable[[], int]:

@@ -71,6 +71,8 @@ def kept(assembly: Assembly) -> list[tuple[str, str]]:
         ("Salt &amp; pepper", "Sel &amp; poivre", ("Salt & pepper", "Sel & poivre")),
         ("Name:", "Nom&nbsp;:", ("Name:", "Nom :")),
         ("Script|Arabic", "Arabe", ("Arabic", "Arabe")),
+        ("male,unmarried|ex-partner", "ex-compagnon", ("ex-partner", "ex-compagnon")),
+        ("is `a' or `%s'", "est « a » ou « %s »", ("is `a' or `%s'", "est « a » ou « %s »")),
         ("_: a verb\nOpen", "Ouvrir", ("Open", "Ouvrir")),
         ("a | b", "a | c", ("a | b", "a | c")),
         ("Files", "Fichiers|/|$[accusatif]", ("Files", "Fichiers")),

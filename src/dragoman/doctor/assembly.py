@@ -42,7 +42,7 @@ LARGEST_SHARE = 50
 EXAMPLES = 20
 """Conflicts that the record shows."""
 
-_QUALIFIER = re.compile(r"_: [^\n]*\n|[\w .-]+\|(?=[^|]+$)")
+_QUALIFIER = re.compile(r"_: [^\n]*\n|[\w .,:/-]+\|(?=[^|]+$)")
 """Words for the translator that old catalogues put before a message: `Script|Arabic`, `_: a verb`."""
 _SCRIPT = re.compile(r"\|/\|.*", re.DOTALL)
 """A rule for a form of the translation that KDE's catalogues put behind it."""
@@ -51,6 +51,8 @@ _ENTITY = re.compile(r"&(?:[A-Za-z]{2,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _POSITION = re.compile(r"(?<=%)\d{1,3}\$")
 _ALONE = frozenset({"br", "hr", "img", "wbr", "p", "li"})
 """Elements of HTML that stand without an end."""
+_OLD_QUOTES = re.compile(r"`([^`'\n]{1,80})'")
+"""Quotes of ASCII, `so', which are no code."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -307,7 +309,7 @@ def _unescaped(text: str) -> str:
 
 def _fault(src: str, tgt: str) -> str:
     """The reason why a pair teaches nothing or something wrong; "" for a good one."""
-    placeholders = [spans(text) for text in (src, tgt)]
+    placeholders = [spans(_OLD_QUOTES.sub(r"'\1'", text)) for text in (src, tgt)]
     words = [_without(text, found) for text, found in zip((src, tgt), placeholders, strict=True)]
     if not all(any(map(str.isalpha, text)) for text in words):
         return "no words"
