@@ -12,6 +12,7 @@ from tests.errors import raises_error
 from tests.unit.test_mo import compiled
 
 from dragoman.doctor.collection import FileRecord, collect, paths_of
+from dragoman.doctor.paragraphs import aligned
 from dragoman.errors import Error
 from dragoman.formats.base import Entry
 from dragoman.text.corpus import CollectionConfig
@@ -591,3 +592,11 @@ def test_columns_that_are_named(tmp_path: Path) -> None:
     write(tmp_path, {"a.csv": "no,alt,neu\n7,open,ouvrir\n"})
     assert notes(tmp_path)
     assert read(tmp_path, columns=("alt", "neu")) == {"a.csv": [("open", "ouvrir")]}
+
+
+def test_a_long_text_is_aligned_in_a_band() -> None:
+    english = [f"{number} {'word ' * (number * 7 % 30)}" for number in range(3000)]
+    french = [f"{number} {'parole ' * (number * 7 % 30)}" for number in range(3000)]
+    pairs = list(aligned(english, [*french[:1500], "une ligne de plus", *french[1500:]], EN_FR))
+    assert len(pairs) > 2900
+    assert sum(src.split()[0] == tgt.split()[0] for src, tgt in pairs) > 2900

@@ -7,6 +7,7 @@ sentences where both sides have equally many.
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,39 +40,66 @@ def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, st
     rows, columns = len(src), len(tgt)
     if not rows or not columns:
         return
-    lengths = [[len(text) for text in side] for side in (src, tgt)]
-    ratio = max(1, sum(lengths[1])) / max(1, sum(lengths[0]))
-    costs = np.full((rows + 1, columns + 1), np.inf, dtype=np.float32)
-    steps = np.zeros((rows + 1, columns + 1), dtype=np.int8)
-    costs[0, 0] = 0
+    own, other = (np.array([0, *map(len, side)], dtype=np.float64) for side in (src, tgt))
+    own *= max(1.0, other.sum()) / max(1.0, own.sum())
+    totals = np.cumsum(other)
+    beside_none = PENALTIES[0, 1] + _distance(0.0, other)
     kinds = list(PENALTIES)
+    bands: list[_Band] = []
+    steps = np.zeros((rows + 1, 2 * BAND + 1), dtype=np.int8)
     for row in range(rows + 1):
-        middle = round(row * columns / rows)
-        for column in range(max(0, middle - BAND), min(columns, middle + BAND) + 1):
-            for number, (down, right) in enumerate(kinds):
-                if down > row or right > column or not row + column:
-                    continue
-                own = sum(lengths[0][row - down : row])
-                other = sum(lengths[1][column - right : column])
-                cost = costs[row - down, column - right] + PENALTIES[down, right] + _distance(own * ratio, other)
-                if cost < costs[row, column]:
-                    costs[row, column], steps[row, column] = cost, number
-    if not math.isfinite(costs[rows, columns]):
+        low = max(0, round(row * columns / rows) - BAND)
+        places = np.arange(low, min(columns, low + 2 * BAND) + 1)
+        costs = np.full((len(kinds), len(places)), np.inf)
+        for number, (down, right) in enumerate(kinds):
+            if 0 < down <= row:
+                expected, lengths = own[row - down + 1 : row + 1].sum(), totals[places] - totals[places - right]
+                before = bands[row - down].at(places - right)
+                costs[number] = before + PENALTIES[down, right] + _distance(expected, lengths)
+        if not row:
+            costs[0, 0] = 0.0
+        cheapest = costs.min(axis=0)
+        # A step beside none comes from the place before in the same row: the least of all ways along it, at once.
+        along = np.cumsum(beside_none[places])
+        reached = along + np.minimum.accumulate(cheapest - along)
+        steps[row, : len(places)] = np.where(reached < cheapest - 1e-9, kinds.index((0, 1)), costs.argmin(axis=0))
+        bands.append(_Band(low, np.minimum(reached, cheapest)))
+        if row > 1:
+            bands[row - 2] = bands[row - 2]._replace(costs=_NONE)
+    if not math.isfinite(bands[rows].at(np.array([columns]))[0]):
         return
     pairs = []
     row, column = rows, columns
     while row or column:
-        down, right = kinds[steps[row, column]]
+        down, right = kinds[steps[row, column - bands[row].low]]
         row, column = row - down, column - right
         if (down, right) == (1, 1):
             pairs.append((src[row], tgt[column]))
     yield from reversed(pairs)
 
 
-def _distance(expected: float, length: float) -> float:
-    """-log of how probable it is that a text of the expected length is at least so far from it."""
-    mean = (expected + length) / 2
-    if not mean:
-        return 0.0
-    deviation = abs(expected - length) / math.sqrt(VARIANCE * mean)
-    return -math.log(max(1e-12, math.erfc(deviation / math.sqrt(2))))
+_NONE = np.zeros(0)
+
+
+class _Band(NamedTuple):
+    """The costs of a row from the column `low` on."""
+
+    low: int
+    costs: np.ndarray
+
+    def at(self, columns: np.ndarray) -> np.ndarray:
+        """The costs at some columns, infinite outside of the band."""
+        costs = np.full(len(columns), np.inf)
+        inside = (columns >= self.low) & (columns < self.low + len(self.costs))
+        costs[inside] = self.costs[columns[inside] - self.low]
+        return costs
+
+
+_DEVIATIONS = np.linspace(0.0, 8.0, 8001)
+_COSTS = np.array([-math.log(max(1e-12, math.erfc(deviation / math.sqrt(2)))) for deviation in _DEVIATIONS])
+
+
+def _distance(expected: float, lengths: np.ndarray) -> np.ndarray:
+    """-log of how probable it is that texts of the expected length are at least so far from it."""
+    mean = np.maximum((expected + lengths) / 2, 1e-9)
+    return np.interp(np.abs(expected - lengths) / np.sqrt(VARIANCE * mean), _DEVIATIONS, _COSTS)
