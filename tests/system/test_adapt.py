@@ -8,7 +8,8 @@ import pytest
 from tests.errors import raises_error
 
 from dragoman.errors import Error
-from dragoman.experiments.adapt import adapt
+from dragoman.evaluation.comparison import Compared, Test
+from dragoman.experiments.adapt import _refusal, adapt
 from dragoman.inference.search_translator import SearchTranslator
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2"
@@ -65,8 +66,21 @@ def test_bad_corrections_are_refused_and_the_model_put_aside(run: Path, tmp_path
 
 def test_what_cannot_be_learnt_from_is_told(run: Path, tmp_path: Path) -> None:
     few = written(tmp_path / "few.tsv", pairs()[:5])
-    with raises_error(Error.TOO_FEW):
+    with raises_error(Error.TOO_FEW, "3 more are needed", "datastore"):
         adapt(run, few, tmp_path / "new", device="cpu")
     (tmp_path / "there").mkdir()
     with raises_error(Error.ALREADY_THERE):
         adapt(run, few, tmp_path / "there", device="cpu")
+
+
+def test_a_refusal_says_how_many_more_corrections_would_tell() -> None:
+    def of(difference: float) -> Compared:
+        interval = difference - 5, difference + 5
+        test = Test("bleu", 30.0, 30 + difference, difference, *interval, 0.2, 0.2, 0.1, 5, 4, 0.2, 0.2)
+        return Compared("corrections held out", 12, (test,))
+
+    assert "would be sure with about 180 more corrections" in _refusal(
+        [of(2.5), of(0)]
+    )  # 48 held out, of which 12 are there
+    assert "gained nothing there (-1.00 BLEU)" in _refusal([of(-1.0), of(0)])
+    assert "datastore" in _refusal([of(2.5), of(0)])

@@ -53,6 +53,7 @@ TEXTS = [
     "The king sees a dog. " * 50,
     "the old king\u00a0sees a dog",
     "the king ... sees a dog!!!! a fish",
+    "the king sees 2.3.1 of ABC-123 😀 here",
 ]
 """Of kinds that other tools answer differently at different doors, reported in public, are: capitals, several
 sentences, placeholders, a colon, white space and line ends."""
@@ -177,6 +178,7 @@ def test_texts_are_answered_alike(server: Any, translator: dragoman.Translator, 
     assert said["123"].text == "123"
     assert "{{person.name}}" in said["Hello {{person.name}}, the king sees {{person.city}} here"].text
     assert said["the king sees a dog   "].text.endswith("   ")
+    assert all(code in said["the king sees 2.3.1 of ABC-123 😀 here"].text.split() for code in ("2.3.1", "ABC-123"))
     assert any(one.kinds for one in expected)
 
 

@@ -46,6 +46,23 @@ def compared(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], *re
     return compare(Says(*ours), Says(*theirs), text, EvaluationConfig(), "en")
 
 
+class WritesSpaces(Says):
+    """Writes a space for `_`, as Argos Translate does."""
+
+    writes = "a space for `_`"
+
+    def as_written(self, text: str) -> str:
+        return text.replace("_", " ")
+
+
+def test_what_a_program_writes_otherwise_is_named_and_the_rest_compared() -> None:
+    theirs = WritesSpaces(("a b", -1.0), ("c", -2.0))
+    text = TestSet(LINES[:2], [["a_b", "c"]], name="some")
+    found = compare(Says(("a_b", -1.0), ("c", -2.0)), theirs, text, EvaluationConfig(), "en")
+    assert (found.differences, found.token_agreement, found.complaint(exact=True)) == ([], 1.0, None)
+    assert found.remarks == ["1 translations compared as it writes them: a space for `_`"]
+
+
 def test_equal_translations_are_no_loss() -> None:
     found = compared([("a b", -1.0), ("c", -2.0)], [("a b", -1.0), ("c", -2.00001)], "a b", "c d")
     assert found.differences == []

@@ -140,7 +140,10 @@ def test_our_own_api_tells_all_that_is_known(server: LiveServer, translator: Sea
         "/v1/translate", json={"text": TEXT, "source": "en", "target": "de", "glossary": {"hund": "könig"}}
     )
     assert "könig" in held.json()["text"]
+    for form in ("hund = könig", "hund;könig", '{"hund": "könig"}'):
+        assert server.post("/v1/translate", json={**asked, "glossary": form}).json()["text"] == held.json()["text"]
     for wrong in (
+        {"glossary": "hund = könig\nfrau ="},
         {"text": 1},
         {"format": "rtf"},
         {"glossary": [1]},
@@ -314,6 +317,20 @@ def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, transl
     removed = server.client.request("DELETE", f"{server.url}/v1/documents/{job['id']}?key={job['key']}")
     assert removed.json() == {"removed": True}
     assert server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).status_code == 404
+
+
+@pytest.mark.parametrize("form", ["hund = könig", "hund\tkönig\n", '{"hund": "könig"}'])
+def test_a_document_keeps_to_a_glossary_in_any_form(server: LiveServer, form: str) -> None:
+    asked = {"source": "en", "target": "de", "glossary": form}
+    job = server.post("/v1/documents", data=asked, files={"file": ("a.txt", TEXT.encode())}).json()
+    deadline, key = time.monotonic() + 60, {"key": job["key"]}
+    while server.get(f"/v1/documents/{job['id']}", params=key).json()["state"] != "done":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "könig" in server.get(f"/v1/documents/{job['id']}/result", params=key).text
+    for wrong in ("hund =", "{}}", "[1]"):
+        refused = server.post("/v1/documents", data={**asked, "glossary": wrong}, files={"file": ("a.txt", b"a")})
+        assert (refused.status_code, "glossary" in refused.json()["error"]) == (400, True)
 
 
 def test_libretranslates_files(server: LiveServer) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.errors import raises_error
 
-from dragoman.config import parse
+from dragoman.config import override_kinds, parse
 from dragoman.errors import Error
 from dragoman.tasks import auto_recipe as module
-from dragoman.tasks.auto_recipe import MAX_HELD_OUT, default_recipe, hold_out
+from dragoman.tasks.auto_recipe import MAX_HELD_OUT, check_changes, default_recipe, hold_out
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.sizes import SIZES, Budget, Size, Speed, explanation, size_within
 from dragoman.text.corpus import DemoSource, FilesSource
@@ -242,3 +242,33 @@ def test_a_run_that_goes_on_in_a_budget_keeps_its_sizes(tmp_path: Path, monkeypa
     monkeypatch.setattr(module.checkpoint, "list_checkpoints", lambda path: [path])
     again = default_recipe(*files, str(run), budget=budget(10, SLOW))
     assert all(again[part] == begun[part] for part in ("model", "tokenizer", "training"))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("training.averaging={decay: 0.9}", Error.WRONG_SETTING),
+        ("training.max_stepz=3", Error.UNKNOWN_SETTING),
+        ("model.num_heads=7", Error.WRONG_SETTING),
+        ("training.freeze=[nothing]", Error.UNKNOWN_NAME),
+        ("corpus.max_tokens=-1", Error.WRONG_SETTING),
+    ],
+)
+def test_changes_that_suit_no_corpus_are_refused_before_it_is_read(change: str, code: Error) -> None:
+    with raises_error(code, change.partition("=")[0]):
+        check_changes([change], "runs/none")
+
+
+def test_changes_that_suit_some_size_are_taken() -> None:
+    check_changes(["model.num_heads=16", "tokenizer.type=characters"], "runs/none")
+    check_changes(["model.d_model=300", "model.num_heads=3"], "runs/none")
+
+
+def test_another_type_drops_the_keys_of_the_type_that_was_chosen() -> None:
+    data = module.settings_of(SIZES[1][1])
+    changed = override_kinds(TranslationRecipe, data, ["tokenizer.type=reuse", "tokenizer.run=runs/mine"])
+    assert changed["tokenizer"] == {"type": "reuse", "run": "runs/mine"}
+    changed = override_kinds(TranslationRecipe, data, ["training.schedule.type=cosine"])
+    assert changed["training"]["schedule"]["lr"] == data["training"]["schedule"]["lr"]
+    typo = override_kinds(TranslationRecipe, data, ["tokenizer.type=reuse", "tokenizer.vocab=3"])
+    assert typo["tokenizer"] == {"type": "reuse", "vocab": 3}

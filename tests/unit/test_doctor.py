@@ -6,13 +6,14 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.errors import raises_error
 
 from dragoman.doctor.examine import Examination, Line, wrong_with_pair
 from dragoman.doctor.findings import KINDS, Diagnosis, Finding, worst
 from dragoman.doctor.fix import fix, paired
-from dragoman.doctor.shifts import Shift
+from dragoman.doctor.shifts import Shift, _empty_lexicon, _Features, _side
 from dragoman.errors import Error
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
@@ -375,3 +376,22 @@ def test_a_language_is_told_from_twenty_characters_on(tmp_path: Path, good: list
     report = fix(examination, tmp_path / "out")
     assert report.dropped == {"wrong language": 1}
     assert f"2\twrong language\t{long}\t" in report.report.read_text(encoding="utf-8")
+
+
+def test_lines_of_placeholders_are_no_evidence_of_a_shift() -> None:
+    words = [f"word{number} other{number * 7 % 11}" for number in range(400)]
+    src, tgt = list(words), [word.upper() for word in words]
+    src[200:200] = ["about|{long_month} {year}"] * 60
+    tgt[200:200] = ["{long_month} {year}", "<b>%s</b>", "{0}"] * 20
+    sides = _side(src), _side(tgt)
+    features = _Features(*sides, 0, _empty_lexicon(len(sides[0].vocabulary)))
+    evidence = features.evidence(features.tables(np.zeros(460, dtype=int), 4), 8)
+    assert np.all(evidence[210:250] == 0)
+    assert np.any(evidence[:190] != 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "bare"), [("{a} {b}", True), ("<b>%s</b>: ", True), ("%d files", False), ("12", False), ("", False)]
+)
+def test_a_line_is_bare_where_it_has_placeholders_alone(line: str, bare: bool) -> None:
+    assert _side([line]).bare.tolist() == [bare]

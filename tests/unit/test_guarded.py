@@ -34,7 +34,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary, _tells_words
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.placeholders import kept_apart, survive, without_spans
+from dragoman.text.placeholders import keeps_codes, kept_apart, survive, without_spans
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -102,6 +102,14 @@ def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
             assert term.target in found[0].text, (line, found[0].text)
 
 
+def test_codes_are_whole_in_every_translation(run: Path) -> None:  # noqa: F811
+    lines = ["the dog sees ABC-123", "the dog 2.3.1 sees the cat PX200/B and 10.0.0.1 .", "A-1 A-1 the dog sees A-1"]
+    for guard in (False, True):
+        translator = GuardedTranslator(SearchTranslator.load(run, device="cpu"), guard=guard)
+        for line, found in zip(lines, translator.n_best(lines), strict=True):
+            assert keeps_codes(line, found[0].text), (line, found[0].text)
+
+
 def test_a_glossary_file(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text(
@@ -112,7 +120,6 @@ def test_a_glossary_file(tmp_path: Path) -> None:
     assert [term.target for term in found.find("Straße, STRASSE, Straßen, PyTorch")] == ["street", "PyTorch"]
     assert [term.target for term in found.find("一只狗在跑")] == ["dog"]
     for text, error in [
-        ("a\tb\tc\n", (Error.WRONG_SHAPE, "terms.tsv:1")),
         ("a\tb\n\na\tc\n", (Error.CONFLICT, "terms.tsv:3")),
         ("a\t\n", (Error.WRONG_SHAPE, "terms.tsv:1")),
         ("#\n", (Error.EMPTY, "terms.tsv")),

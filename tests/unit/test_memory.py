@@ -134,9 +134,101 @@ def test_a_translator_that_remembers_makes_the_rest() -> None:
 def test_glossaries_in_the_files_of_others(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert Glossary.load(tmp_path / name, ("de", "en")).targets == {"Hund": "hound"}
-    (tmp_path / "bad.csv").write_text("a,b,c\n", encoding="utf-8")
-    with raises_error(Error.WRONG_SHAPE, "bad.csv:1"):
-        Glossary.load(tmp_path / "bad.csv", ("de", "en"))
+
+
+def test_conflicts_in_a_memory_are_told_and_settled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def unit(src: str, tgt: str, changed: str = "") -> str:
+        date = f' changedate="{changed}"' if changed else ""
+        return f'<tu{date}><tuv xml:lang="de"><seg>{src}</seg></tuv><tuv xml:lang="en"><seg>{tgt}</seg></tuv></tu>'
+
+    units = [
+        unit("Hund", "hound", "20240101T000000Z"), unit("Hund", "dog", "20250101T000000Z"),
+        unit("Hund", "mutt", "20230101T000000Z"),
+        unit("Katze", "kitty"), unit("Katze", "cat"), unit("Katze", "cat"),
+        unit("Maus", "mouse"), unit("Maus", "mouse"),
+    ]  # fmt: skip
+    path = tmp_path / "memory.tmx"
+    path.write_text(f'<tmx version="1.4"><header/><body>{"".join(units)}</body></tmx>', encoding="utf-8")
+    memory = TranslationMemory.load(path, ("de", "en"))
+    assert [memory.exact(src) for src in ("Hund", "Katze", "Maus")] == ["dog", "cat", "mouse"]
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}: 2 sources have several translations: the approved one was kept, else the newest")
+    assert "'Hund' is 'dog', not 'hound'" in told
+    path.write_text(f'<tmx version="1.4"><header/><body>{units[-1]}</body></tmx>', encoding="utf-8")
+    TranslationMemory.load(path, ("de", "en"))
+    assert capsys.readouterr().err == ""
+
+
+SPREADSHEET = (
+    "Source;Target;Comment\nHund;hound;\nroter Hund;red hound;with, a comma\n  Katze  ;cat;spaces\n"
+    'flange;;no target\n;bride;no source\n"Folie; Master";"slide; master";quoted\nACME;ACME;stays\n'
+)
+TERMS = {"Hund": "hound", "roter Hund": "red hound", "Katze": "cat", "Folie; Master": "slide; master", "ACME": "ACME"}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("semicolons.csv", SPREADSHEET.encode()),
+        ("mark.csv", SPREADSHEET.encode("utf-8-sig")),
+        ("windows.csv", SPREADSHEET.replace("\n", "\r\n").encode("utf-16")),
+        ("excel.csv", b"sep=;\n" + SPREADSHEET.encode()),
+        ("no-heading.csv", SPREADSHEET.partition("\n")[2].encode()),
+        ("tabs.tsv", SPREADSHEET.replace("; M", "\0M").replace("; m", "\0m").replace(";", "\t")
+                                .replace("\0", "; ").encode()),
+        ("codes.csv", SPREADSHEET.replace("Source;Target", "de-DE;en_US").encode()),
+        ("plugin.csv", SPREADSHEET.replace("Source;Target", "SourceTerm;TargetTerm").encode()),
+        ("named.csv", SPREADSHEET.replace("Source;Target", "German term;English term").encode()),
+        ("turned.csv", b"Comment;English;Deutsch (de)\n" + "\n".join(
+            ";".join(reversed(line.split(";"))) for line in SPREADSHEET.splitlines()[1:] if '"' not in line
+        ).encode() + b'\nquoted;"slide; master";"Folie; Master"\n'),
+        ("lines", b"# ours\nHund = hound\nroter Hund=red hound\nKatze\tcat\nFolie; Master = slide; master\nACME\n"),
+    ],
+)  # fmt: skip
+def test_a_glossary_as_spreadsheets_write_it(
+    name: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert Glossary.load(tmp_path / name, ("de", "en")).targets == TERMS
+    if name != "lines":
+        first, second = capsys.readouterr().err.splitlines()
+        assert "'flange' has no translation: left out" in first
+        line = int(first.partition(f"{name}:")[2].partition(":")[0])
+        assert f"{name}:{line + 1}: 'bride' is the translation of nothing: left out" in second
+
+
+def test_a_glossary_in_a_workbook(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["No", "Source", "Target"], [1, "Hund", "hound"], [2, "Katze", None], [3, "ACME", "ACME"]):
+        book.active.append(row)
+    book.create_sheet("empty")
+    for row in (["No", "Source", "Target"], [1, "Maus", "mouse"]):
+        book.create_sheet("more").append(row) if row[0] == "No" else book["more"].append(row)
+    book.save(tmp_path / "terms.xlsx")
+    assert Glossary.load(tmp_path / "terms.xlsx", ("de", "en")).targets == {
+        "Hund": "hound",
+        "ACME": "ACME",
+        "Maus": "mouse",
+    }
+
+
+def test_numbers_and_dates_are_no_terms() -> None:
+    table = b"1;2024-01-02;Hund;hound;noun\n2;2024-01-03;Katze;cat;noun\n"
+    assert Glossary.read(table, "terms.csv").targets == {"Hund": "hound", "Katze": "cat"}
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Hund = hound", {"Hund": "hound"}), ("Hund\thound\nACME", {"Hund": "hound", "ACME": "ACME"}),
+        ("Hund;hound\nKatze;cat", {"Hund": "hound", "Katze": "cat"}), ("Hallo, Welt\nACME", None),
+    ],
+)  # fmt: skip
+def test_a_glossary_in_a_request(text: str, terms: dict[str, str] | None) -> None:
+    assert Glossary.of_text(text).targets == (terms or {line: line for line in text.splitlines()})
+    with raises_error(Error.WRONG_SHAPE, "line 2: 'Maus' has no translation"):
+        Glossary.of_text("Hund = hound\nMaus =\n")
 
 
 def test_a_like_entry_chooses_between_translations_that_are_about_as_probable() -> None:

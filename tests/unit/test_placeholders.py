@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from dragoman.text.placeholders import put_back, spans, survive, without_spans
+from dragoman.text.placeholders import SPANS_AND_CODES, put_back, spans, survive, without_spans
 from dragoman.text.words import words
 
 
@@ -116,3 +116,17 @@ def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
     assert survive(src, "Siehe <b>%1$s</b>, {name}")
     assert not survive(src, "Siehe <b>%1$s</b>")
     assert not survive(src, "Siehe <b>%1$s</b>, {name} {name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("Version 2.3.1 of ABC-123.", ["2.3.1", "ABC-123"]),
+        ("PX200/B, SKU, TRUE, A4, UTF-8, v2.3.1-beta, 10.0.0.1", ["PX200/B", "A4", "UTF-8", "v2.3.1-beta", "10.0.0.1"]),
+        ("版本2.3.1的ABC-123", ["2.3.1", "ABC-123"]),
+        ("at 5PM on 12.03.2024, 1.234.567 or 3.5 of 24/7, MP3s, I/O, THE-KING, 1.2.24", []),
+        ("https://example.org/ABC-123 {X-1} `B-2`", []),
+    ],
+)
+def test_codes_are_told_from_dates_and_numbers(text: str, codes: list[str]) -> None:
+    assert [span for span in SPANS_AND_CODES.findall(text) if span not in spans(text)] == codes

@@ -60,6 +60,26 @@ def test_a_warning_for_json() -> None:
 @pytest.mark.parametrize(
     ("src", "translation"),
     [
+        ("Open the file {0}.", "Ouvrez le fichier {0}."),
+        ("See https://example.com/7 for the file.", "Voir https://example.com/7 pour le fichier."),
+        ("Could not open {1}: file not found", "Impossible d'ouvrir {1} : fichier introuvable"),
+        ("Open the file %1$s.", "Ouvrez le fichier %1$s."),
+        ('Open <a href="7.html">the file</a>.', 'Ouvrez <a href="7.html">le fichier</a>.'),
+        ("Write to me7@example.com &#8212; `x 4` 1️⃣", "Écrivez à me7@example.com &#8212; `x 4` 1️⃣"),
+        ("%1$s has %2$d", "%2$d est à %1$s"),
+    ],
+)
+def test_digits_of_placeholders_are_no_numbers(src: str, translation: str) -> None:
+    for languages in (("en", "fr"), ("fr", "en"), ("en", "ja"), ("", "")):
+        assert not {WarningKind.NUMBERS_LOST, WarningKind.NUMBERS_ADDED, WarningKind.UNITS_LOST} & {
+            one.kind for one in warnings_of(src, translation, languages)
+        }
+    assert warnings_of("Page 7 of {7}", "Seite {7}", ("en", "de")) == [Warning(WarningKind.NUMBERS_LOST, "7")]
+
+
+@pytest.mark.parametrize(
+    ("src", "translation"),
+    [
         ("Ein Hund läuft.", "A dog runs."),
         ("", ""),
         ("nein, nein, nein, nein", "no, no, no, no"),

@@ -31,7 +31,9 @@ def compare(
         Path | None, typer.Option(help="Training text for the alignment, with --training-tgt. [default: a run's own]")
     ] = None,
     training_tgt: Annotated[Path | None, typer.Option(help="Its other side.")] = None,
-    terms: Annotated[Path | None, typer.Option(help="Glossary (.tsv, .csv, .tbx) whose terms are looked for.")] = None,
+    terms: Annotated[
+        Path | None, typer.Option(help="Glossary (.csv, .xlsx, .tbx ...) whose terms are looked for.")
+    ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 1000,
     trials: Annotated[int, typer.Option(min=100, help="Of approximate randomisation.")] = 10_000,
     lowercase: Lowercase = None,

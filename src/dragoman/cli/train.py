@@ -19,7 +19,7 @@ from dragoman.experiments.speed import measured_speed
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import default_recipe, recipe_for_collection
+from dragoman.tasks.auto_recipe import check_changes, default_recipe, recipe_for_collection
 from dragoman.tasks.base import Result
 from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
@@ -220,6 +220,7 @@ def _settings(
     )
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
+    check_changes(changes, str(directory), settings["init_from"])
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
     device = str(settings["device"])
     sizing: dict[str, Any] = {"on_gpu": pick_device(device).type == "cuda"}
@@ -227,7 +228,8 @@ def _settings(
         sizing["budget"] = Budget(seconds, functools.partial(measured_speed, device, seconds))
     if collection is not None:
         data = recipe_for_collection(collection, languages, str(directory), **sizing)
-        return recipes.parsed(config.override(data, changes), "settings for a folder of files"), None
+        data = config.override_kinds(TranslationRecipe, data, changes)
+        return recipes.parsed(data, "settings for a folder of files"), None
     general = None
     if init_from is not None:
         general = general_text(init_from, general_src, general_tgt, mix, directory)
@@ -245,7 +247,8 @@ def _settings(
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
         **sizing,
     )
-    return config.parse(TranslationRecipe, config.override(data, changes), "settings for two files"), general
+    data = config.override_kinds(TranslationRecipe, data, changes)
+    return config.parse(TranslationRecipe, data, "settings for two files"), general
 
 
 def _report(result: Result, settings: Any, general: GeneralText | None) -> None:

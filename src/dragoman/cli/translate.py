@@ -66,7 +66,10 @@ NumBest = Annotated[
 ]
 GlossaryFile = Annotated[
     Path | None,
-    typer.Option(help="Terms that must be so translated: lines of `term, tab, translation`, a .csv or a .tbx."),
+    typer.Option(
+        help="Terms that must be so translated: a .csv, .tsv or .xlsx as spreadsheets write it, a .tbx, or lines of "
+        "`term = translation`."
+    ),
 ]
 Memory = Annotated[
     Path | None,

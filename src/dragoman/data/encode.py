@@ -64,7 +64,7 @@ class Encoder:
         kept: list[tuple[int, list[int], list[int]]] = []
         dropped: Counter[str] = Counter()
         between: dict[tuple[str, str], TokenizerPair] = {}
-        for line, src_text, tgt_text, languages in pairs:
+        for line, src_text, tgt_text, languages, *_ in pairs:
             spoken = languages or self.languages
             if spoken not in between:
                 between[spoken] = self.tokenizers.between(*spoken)

@@ -29,6 +29,7 @@ from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.text_faults import mended
 from dragoman.runs import atomic_io
 from dragoman.text.accelerators import without_accelerators
+from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
 from dragoman.text.placeholders import spans
 from dragoman.text.sources.base import Pair, PairSource
@@ -226,7 +227,6 @@ REASONS = {
     "held out, not needed": "the rest of a document that is held out",
 }
 """The reasons of this file why pairs are left out; the doctor has others."""
-RULE = "the approved one was kept, else the newest, the most frequent, the first"
 
 
 def _first_notes(files: Sequence[FileRecord]) -> str:
@@ -336,16 +336,15 @@ def _without(text: str, parts: Sequence[str]) -> str:
 
 
 def _settled(rows: list[Row], assembly: Assembly) -> list[Row]:
-    """The rows with one translation of each source: the approved one, else the newest, most frequent, first."""
+    """The rows with one translation of each source, by the rule of `text/conflicts.py`."""
     by_source: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_source[row.src].append(row)
     best: dict[str, str] = {}
     for src, group in by_source.items():
-        times = Counter(row.tgt for row in group)
+        chosen, times = preferred(group)
         if len(times) == 1:
             continue
-        chosen = max(group, key=lambda row: (row.approved, row.changed, times[row.tgt]))  # the first of equal ones
         best[src] = chosen.tgt
         if len(assembly.conflicts) < EXAMPLES:
             others = [{"tgt": tgt, "times": count} for tgt, count in times.most_common() if tgt != chosen.tgt]

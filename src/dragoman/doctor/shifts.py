@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.text.placeholders import without_spans
 from dragoman.text.words import UNSPACED
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -54,6 +55,7 @@ class Side:
     ends: Array  # (lines) the number of the last character in `_ENDS`, 0 for any other
     words: list[list[int]]  # numbers of the frequent words of each line
     looks: list[list[int]]  # hashes of numbers and first letters of longer words, which may be alike on both sides
+    bare: Array  # (lines) True for placeholders and tags alone, of which any fits any
     vocabulary: dict[str, int]
 
 
@@ -121,6 +123,7 @@ class Shifts:
 # -- features --------------------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(rf"\d+(?:[.,:]\d+)*|[{UNSPACED}]|[^\W\d_]+")
+_MARKS = re.compile(r"[%{<&$`]")  # one of these is in every placeholder and tag
 _ENDS = {char: number for number, char in enumerate(".!?:;,\"'”。！？…)", start=1)}
 
 
@@ -136,8 +139,13 @@ def _side(lines: Sequence[str], vocabulary: dict[str, int] | None = None) -> Sid
         ends=np.array([_ENDS.get(line[-1:], 0) for line in map(str.rstrip, lines)], dtype=np.int64),
         words=[list({vocabulary[word] for word in words if word in vocabulary}) for words in tokens],
         looks=[list({look for look in map(_look, words) if look >= 0}) for words in tokens],
+        bare=np.array([_is_bare(line) for line in lines], dtype=bool),
         vocabulary=vocabulary,
     )
+
+
+def _is_bare(line: str) -> bool:
+    return bool(_MARKS.search(line)) and not any(map(str.isalnum, without_spans(line)[0]))
 
 
 @functools.lru_cache(maxsize=100_000)
@@ -163,6 +171,7 @@ class _Features:
     def __init__(self, src: Side, tgt: Side, shift: int, lexicon: Lexicon) -> None:
         self.src, self.shift, self.tgt_lines = src, shift, len(tgt.words)
         self.lengths, self.ends = np.append(tgt.lengths, 0.0), np.append(tgt.ends, 0)
+        self.tgt_is_bare = np.append(tgt.bare, True)
         translations, weights = lexicon
         rows, words = _flat(src.words)
         known = weights[words, 0] > 0
@@ -194,7 +203,8 @@ class _Features:
         translated = np.where(self.possible > 0, np.minimum(share * (BINS - 1), BINS - 1).astype(int), -1)
         length_bins = np.clip(np.round(lengths * 6) + 12, 0, 24).astype(int)
         end_pairs = self.src.ends * (len(_ENDS) + 1) + self.ends[places]
-        return [np.where(exists, bins, -1) for bins in (length_bins, end_pairs, alike, translated)]
+        telling = exists & ~self.src.bare & ~self.tgt_is_bare[places]
+        return [np.where(telling, bins, -1) for bins in (length_bins, end_pairs, alike, translated)]
 
     def evidence(self, tables: list[Table], max_offset: int) -> Array:
         """(lines, offsets) log of how much more probable the features of each pair are where lines correspond."""

@@ -1,5 +1,6 @@
 """The work of `dragoman adapt`: a run trained on what people corrected, and handed over only if that did it good."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from dragoman.errors import Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare_models
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.pipeline.memory import pairs_in
+from dragoman.pipeline.memory import settled_pairs
 from dragoman.progress import say
+from dragoman.quality.metrics import TITLES
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks import recipes
@@ -25,6 +27,10 @@ ENOUGH_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
 """A third of an epoch are corrections, if there are enough."""
+FOR_FEW = (
+    "few are better looked up than learnt: `dragoman datastore` makes a `datastore` of them for `dragoman translate`, "
+    "whose `memory` says the same texts again"
+)
 GENERAL = 4000
 """General pairs that are mixed in, at most, so that nothing is forgotten."""
 VALIDATION = 1000
@@ -53,10 +59,10 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
         raise Error.ALREADY_THERE("is there already", "name a new run with -o", file=output)
     corpus = corpus_settings(old)
     languages = (corpus.src_lang, corpus.tgt_lang)
-    pairs = list(dict.fromkeys(pairs_in(corrections, languages)))
+    pairs = settled_pairs(corrections, languages)
     if len(pairs) < FEWEST:
-        of_what = " to ".join(languages)
-        raise Error.TOO_FEW(f"{len(pairs)} corrections from {of_what}: too few to learn from", file=corrections)
+        too_few = f"{len(pairs)} corrections from {' to '.join(languages)}: too few to learn from"
+        raise Error.TOO_FEW(too_few, f"{FEWEST - len(pairs)} more are needed; {FOR_FEW}", file=corrections)
     held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
     learnt = [pair for pair in pairs if pair not in held]
     general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
@@ -103,10 +109,21 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
 def _refusal(compared: Sequence[Compared]) -> str:
     first, validation = compared[0], compared[-1]
     if first.verdict != "better":
-        return f"it is not surely better on the {first.name}"
+        return f"it is not surely better on the {first.name}; {_more_needed(first)}; {FOR_FEW}"
     if validation.verdict == "worse":
         return "it is worse on the validation set"
     return ""
+
+
+def _more_needed(compared: Compared) -> str:
+    """The number of corrections from which on a difference like this one would be sure: its interval narrows with the
+    square root of the sentences."""
+    test = compared.tests[0]
+    if test.difference <= 0:
+        return f"it gained nothing there ({test.difference:+.2f} {TITLES[test.metric]}): more of one kind are needed"
+    sure = compared.sentences * ((test.high - test.low) / 2 / test.difference) ** 2
+    more = 5 * max(1, math.ceil(sure - compared.sentences))
+    return f"{test.difference:+.2f} {TITLES[test.metric]} would be sure with about {more:,} more corrections"
 
 
 def _written(pairs: Pairs, folder: Path) -> tuple[str, str]:

@@ -142,8 +142,9 @@ def engine(
     if made := not folder.is_dir():
         elsewhere = f"translate without `engine` {name}, or with it once where the run can be written"
         with locked(folder.parent, elsewhere):
-            say(f"{folder}: converting this checkpoint, once")
-            export(run_dir, target_name, folder, quantize=quantize, which=which)
+            say(f"{folder}: converting this checkpoint, once; it may translate some sentences otherwise than PyTorch")
+            # Figures of held-out text promise nothing of the text that is translated now.
+            export(run_dir, target_name, folder, quantize=quantize, which=which, tell=lambda line: None)
     try:
         loaded: SearchTranslator = module.load(folder, translator, threads=threads)
     except DragomanError as error:

@@ -200,6 +200,8 @@ class ArgosEngine:
     For its code it stands in the place of the sentence splitter and of CTranslate2, to keep the pieces.
     """
 
+    writes = "its decoder writes `_` as a space"
+
     def __init__(self, folder: Path, translator: SearchTranslator) -> None:
         self.decoding = translator.decoding
         with tempfile.TemporaryDirectory() as place:
@@ -229,6 +231,10 @@ class ArgosEngine:
             ]
         return ["translated by argostranslate itself, but for its splitter: each line as one sentence"]
 
+    def as_written(self, text: str) -> str:
+        """A translation of ours as Argos Translate's decoder writes it."""
+        return text.replace("_", " ").removeprefix(" ")
+
     def _translation(self, sentence: str) -> Translation:
         if not sentence.strip() or not self.processor.encode(sentence):
             return Translation("", 0.0, 0.0)
@@ -256,7 +262,7 @@ class ArgosEngine:
             length_penalty=ALPHA,
         )
         text = str(self.processor.decode_pieces(answers[0].hypotheses[0]))
-        return text.replace(WORD_START, " ").replace("_", " ").removeprefix(" ")
+        return self.as_written(text.replace(WORD_START, " "))
 
     def split_sentences(self, text: str) -> list[str]:
         """As Argos Translate asks its splitter."""

@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -128,6 +128,13 @@ def compare(
         started = time.monotonic()
         found.append([translations[0] for translations in one.n_best(text.sources)])
         seconds.append(max(time.monotonic() - started, 1e-9))
+    remarks = engine.remarks() if hasattr(engine, "remarks") else []
+    if as_written := getattr(engine, "as_written", None):  # what it writes otherwise is named, and the rest compared
+        written = [replace(item, text=as_written(item.text)) for item in found[0]]
+        other = sum(item.text != ours.text for item, ours in zip(written, found[0], strict=True))
+        why = getattr(engine, "writes", "")
+        remarks += [f"{other:,} translations compared as it writes them: {why}"] if other else []
+        found[0] = written
     differences, score_difference = [], 0.0
     for src, ours, theirs in zip(text.sources, *found, strict=True):
         if ours.text != theirs.text:
@@ -148,7 +155,7 @@ def compare(
         score_difference=score_difference,
         bleu=bleu,
         seconds=(seconds[0], seconds[1]),
-        remarks=engine.remarks() if hasattr(engine, "remarks") else [],
+        remarks=remarks,
     )
 
 

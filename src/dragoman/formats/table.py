@@ -21,17 +21,15 @@ from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import common_language
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
-SEPARATORS = ",;\t"
+SEPARATORS = "\t;,"
+"""Marks that part columns. A decimal comma, or one in a sentence, is more usual than a semicolon or a tab."""
 LOOKED_AT = 500
 """Rows that say which mark parts the columns, and which column has which language."""
 
 LONGEST_CELL = 200
 """Lines of a cell; a longer one is a quotation mark that was forgotten, and the rest of the file."""
 
-_HEADINGS = (
-    {"source", "src", "original", "term", "source text", "source term"},
-    {"target", "tgt", "translation", "target text", "target term"},
-)
+_HEADINGS = {"source", "src", "original", "term"}, {"target", "tgt", "translation"}
 csv.field_size_limit(2**26)
 
 
@@ -50,16 +48,17 @@ def tables(data: bytes, name: str) -> Iterator[Iterator[Row]]:
     if Path(name).suffix.lower() == ".xlsx":
         yield from _sheets(data, name)
     else:
-        yield _rows(decoded(data, name)[0], name)
+        yield rows_of_text(decoded(data, name)[0], name)
 
 
-def _rows(text: str, name: str) -> Iterator[Row]:
+def rows_of_text(text: str, name: str, separator: str = "") -> Iterator[Row]:
+    """The rows of a text, whose columns are parted by the `separator`, or by the mark that suits its lines best."""
     first = text[: text.find("\n") + 1].strip()
     line = 1
     if re.fullmatch("sep=.", first):  # Excel's way to say it
         separator, quoted, text, line = first[-1], True, text[text.index("\n") + 1 :], 2
     else:
-        separator, quoted = _form(text, name)
+        separator, quoted = (separator, separator != "\t") if separator else _form(text, name)
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     before = line - 1
@@ -250,15 +249,14 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     their texts are in those languages, or there are two. Raises DragomanError where none of this says it.
     """
     heading = [cell.lower() for cell in table[0].cells] if table else []
-    one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
-    fuzzy = heading.index("fuzzy") if "fuzzy" in heading else None
+    by_heading = named_columns(table, languages)
     if named is not None:
         src, tgt = (_place(column, heading, name) for column in named)
         by_number = all(column.isdigit() and column not in heading for column in named)
-        is_heading = not by_number or (one, other) == (src, tgt)
-        return Columns(src, tgt, is_heading, fuzzy if is_heading else None)
-    if one is not None and other is not None and one != other:
-        return Columns(one, other, True, fuzzy)
+        is_heading = not by_number or (by_heading is not None and by_heading[:2] == (src, tgt))
+        return Columns(src, tgt, is_heading, _fuzzy(heading) if is_heading else None)
+    if by_heading is not None:
+        return by_heading
     width = max((len(row.cells) for row in table), default=0)
     told = [_language(table, column) for column in range(width)]
     wanted = [language_of(code) for code in languages]
@@ -273,6 +271,21 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     )
 
 
+def named_columns(table: Sequence[Row], languages: tuple[str, str]) -> Columns | None:
+    """The columns of two languages by the first row; None where it names none."""
+    heading = [cell.lower() for cell in table[0].cells] if table else []
+    one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
+    if one is None or other is None or one == other:
+        return None
+    if min(one, other) > 1 and all(row.cells[one : one + 1] == table[0].cells[one : one + 1] for row in table):
+        return None  # the codes of each row's languages: `Hund,hound,de,en`
+    return Columns(one, other, True, _fuzzy(heading))
+
+
+def _fuzzy(heading: Sequence[str]) -> int | None:
+    return heading.index("fuzzy") if "fuzzy" in heading else None
+
+
 def _place(column: str, heading: Sequence[str], name: str) -> int:
     if column.lower() in heading:
         return heading.index(column.lower())
@@ -284,13 +297,15 @@ def _place(column: str, heading: Sequence[str], name: str) -> int:
 def _by_heading(heading: Sequence[str], code: str, kind: set[str]) -> int | None:
     """The column whose heading is a language's code or name, or a word for its side."""
     exact = code.lower().replace("_", "-")
+    cells = ((place, re.findall(r"[^\W_]+(?:[-_][^\W_]+)*", cell)) for place, cell in enumerate(heading))
+    shortest_first = sorted(cells, key=lambda cell: len(cell[1]))  # `source` rather than `source file`
     tests = (
-        lambda cell: cell.replace("_", "-") == exact,
-        lambda cell: cell.partition(" ")[0].rstrip(":") == name_of(code).lower(),
-        lambda cell: 2 <= len(language_of(cell)) <= 3 and language_of(cell) == language_of(code),
-        lambda cell: cell in kind,
+        lambda word: word.replace("_", "-") == exact,
+        lambda word: word == name_of(code).lower(),
+        lambda word: 2 <= len(language_of(word)) <= 3 and language_of(word) == language_of(code),
+        lambda word: word in kind or word.startswith(tuple(kind & {"source", "target"})),  # SourceTerm
     )
-    return next((place for test in tests for place, cell in enumerate(heading) if test(cell)), None)
+    return next((place for test in tests for place, words in shortest_first if any(map(test, words))), None)
 
 
 def _language(table: Sequence[Row], column: int) -> str:

@@ -17,7 +17,16 @@ from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import UNSPACED, Found
 from dragoman.text.message_format import is_message, parse
-from dragoman.text.placeholders import Removed, kept_apart, put_back, spans, survive, without_spans
+from dragoman.text.placeholders import (
+    SPANS_AND_CODES,
+    Removed,
+    keeps_codes,
+    kept_apart,
+    put_back,
+    spans,
+    survive,
+    without_spans,
+)
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 from dragoman.text.words import Word, words
 
@@ -85,14 +94,20 @@ class GuardedTranslator:
         lost = [
             row
             for row, items in enumerate(found)
-            if spans(sentences[row]) and not all(survive(sentences[row], item.text) for item in items)
+            if not all(self._survive(sentences[row], item.text) for item in items)
         ]
-        stood_in = [kept_apart(sentences[row]) for row in lost]
+        stood_in = [kept_apart(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
         translated = self._watched([text for text, _ in bare])
         for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):
             found[row] = _unique([self._restored(sentences[row], text, removed, pairs, item) for item in items])
         return found
+
+    def _survive(self, src: str, translation: str) -> bool:
+        """True if a translation has the placeholders of its source, and its codes where no term is one."""
+        if spans(src) and not survive(src, translation):
+            return False
+        return bool(self.translator.glossary and self._terms(src, translation)) or keeps_codes(src, translation)
 
     def _restored(
         self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation

@@ -8,7 +8,7 @@ import itertools
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +17,11 @@ from rapidfuzz import fuzz, process
 
 from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
+from dragoman.progress import say
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import source_of_file
+from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.words import folded
 
@@ -114,9 +117,10 @@ class TranslationMemory:
     def load(cls, path: Path, languages: tuple[str, str]) -> "TranslationMemory":
         """Read a TMX, an XLIFF, a PO file, or two tab-separated columns.
 
+        Of several translations of one source one is kept by the rule of `text/conflicts.py`, and their number told.
         Raises DragomanError for a file that is broken or has no pair of these languages.
         """
-        pairs = list(pairs_in(path, languages))
+        pairs = settled_pairs(path, languages)
         if not pairs:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
         return cls(pairs)
@@ -141,10 +145,25 @@ class TranslationMemory:
         return [Match(src, entries[src], score / 100) for src, score, _ in found]
 
 
-def pairs_in(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """The pairs of a file of a known kind (`text/corpus.py`), or of two tab-separated columns."""
+def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
+    """The pairs of a file of a known kind (`text/corpus.py`), or of two tab-separated columns.
+
+    Of several translations of one source one is kept, and their number told.
+    """
     source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
-    yield from ((pair.src, pair.tgt) for pair in source.pairs())
+    by_source: dict[str, list[Pair]] = {}
+    for pair in source.pairs():
+        if pair.src.strip() and pair.tgt.strip():
+            by_source.setdefault(_spaced(pair.src), []).append(pair._replace(tgt=_spaced(pair.tgt)))
+    kept, conflicts = [], []
+    for src, group in by_source.items():
+        best, times = preferred(group)
+        kept.append((src, best.tgt))
+        if len(times) > 1:
+            conflicts.append(f"{src!r} is {best.tgt!r}, not {next(tgt for tgt in times if tgt != best.tgt)!r}")
+    if conflicts:
+        say(f"{path}: {len(conflicts):,} sources have several translations: {RULE} (first: {conflicts[0]})")
+    return kept
 
 
 def _spaced(text: str) -> str:

@@ -160,11 +160,17 @@ def length_ratio(text: str, other: str, room: int = 10) -> float:
     return (len(text) + room) / (len(other) + room)
 
 
+def _bare(line: Line) -> Line:
+    """The line without placeholders, tags and addresses: their digits are no numbers."""
+    return line._replace(src=without_spans(line.src)[0], tgt=without_spans(line.tgt)[0])
+
+
 def numbers_lost(line: Line) -> str | None:
     """A number, a date or a version is missing: by its value, however it is written."""
+    line = _bare(line)
     left = values_in(line.tgt, line.languages[1])
     lost = []
-    for number in numbers_in(without_spans(line.src)[0]):
+    for number in numbers_in(line.src):
         if len(number.text) == 1 and not has_words(line.languages[1]):
             continue  # it may well be written as a word that is not known here
         if number.kind == "time" and number.text.split(":")[0] and _holds_time(number.text, left):
@@ -194,11 +200,12 @@ def _as_digits_inside(part: frozenset[str], text: str) -> bool:
 
 def numbers_added(line: Line) -> str | None:
     """A number of the translation is not in the source. Of a source with numbers in words nothing is said."""
-    src = without_spans(line.src)[0]
-    if not has_words(line.languages[0]) or words_in(src, line.languages[0]) or _DIGITS_AS_WORDS.search(src.lower()):
-        return None
     if numbers_lost(line):
         return None  # a changed number is said once
+    line = _bare(line)
+    src, code = line.src, line.languages[0]
+    if not has_words(code) or words_in(src, code) or _DIGITS_AS_WORDS.search(src.lower()):
+        return None
     known = values_in(src)
     has_time = any(number.kind == "time" for number in numbers_in(src))
     added = [
@@ -216,6 +223,7 @@ _DIGITS_AS_WORDS = re.compile("zwanzig|dreißig|hundert|tausend|million|dutzend|
 
 def units_lost(line: Line) -> str | None:
     """A unit or a currency that stands by a number of the source is missing."""
+    line = _bare(line)
     said = line.tgt.lower()
     lost = []
     for match in _AMOUNT.finditer(line.src):

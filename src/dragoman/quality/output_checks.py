@@ -30,6 +30,8 @@ from dragoman.quality.faults import (
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
 from dragoman.text.negation import negations
+from dragoman.text.numbers import numbers_in
+from dragoman.text.placeholders import without_spans
 from dragoman.text.words import folded
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -211,7 +213,7 @@ def wrong_language(output: _Output) -> Iterator[Finding]:
 
 def numbers_changed(output: _Output) -> Iterator[Finding]:
     """Numbers of the source that the reference has and the translation has not."""
-    bearing = [row for row, src in enumerate(output.sources) if re.search(r"\d", src)]
+    bearing = [row for row, src in enumerate(output.sources) if numbers_in(without_spans(src)[0])]
     kept = [row for row in bearing if numbers_lost(output.line(row, output.references)) is None]
     lines = output.lines(numbers_lost, kept)
     if _is_telling(len(lines), len(kept)):

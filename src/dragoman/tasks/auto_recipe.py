@@ -3,18 +3,20 @@
 import filecmp
 import heapq
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import parse, to_dict
+from dragoman.config import override_kinds, parse, to_dict
 from dragoman.data.random import hash64
-from dragoman.errors import Error, show, writing
+from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
+from dragoman.tasks import recipes
 from dragoman.tasks.collection import prepare_collection, sources
 from dragoman.tasks.sizes import (
     GPU_BATCH_TOKENS,
@@ -26,7 +28,7 @@ from dragoman.tasks.sizes import (
     size_for,
     size_within,
 )
-from dragoman.tasks.translation.job import examine
+from dragoman.tasks.translation.job import TranslationRecipe, examine
 from dragoman.text.corpus import CollectionConfig, FilesSource
 from dragoman.text.words import UNSPACED
 
@@ -55,6 +57,7 @@ def default_recipe(
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
+    say(f"reading {show(src)} and {show(tgt)}")
     if valid is None and not checkpoint.list_checkpoints(Path(run_dir)):
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
@@ -145,6 +148,23 @@ def settings_of(size: Size) -> dict[str, Any]:
             "averaging": {"type": "ema", "decay": size.ema_decay},
         },
     }
+
+
+def check_changes(changes: Sequence[str], run_dir: str, init_from: str | None = None) -> None:
+    """Raises DragomanError for changes of settings that suit a corpus of no size: before it is read, which is long."""
+    there = {"type": "files", "src": "corpus.src", "tgt": "corpus.tgt"}
+    corpus = {"src_lang": "src", "tgt_lang": "tgt", "train": there, "valid": there}
+    theirs = {} if init_from is None else {"model": to_dict(recipes.of_run(init_from))["model"]}
+    refused = None
+    for _, size in SIZES:
+        data = {"run_dir": run_dir, "corpus": corpus, **settings_of(size), **theirs}
+        try:
+            recipes.check(recipes.parsed(override_kinds(TranslationRecipe, data, changes), "settings"))
+            return
+        except DragomanError as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
 
 
 def _words(source: FilesSource) -> int:

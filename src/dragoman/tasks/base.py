@@ -36,6 +36,7 @@ from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_token
 from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
+from dragoman.training.optim import frozen_parameters
 from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, preflight
 from dragoman.training.step import TrainingStep
@@ -218,6 +219,7 @@ class Job(ABC):
         for run in self.others() if with_others else ():
             check_run_dir(run)
         model, training = self.build_untrained(), self.recipe.training
+        frozen_parameters(model, training.freeze)
         if with_others and self.recipe.init_from:
             check_fits(model, self.recipe.init_from)
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
@@ -271,6 +273,8 @@ class Job(ABC):
                 f"{self.run_dir}",
                 file=self.run_dir,
             )
+        if checkpoint.list_checkpoints(self.run_dir):
+            say(f"{self.run_dir}: a run that was begun; comparing its corpus and settings with these")
         # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
         # had to.
         self.ranks.first(lambda: self.check(with_others=not checkpoint.list_checkpoints(self.run_dir)))
@@ -289,6 +293,7 @@ class Job(ABC):
         trainer = self.trainer(step, log)
         if path and self._is_done(path, trainer.pace.end):
             return trainer, self._end_again(trainer, path)
+        say("trying the largest batch, some steps, a validation and a checkpoint")
         busy = other_busy_threads()
         took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
         budget = None

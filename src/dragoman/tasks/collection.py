@@ -59,6 +59,7 @@ def prepare_collection(collection: CollectionConfig, languages: tuple[str, str],
     Raises DragomanError where the files have nothing to train on, or are others than those that the run was begun with.
     """
     folder = run_dir / FILES
+    say(f"comparing the files with those of {folder}" if folder.is_dir() else "looking through the files")
     fingerprint = _fingerprint(collection, languages)
     if not (folder / FINGERPRINT).is_file() or (folder / FINGERPRINT).read_text(encoding="utf-8") != fingerprint:
         if checkpoint.list_checkpoints(run_dir):

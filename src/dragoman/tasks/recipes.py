@@ -76,7 +76,9 @@ def check(recipe: Any) -> int:
 def prepare(recipe: Any) -> list[str]:
     """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split."""
     with locked(Path(recipe.run_dir)), remembered(Path(recipe.run_dir) / DIGESTS):
-        return job(recipe).prepare()
+        carried = job(recipe)
+        carried.check(with_others=True)
+        return carried.prepare()
 
 
 def run(

@@ -1,11 +1,11 @@
-"""Terms with a fixed translation, from a file of two columns, `source term, tab, target term`, a CSV or a TBX.
+"""Terms with a fixed translation, from a table of two columns or more, from lines, or from a TBX.
 
 A line of one column is a term that stays as it is. A term written in lower case is found in any case; one with capitals
 only as it is written. Longer terms are found before shorter ones in them, none inside of a placeholder.
 """
 
-import csv
 import functools
+import io
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
+from dragoman.formats import table
+from dragoman.formats.base import has_letters
 from dragoman.formats.bitext import tbx_entries
-from dragoman.text.lines import open_bytes, read_lines
+from dragoman.formats.encoding import decoded
+from dragoman.progress import say
+from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
-
-HEADINGS = [["source", "target"], ["term", "translation"], ["src", "tgt"]]
-"""First lines of a CSV that name its columns; so do the codes of the two languages."""
 
 HELD = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`held_together`)."""
@@ -34,28 +35,51 @@ class Found(NamedTuple):
     target: str
 
 
-def _read(path: Path, languages: tuple[str, str]) -> Iterator[tuple[int, str, str]]:
-    """(line, term, target) of a file of terms."""
-    if path.suffix == ".tbx":
-        with open_bytes(path) as stream:
-            yield from (entry[:3] for entry in tbx_entries(stream, str(path), *languages))
+def _terms(data: bytes, name: str, languages: tuple[str, str]) -> Iterator[tuple[int, str, str]]:
+    """(line, term, target) of the content of a file, of the kind that its name says; a side may be empty."""
+    if kind_of(name) == ".tbx":
+        yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, *languages))
         return
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        columns = next(csv.reader([line])) if path.suffix == ".csv" else line.split("\t")
-        term, *rest = (column.strip() for column in columns)
-        if path.suffix == ".csv" and len(rest) == 3:  # a column for each language's code, too
-            rest = rest[:1]
-        if len(rest) > 1:
-            mark = "comma" if path.suffix == ".csv" else "tab"
-            raise Error.WRONG_SHAPE(
-                f"{len(columns)} columns", f"give a term, a {mark}, its translation", file=path, line=number
-            )
-        names = [column.lower() for column in (term, *rest)]
-        if path.suffix == ".csv" and number == 1 and names in [*HEADINGS, [code.lower() for code in languages]]:
-            continue
-        yield number, term, rest[0] if rest else term
+    is_table = kind_of(name) in table.SUFFIXES
+    for rows in table.tables(data, name) if is_table else [_lines(decoded(data, name)[0], name)]:
+        terms = [row for row in rows if not row.cells[0].startswith("#")]
+        columns = table.named_columns(terms, languages) or table.Columns(*_columns(terms), heading=False)
+        for line, cells in terms[int(columns.heading) :]:
+            cells = [_unquoted(cell) for cell in cells]
+            if len(cells) == 1:
+                yield line, cells[0], cells[0]
+            else:
+                term, target = (cells[place] if place < len(cells) else "" for place in columns[:2])
+                yield line, term, target
+
+
+def _lines(text: str, name: str) -> Iterator[table.Row]:
+    """The rows of a text that is no file of tables: a tab, or `=`, parts a term from its translation; else what parts
+    the columns of a table, where all lines have it."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not any("\t" in line or "=" in line for line in lines):
+        separator = table.separator_of(text)
+        separator = separator if all(separator in line for line in lines) else "\t"
+        yield from table.rows_of_text(text, name, separator)
+        return
+    parted = (line if "\t" in line else re.sub(r"\s*=\s*", "\t", line, count=1) for line in text.split("\n"))
+    yield from table.rows_of_text("\n".join(parted), name, "\t")
+
+
+def _columns(rows: list[table.Row]) -> tuple[int, int]:
+    """The first two columns of words: neither numbers nor dates."""
+    wide = [row.cells for row in rows if len(row.cells) > 2]
+    wordy = [
+        place
+        for place in range(max(map(len, wide), default=0))
+        if 2 * sum(place < len(cells) and has_letters(cells[place]) for cells in wide) > len(wide)
+    ]
+    return (wordy[0], wordy[1]) if len(wordy) > 1 else (0, 1)
+
+
+def _unquoted(cell: str) -> str:
+    """A cell as a spreadsheet means it that writes quotation marks around cells of tab-separated values."""
+    return cell[1:-1].replace('""', '"') if len(cell) > 2 and cell[0] == cell[-1] == '"' else cell
 
 
 @dataclass(frozen=True)
@@ -70,31 +94,55 @@ class Glossary:
     targets: dict[str, str]
     places: dict[str, str] = field(default_factory=dict, compare=False)
     """Where a target was read first (`terms.tsv, line 3`)."""
+    left_out: tuple[DragomanError, ...] = field(default=(), compare=False)
+    """Rows that are no term, and why."""
 
     @classmethod
     def load(cls, path: Path, languages: tuple[str, str] = ("", "")) -> "Glossary":
-        """Read a file of terms: tab-separated columns, a `.csv`, or a `.tbx`, of which the terms of both languages.
+        """Read a file of terms: a table (`.csv`, `.tsv`, `.xlsx`), a `.tbx`, or lines; what is left out is told.
 
-        Raises DragomanError, naming the line, for more columns, an empty term, or a term with two targets.
+        Raises DragomanError, naming the line, for a term with two targets, and for a file without a term.
         """
+        if path.suffix.lower() == ".xlsx":
+            with reporting_os_errors(path):
+                data = path.read_bytes()
+        else:
+            with open_bytes(path) as stream:
+                data = stream.read()
+        name = str(path.with_suffix("") if path.suffix in COMPRESSIONS else path)
+        glossary = cls.read(data, name, languages)
+        for complaint in glossary.left_out:
+            say(f"{complaint}: left out")
+        return glossary
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "") -> "Glossary":
+        """The terms of a text in a request. Raises DragomanError for whatever would be left out, too."""
+        glossary = cls.read(text.encode(), name)
+        if glossary.left_out:
+            raise glossary.left_out[0]
+        return glossary
+
+    @classmethod
+    def read(cls, data: bytes, name: str = "", languages: tuple[str, str] = ("", "")) -> "Glossary":
+        """The terms of a file's content, of the kind that its name says. Raises DragomanError as `load` does."""
         targets: dict[str, str] = {}
         places: dict[str, str] = {}
-        for number, term, target in _read(path, languages):
-            if not term or not target:
-                raise Error.WRONG_SHAPE("an empty term", file=path, line=number)
-            if targets.setdefault(term, target) != target:
-                if path.suffix == ".tbx":  # a term with synonyms: the first is the one to use
-                    continue
-                raise Error.CONFLICT(
-                    f"{term!r} is {targets[term]!r} further up and {target!r} here",
-                    "choose one",
-                    file=path,
-                    line=number,
-                )
-            places.setdefault(target, f"{path}, line {number}")
+        left_out = []
+        for line, term, target in _terms(data, name, languages):
+            fault = _fault(term, target)
+            if fault:
+                left_out.append(_error(Error.WRONG_SHAPE, fault, name, line))
+            elif targets.setdefault(" ".join(term.split()), target) == target:
+                places.setdefault(target, f"{name}, line {line}")
+            elif kind_of(name) != ".tbx":  # there, a term with synonyms: the first is the one to use
+                fault = f"{term!r} is {targets[term]!r} further up and {target!r} here: choose one"
+                raise _error(Error.CONFLICT, fault, name, line)
         if not targets:
-            raise Error.EMPTY("no terms in it: a line is a term, a tab, its translation", file=path)
-        return cls(targets, places)
+            if left_out:
+                raise left_out[0]
+            raise Error.EMPTY("no terms in it: a line is a term, a tab, its translation", file=name or None)
+        return cls(targets, places if name else {}, tuple(left_out))
 
     def place(self, target: str) -> str:
         """The beginning of a complaint about it: `terms.tsv, line 3: `; empty if it was not read from a file."""
@@ -166,6 +214,19 @@ class Glossary:
         """Each term with what a text has to hold for it to be there, the longest first."""
         terms = sorted(self.targets, key=len, reverse=True)
         return [(term, _folded(term) if term == term.lower() else term) for term in terms]
+
+
+def _error(code: Error, fault: str, name: str, line: int) -> DragomanError:
+    return code(fault, file=name, line=line) if name else code(f"line {line}: {fault}")
+
+
+def _fault(term: str, target: str) -> str:
+    """The reason why a row is no term; "" for a good one."""
+    if not term or not target:
+        return f"{term!r} has no translation" if term else f"{target!r} is the translation of nothing"
+    if "\n" in term + target:
+        return "several lines in one cell (a quotation mark that is not closed?)"
+    return ""
 
 
 def _folded(text: str) -> str:

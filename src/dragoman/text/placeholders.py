@@ -36,6 +36,15 @@ _KINDS = (
     f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",  # emoji with joiners
 )
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
+_CODES = (
+    r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
+    # a version, which is neither a date nor a number with marks between its thousands
+    r"(?!(?:\d{1,2}\.\d{1,2}\.(?:\d{4}|\d{2})|\d{1,3}(?:\.\d{3}){2,8})(?!\.?\d))v?\d{1,9}(?:\.\d{1,9}){2,8}(?:-[A-Za-z0-9]{1,32})?"
+    r"|(?=[A-Z/_-]{1,32}\d)[A-Z0-9]{1,32}(?:[-/_][A-Z0-9]{1,32}){0,8}"  # part number
+    r")(?![A-Za-z0-9_]|[./-][A-Za-z0-9])",
+)
+SPANS_AND_CODES = re.compile("|".join(f"(?:{kind})" for kind in (*_KINDS, *_CODES)))
+"""Finds codes too, `ABC-123` and `2.3.1`: most models write them as they are; where one does not, they are kept."""
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
 _OPENING, _CLOSING = "([{«“„¿¡", ".,;:!?)]}»”…。，；：！？）"
 
@@ -65,7 +74,19 @@ def span_ranges(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _SPAN.finditer(text)]
 
 
-def kept_apart(text: str, never: frozenset[int] = frozenset()) -> tuple[str, list[tuple[str, str]]]:
+def keeps_codes(src: str, translation: str) -> bool:
+    """True if each code of a source is in its translation.
+
+    >>> keeps_codes("Version 2.3.1 of ABC-123.", "Version 2.3.1.1 von ABC-123."), keeps_codes("on 1.2.2024", "am 2.1.")
+    (False, True)
+    """
+    before, after = (Counter(SPANS_AND_CODES.findall(text)) - Counter(spans(text)) for text in (src, translation))
+    return before <= after
+
+
+def kept_apart(
+    text: str, never: frozenset[int] = frozenset(), pattern: re.Pattern[str] = _SPAN
+) -> tuple[str, list[tuple[str, str]]]:
     """(the text with a known word in the place of each span that stands for one, [(the word, its span)]).
 
     A span that is a part of a word (`module.py$method`) stands for none, nor do those whose numbers are in `never`.
@@ -77,12 +98,12 @@ def kept_apart(text: str, never: frozenset[int] = frozenset()) -> tuple[str, lis
     numbers = iter([number for number in STAND_INS["number"] if number not in text])
     out, done, pairs = "", 0, []
     places: dict[int, tuple[int, int]] = {}  # of each span with a word: where that is
-    for number, match in enumerate(_SPAN.finditer(text)):
+    for number, match in enumerate(pattern.finditer(text)):
         span = match.group()
         word = None
         if number in never or _is_part_of_a_word(text, *match.span()):
             continue
-        if _NUMBER.fullmatch(span):
+        if _NUMBER.fullmatch(span) or _VERSION.match(span):
             word = next(numbers, None)
         elif not _NO_WORD.match(span):
             word = next(names, None)
@@ -100,7 +121,7 @@ def kept_apart(text: str, never: frozenset[int] = frozenset()) -> tuple[str, lis
         for number, place in places.items()
         if _is_part_of_a_word(out, *place) or any(start <= place[0] < end for start, end in covered)
     }
-    return kept_apart(text, never | lost) if lost else (out, pairs)
+    return kept_apart(text, never | lost, pattern) if lost else (out, pairs)
 
 
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
@@ -116,6 +137,7 @@ STAND_INS = {
 """Words that most models know, in the place of placeholders."""
 
 _NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
+_VERSION = re.compile(r"\d+\.")
 _NO_WORD = re.compile(rf"[<&\]\[]|%%|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
@@ -124,14 +146,14 @@ def survive(src: str, translation: str) -> bool:
     return Counter(spans(src)) == Counter(spans(translation))
 
 
-def without_spans(text: str) -> tuple[str, list[Removed]]:
+def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, list[Removed]]:
     """(the text without its spans, what was taken out, from left to right).
 
     >>> without_spans("Click {name}.")
     ('Click.', [Removed(span='{name}', offset=5, before=' ', after='.')])
     """
     left, removed, done = "", [], 0
-    for match in _SPAN.finditer(text):
+    for match in pattern.finditer(text):
         left += text[done : match.start()]
         done = match.end()
         before, after = text[: match.start()][-1:], text[match.end() :][:1]

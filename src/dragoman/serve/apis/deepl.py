@@ -3,8 +3,6 @@
 Formality, context, style rules and custom instructions are taken and change nothing: our models know none of them.
 """
 
-import csv
-import io
 import re
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -14,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import ErrorDetails
 from starlette.responses import PlainTextResponse, Response
 
+from dragoman.errors import DragomanError
 from dragoman.languages.codes import name_of
 from dragoman.serve.api import Api, Call
 from dragoman.serve.documents import Job
@@ -239,19 +238,10 @@ def _stored(call: Call, id: str | None = None) -> StoredGlossary:
 
 def _entries(text: str, kind: str) -> str:
     """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
-    rows = csv.reader(io.StringIO(text)) if kind == "csv" else (line.split("\t") for line in re.split(r"\r?\n", text))
-    found: dict[str, str] = {}
-    for number, row in enumerate(rows, start=1):
-        if not any(column.strip() for column in row):
-            continue
-        columns = [column.strip() for column in row[:2]]
-        if len(columns) < 2 or not all(columns) or any("\t" in column or "\n" in column for column in columns):
-            raise ApiError(400, f"Invalid glossary entries provided: line {number}: two columns are needed")
-        if columns[0] in found:
-            raise ApiError(400, f"Invalid glossary entries provided: line {number}: {columns[0]!r} stands there twice")
-        found[columns[0]] = columns[1]
-    if not found:
-        raise ApiError(400, "Invalid glossary entries provided: there are none")
+    try:
+        found = Glossary.of_text(text, f"entries.{kind}").targets
+    except DragomanError as error:
+        raise ApiError(400, f"Invalid glossary entries provided: {error}", cause=error) from error
     return "\n".join(f"{term}\t{target}" for term, target in found.items())
 
 

@@ -43,7 +43,7 @@ def _complaint(error: ErrorDetails) -> str:
     name = "".join([str(error["loc"][0]), *(f"[{part}]" for part in error["loc"] if isinstance(part, int))])
     if error["type"] in ("missing", "string_too_short", "string_pattern_mismatch"):
         return f"{name}: missing"
-    return f"{name}: {error['msg']}"
+    return f"{name}: {error['msg'].removeprefix('Value error, ')}"
 
 
 api = Api("Dragoman", ApiError.as_dict, _complaint)

@@ -3,22 +3,23 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
+from pydantic_core import from_json
 
 from dragoman.serve.requests import Detected
 from dragoman.serve.service import AUTO
+from dragoman.text.glossary import Glossary
 
 MAX_TERMS = 1000
 """Terms of a glossary that comes with a request."""
 
 
 def _terms_of(value: Any) -> Any:
-    """Terms that come as text of two columns."""
-    if not isinstance(value, str):
-        return value
-    rows = [line.split("\t") for line in value.splitlines() if line.strip()]
-    if any(len(row) > 2 for row in rows):
-        raise ValueError("a line is a term, a tab, its translation")
-    return {row[0].strip(): row[-1].strip() for row in rows}
+    """Terms that come as text: JSON, or what a file of terms holds."""
+    if not isinstance(value, str) or not value.strip():
+        return value or {}
+    if value.lstrip().startswith(("{", "[")):
+        return from_json(value)
+    return Glossary.of_text(value).targets
 
 
 def _split_of(value: Any) -> Any:

@@ -73,14 +73,7 @@ function fromFragment() {
   }
 }
 
-function glossaryOf(text) {
-  const terms = {};
-  for (const line of text.split("\n")) {
-    const [term, target] = line.split(/\t|\s*=\s*/, 2).map((part) => part?.trim());
-    if (term && target) terms[term] = target;
-  }
-  return terms;
-}
+const countTerms = (glossary) => glossary.split("\n").filter((line) => line.trim() && !line.startsWith("#")).length;
 
 function App() {
   const start = useMemo(fromFragment, []);
@@ -191,8 +184,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
     setError("");
     try {
       const body = { text: now, source: from, target: to, alternatives: 3 };
-      const listed = glossaryOf(terms);
-      if (Object.keys(listed).length) body.glossary = listed;
+      if (terms.trim()) body.glossary = terms;
       const answer = await ask("/v1/translate/stream", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
       let whole = EMPTY;
       for await (const { name, data } of events(answer)) {
@@ -352,11 +344,11 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
       </div>
     </div>
     <div class="row">
-      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>Glossary${Object.keys(glossaryOf(glossary)).length ? ` (${Object.keys(glossaryOf(glossary)).length})` : ""}</button>
+      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>Glossary${countTerms(glossary) ? ` (${countTerms(glossary)})` : ""}</button>
       <button aria-expanded=${panel === "history"} onClick=${() => toggle("history")}>History</button>
       <button aria-expanded=${panel === "api"} onClick=${() => toggle("api")}>API call</button>
     </div>
-    ${panel === "glossary" && html`<section class="panel"><h2><label for="glossary">Glossary: a term, =, its translation; one a line</label></h2>
+    ${panel === "glossary" && html`<section class="panel"><h2><label for="glossary">Glossary: a term, =, its translation; one a line, or rows of a spreadsheet</label></h2>
       <textarea id="glossary" spellcheck="false" placeholder="Bier = ale" value=${glossary} onInput=${(event) => setGlossary(event.target.value)}></textarea></section>`}
     ${panel === "history" && html`<section class="panel"><h2>History, in this browser alone</h2>
       <ul class="history">${past.map((one) => html`<li><button onClick=${() => { setSource(one.source); setTarget(one.target); setText(one.text); }}>
@@ -492,8 +484,7 @@ function DocumentView({ languages, limits, source, target, glossary }) {
       form.append("file", file);
       form.append("source", from);
       form.append("target", to);
-      const terms = Object.entries(glossaryOf(glossary)).map((one) => one.join("\t")).join("\n");
-      if (terms) form.append("glossary", terms);
+      if (glossary.trim()) form.append("glossary", glossary);
       form.append("columns", columns);
       let job = await (await ask("/v1/documents", { method: "POST", body: form })).json();
       const { id, key } = job;

@@ -22,6 +22,10 @@ class Pair(NamedTuple):
     tgt: str
     languages: tuple[str, str] | None = None
     """From and to, where a corpus has several; None: those of the recipe."""
+    approved: bool = False
+    """True for a translation of which its file says so."""
+    changed: str = ""
+    """Time of the last change, where the file has it; later ones sort behind earlier ones."""
 
 
 class Source:

@@ -30,7 +30,7 @@ class TmxSource(SingleFileSource):
             found = False
             for entry in tmx_entries(stream, show(path), self.src_lang, self.tgt_lang):
                 found = True
-                yield Pair(entry.line, entry.src, entry.tgt)
+                yield _pair(entry)
         if not found:
             raise Error.EMPTY(f"no unit with both {self.src_lang} and {self.tgt_lang}", file=path)
 
@@ -64,4 +64,9 @@ def _translated(entries: Iterable[Entry]) -> Iterator[Pair]:
     """The pairs of entries that are translated, each a line."""
     for entry in entries:
         if entry.is_translated and entry.tgt:
-            yield Pair(entry.line, " ".join(entry.src.split()), " ".join(entry.tgt.split()))
+            yield _pair(entry)
+
+
+def _pair(entry: Entry) -> Pair:
+    src, tgt = " ".join(entry.src.split()), " ".join(entry.tgt.split())
+    return Pair(entry.line, src, tgt, approved=entry.state == "approved", changed=entry.changed)
