@@ -8,8 +8,9 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from dragoman.doctor.assembly import LEFT_OUT, REASONS, RECORD, RULE, SPLITS
+from dragoman.doctor.assembly import LEFT_OUT, REASONS, RECORD, SPLITS
 from dragoman.runs import atomic_io
+from dragoman.text.conflicts import RULE
 
 PAGE = "files.html"
 SHOWN = 500

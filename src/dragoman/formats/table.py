@@ -88,7 +88,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     Raises DragomanError where none is named, or there is none of that name.
     """
     separator, quoted = _form(text, options.name)
-    heading = [_value(text[start:end]) for start, end in next(_places(text, separator, quoted), [])]
+    heading = [unquoted(text[start:end]) for start, end in next(_places(text, separator, quoted), [])]
     if not options.columns:
         raise Error.MISSING_OPTION(
             f"a table with the columns {', '.join(heading)}",
@@ -108,7 +108,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     for row in itertools.islice(_places(text, separator, quoted), int(has_heading), None):
         for place in sorted(set(chosen)):
             start, end = row[place] if place < len(row) else (0, 0)
-            if said := _value(text[start:end]):
+            if said := unquoted(text[start:end]):
                 where = f"line {line_of(text, start)}, {heading[place] if has_heading else f'column {place + 1}'}"
                 yield Unit((said,), start, end, partial(render, text[start : start + 1] == '"' and quoted), where)
 
@@ -132,7 +132,7 @@ def _places(text: str, separator: str, quoted: bool) -> Iterator[list[tuple[int,
         yield row
 
 
-def _value(cell: str) -> str:
+def unquoted(cell: str) -> str:
     """The text of a cell, as the file has it, without its quotes."""
     if len(cell) > 1 and cell[0] == cell[-1] == '"':
         return cell[1:-1].replace('""', '"')

@@ -45,7 +45,7 @@ def _terms(data: bytes, name: str, languages: tuple[str, str]) -> Iterator[tuple
         terms = [row for row in rows if not row.cells[0].startswith("#")]
         columns = table.named_columns(terms, languages) or table.Columns(*_columns(terms), heading=False)
         for line, cells in terms[int(columns.heading) :]:
-            cells = [_unquoted(cell) for cell in cells]
+            cells = [table.unquoted(cell) for cell in cells]  # spreadsheets quote tab-separated values, too
             if len(cells) == 1:
                 yield line, cells[0], cells[0]
             else:
@@ -75,11 +75,6 @@ def _columns(rows: list[table.Row]) -> tuple[int, int]:
         if 2 * sum(place < len(cells) and has_letters(cells[place]) for cells in wide) > len(wide)
     ]
     return (wordy[0], wordy[1]) if len(wordy) > 1 else (0, 1)
-
-
-def _unquoted(cell: str) -> str:
-    """A cell as a spreadsheet means it that writes quotation marks around cells of tab-separated values."""
-    return cell[1:-1].replace('""', '"') if len(cell) > 2 and cell[0] == cell[-1] == '"' else cell
 
 
 @dataclass(frozen=True)
