@@ -8,8 +8,8 @@ from dragoman.formats.inline import Kind, units_of
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
-BREAKS = ("line-break", "tab", "s")
-"""Elements that part texts: several spaces in a row are there to put what follows into a column."""
+BREAKS = ("line-break", "tab")
+"""Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
 NOT_TEXT = ("tracked-changes", "forms", "settings")
 
 
@@ -28,9 +28,7 @@ def paragraphs(nested: int) -> Pass:
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     tag, is_empty = local(element[0].name), element[-1].start == element[-1].end
-    if tag == "s" and attribute(element[0], "c", "1") == "1":
-        return "text", ""
-    if tag in BREAKS:
+    if tag in BREAKS or (tag == "s" and attribute(element[0], "c", "1") != "1"):
         return "break", ""
     return None if tag in PAIRS and not is_empty else ("alone", "")
 

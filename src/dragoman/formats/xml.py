@@ -175,8 +175,8 @@ def tokens(
 ) -> Iterator[Token]:
     """The tokens of a paragraph.
 
-    `whole` gives the kind and the name of an element that is one token (one that is text is a space); None makes its
-    two tags a pair. `repeats`: names of elements that may be opened and closed again.
+    `whole` gives the kind and the name of an element that is one token; None makes its two tags a pair. `repeats`:
+    names of elements that may be opened and closed again.
     """
     at = 0
     while at < len(inside):
@@ -194,14 +194,7 @@ def tokens(
                 (kind, name), end, at = one, inside[stop - 1].end, stop
             else:
                 kind = "open"
-        yield Token(
-            kind,
-            start,
-            end,
-            " " if kind == "text" else text[start:end],
-            name,
-            local(event.name) in repeats and kind != "alone",
-        )
+        yield Token(kind, start, end, text[start:end], name, local(event.name) in repeats and kind != "alone")
 
 
 def local(name: str) -> str:
