@@ -74,10 +74,13 @@ def check(recipe: Any) -> int:
 
 
 def prepare(recipe: Any) -> list[str]:
-    """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split."""
+    """Learn the tokenizer and store the corpus as ids, ahead of training; a line on each split.
+
+    Raises DragomanError for settings that cannot be, before anything is read.
+    """
     with locked(Path(recipe.run_dir)), remembered(Path(recipe.run_dir) / DIGESTS):
         carried = job(recipe)
-        carried.check(with_others=True)
+        carried.check()
         return carried.prepare()
 
 
