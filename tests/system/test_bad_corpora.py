@@ -65,7 +65,7 @@ class Corpus(NamedTuple):
 def good(pair: Any = "de-en") -> Corpus:
     """Sentences of the embedded corpus, each of them once: nothing is wrong with it."""
     src: dict[str, str] = {}
-    for _, source, target, _ in DemoSource(pair=pair, split="train", size=3 * PAIRS).pairs():
+    for _, source, target, *_ in DemoSource(pair=pair, split="train", size=3 * PAIRS).pairs():
         if target not in src.values():
             src.setdefault(source, target)
     return Corpus(list(src)[:PAIRS], list(src.values())[:PAIRS])

@@ -144,7 +144,7 @@ def test_from_the_command_line(
 
     monkeypatch.setattr("dragoman.inference.search_translator.SearchTranslator.load", load)
     monkeypatch.setattr("dragoman.pipeline.options.check_run_dir", Path)
-    monkeypatch.setattr("dragoman.pipeline.options.learnt_from", lambda _: LearntFrom(True, False))
+    monkeypatch.setattr("dragoman.pipeline.options.learnt_from", lambda _: LearntFrom(True, True))
     out = tmp_path / "out.txt"
     (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["translate", "forward", "-i", str(tmp_path / "in.txt"), "-o", str(out), *options])

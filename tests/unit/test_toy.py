@@ -42,7 +42,7 @@ def test_every_pair_is_as_asked(task: str, split: str, symbols: int, min_length:
     source = parse(ToySource, {"task": task, "split": split, **settings})
     pairs = list(source.pairs())
     assert [pair.line for pair in pairs] == list(range(1, 31))
-    for _, src, tgt, _ in pairs:
+    for _, src, tgt, *_ in pairs:
         words = src.split(" ")
         assert min_length <= len(words) <= min_length + more
         assert {int(word) for word in words} <= set(range(1, symbols + 1))
