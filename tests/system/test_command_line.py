@@ -309,7 +309,7 @@ def test_prepare_then_reuse(run: Path) -> None:
         (["train", "no-such.yaml"], "no-such.yaml: no such file"),
         (["train", "mine.yaml", "training.max_stepz=3"], "did you mean `max_steps`"),
         (["train", "mine.yaml", "model.type=transfomer"], "transformer"),
-        (["train"], "give a recipe, or both --src and --tgt"),
+        (["train"], "give a recipe, --files, or both --src and --tgt"),
         (["train", "mine.yaml", "--budget", "1min", "training.max_steps=9"], "--budget chooses training.max_steps"),
         (["train", "--src", "data/demo/train.de", "--tgt", "data/demo/valid.en", "--run", "runs/bad"], "lines"),
         (["train", "--src", "latin1.de", "--tgt", "latin1.en", "--run", "runs/bad"], "latin1.de"),

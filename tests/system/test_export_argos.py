@@ -168,8 +168,10 @@ def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
     right = ctranslate2.entries
 
     def wrong(model: Any) -> Any:
-        for name, modules, attention in right(model):
-            yield name, [*modules[:-2], *modules[-2:][::-1]] if len(modules) > 1 else modules, attention
+        found = right(model)
+        for entry in found.values():
+            entry.modules[-2:] = entry.modules[-2:][::-1]
+        return found
 
     monkeypatch.setattr(ctranslate2, "entries", wrong)
 

@@ -57,8 +57,10 @@ def default_recipe(
 
     Raises DragomanError for what the readers and the doctor refuse, and when there are too few pairs to hold some out.
     """
-    say(f"reading {show(src)} and {show(tgt)}")
-    if valid is None and not checkpoint.list_checkpoints(Path(run_dir)):
+    goes_on = bool(checkpoint.list_checkpoints(Path(run_dir)))
+    if goes_on:
+        say(f"reading {show(src)} and {show(tgt)}")
+    elif valid is None:
         # Here, where lines have the numbers that they have in the files, and not where some are missing.
         examine(FilesSource(src=src, tgt=tgt), *languages, doctor)
         doctor = "skip"
