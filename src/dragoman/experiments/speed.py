@@ -17,7 +17,8 @@ SMALL = Size(6_000, 128, 4, 2, 0.05, 2048, 1, 5e-3)
 LARGE = Size(8_000, 256, 4, 2, 0.05, 2048, 1, 3e-3)
 """Two models of different cost: they tell what a token costs by itself, and what an operation costs."""
 SHORT_S, SHARE = 120.0, 0.3
-"""In a shorter budget only the small model is measured; this share of its time is taken for that of tokens."""
+"""In a shorter budget only the small model is measured; this share of its time is taken for that of tokens, an
+estimate."""
 WARM_UP_STEPS = 3
 SECONDS = 1.0
 """Time of the measured steps of a model, at least."""

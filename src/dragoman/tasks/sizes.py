@@ -75,23 +75,28 @@ SHAPES = [
 processors take bfloat16 from 128 on. The decoder is half as deep as the encoder, as the search repeats it."""
 
 DROPOUTS = [(6.0, 0.0), (15.0, 0.05), (30.0, 0.1), (60.0, 0.2), (float("inf"), 0.3)]
-"""(fewer epochs than this, dropout): a pair that is seen a few times cannot be learnt by heart."""
+"""(fewer epochs than this, dropout): a pair that is seen a few times cannot be learnt by heart. Estimates."""
 
 BATCHES = [(6_000, 1024), (20_000, 2048), (60_000, 4096), (float("inf"), 8192)]
 """(fewer steps of 2,048 tokens than this, tokens of a batch): where time is short, steps count, and not their size."""
 
 STEPS_FOR_LAYERS = [(4, 0), (6, 4_000), (9, 15_000), (12, 40_000)]
-"""(layers of both sides, steps that so many need): a deep model takes longer until its attention finds the source."""
+"""(layers of both sides, steps that so many need): a deep model takes longer until its attention finds the source.
+Measured for 4 and 6 layers (benchmarks/budget.md); the others are estimates."""
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
 
 PIECES_A_WORD = 1.6
-"""Tokens for each word of a text, between vocabularies of 4,000 (1.9) and 32,000 (1.3)."""
+"""Tokens for each word of a text: an estimate, before there is a tokenizer."""
+
+
+TRAINING_SHARE = 0.85
+"""The share of a budget that is left for steps: an estimate; reading, validations, tests and report take the rest."""
 
 
 class Curve(NamedTuple):
-    """Validation loss (nats a token) = floor + params / parameters^alpha + tokens / seen^beta.
+    """Validation loss (nats a word) = floor + params / parameters^alpha + tokens / seen^beta.
 
     It is equation 10 of Hoffmann et al. 2022. Tokens that are seen again count less, in all as much as `half_life`
     further epochs of new ones (Muennighoff et al. 2023, equation 5).
@@ -155,10 +160,6 @@ def size_within(budget: Budget, tokens: float) -> Size:
 def epochs_of(size: Size, budget: Budget, tokens: float) -> float:
     """Epochs that the time allows."""
     return budget.speed.tokens_in(size, TRAINING_SHARE * budget.seconds) / tokens
-
-
-TRAINING_SHARE = 0.85
-"""The share of a budget that is left for steps; reading, tokenizer, validations, tests and report take the rest."""
 
 
 def _size(shape: Shape, budget: Budget, tokens: float) -> Size:
