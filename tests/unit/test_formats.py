@@ -55,7 +55,7 @@ def test_reversed_words_change_nothing_but_texts(path: Path) -> None:
 def test_every_format_has_a_sample_or_is_a_package() -> None:
     seen = {path.suffix for path in SAMPLES}
     for name, kind in FORMATS.items():
-        assert kind.passes_of is not None or name == "pdf" or seen & set(kind.suffixes), name
+        assert kind.parts_of is not None or name == "pdf" or seen & set(kind.suffixes), name
 
 
 def test_encodings_and_line_ends_stay() -> None:
@@ -181,8 +181,14 @@ def package(parts: dict[str, str | bytes], *, mimetype: str = "") -> bytes:
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
+def office(main: str, parts: dict[str, str | bytes]) -> bytes:
+    """A package whose main part is that of the name."""
+    root = f'<Relationships><Relationship Id="r" Type="http://x/officeDocument" Target="{main}"/></Relationships>'
+    return package({"_rels/.rels": root, **parts})
+
+
 def word(body: str) -> bytes:
-    return package({"word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>"})
+    return office("word/document.xml", {"word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>"})
 
 
 def runs(data: bytes) -> str:
@@ -222,9 +228,10 @@ def test_fields_deletions_and_text_boxes_of_word() -> None:
 
 
 def test_a_tables_headings_stay_in_a_workbook() -> None:
-    data = package({
+    data = office("xl/workbook.xml", {
         "xl/workbook.xml": "<workbook/>",
         "xl/sharedStrings.xml": "<sst><si><t>Name</t></si><si><t>a word</t></si><si><r><t>two </t></r><r><rPr><b/></rPr><t>runs</t></r></si></sst>",
+        "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Type="http://x/table" Target="tables/table1.xml"/></Relationships>',
         "xl/tables/table1.xml": '<table><tableColumns><tableColumn id="1" name="Name"/></tableColumns></table>',
     })  # fmt: skip
     document = read("a.xlsx", data)
@@ -264,7 +271,7 @@ def broken(path: Path, content: bytes) -> DragomanError:
 
 
 def test_bad_files_are_told_in_a_line(tmp_path: Path) -> None:
-    bomb = package({"word/document.xml": b" " * 300_000_000})
+    bomb = office("word/document.xml", {"word/document.xml": b" " * 300_000_000})
     locked = bytearray(word("<w:p/>"))
     locked[6] |= 1
     locked[locked.index(b"PK\x01\x02") + 8] |= 1
@@ -273,7 +280,7 @@ def test_bad_files_are_told_in_a_line(tmp_path: Path) -> None:
         "b.docx": (bomb, Error.TOO_LARGE, None),
         "c.docx": (bytes(locked), Error.LOCKED, None),
         "d.docx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", Error.LOCKED, None),
-        "e.docx": (package({"xl/workbook.xml": "<w/>"}), Error.WRONG_FILE_TYPE, None),
+        "e.docx": (office("xl/workbook.xml", {"xl/workbook.xml": "<workbook/>"}), Error.WRONG_FILE_TYPE, None),
         "f.docx": (b"plain text", Error.WRONG_FILE_TYPE, None),
         "g.docx": (word("<w:p><w:r></w:p>"), Error.BAD_SYNTAX, 1),
         "h.xlf": (b'<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', Error.UNSAFE, 1),

@@ -109,13 +109,20 @@ def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
     (folder / ".hidden.txt").write_text("no\n", encoding="utf-8")
     out.mkdir()
     (out / "old.txt").write_text("no\n", encoding="utf-8")
-    jobs = jobs_of([folder], out, "de")
-    assert [job.source.name for job in jobs] == ["a.txt", "c.txt", "b.md"]
+    (folder / "sub" / "t.csv").write_text("a,b\n", encoding="utf-8")
+    (folder / "a.txt.partial").write_text("{}\n", encoding="utf-8")
+    jobs = jobs_of([folder], FileOptions(out), "de")
+    assert [(job.source.name, job.is_copy) for job in jobs] == [
+        ("a.txt", False), ("c.txt", False), ("d.png", True), ("b.md", False), ("t.csv", True),
+    ]  # fmt: skip
     with raises_error(Error.INCOMPLETE):
         translate_files(pipeline(Upper()), jobs, FileOptions(), "x")
     assert (out / "a.txt").read_text(encoding="utf-8") == "ONE.!\n"
     assert (out / "sub" / "b.md").read_text(encoding="utf-8") == "# TWO!\n"
     assert not (out / "c.txt").exists()
+    assert (out / "d.png").read_bytes() == b"\x89PNG"
+    assert (out / "sub" / "t.csv").read_text(encoding="utf-8") == "a,b\n"
+    assert "2 other files copied" in capsys.readouterr().err
     (folder / "c.txt").write_text("Three.\n", encoding="utf-8")
     again = Upper()
     translate_files(pipeline(again), jobs, FileOptions(resume=True), "x")
@@ -127,10 +134,15 @@ def test_where_translations_go(tmp_path: Path) -> None:
     a, b = tmp_path / "a.docx", tmp_path / "b.pdf"
     for path in (a, b):
         path.touch()
-    assert jobs_of([a], None, "de") == [Job(a, tmp_path / "a.de.docx")]
-    assert jobs_of([a], tmp_path / "x.docx", "de") == [Job(a, tmp_path / "x.docx")]
-    assert jobs_of([b], None, "de") == [Job(b, tmp_path / "b.de.txt")]
-    assert [job.target for job in jobs_of([a, b], tmp_path / "out", "de")] == [
+    assert jobs_of([a], FileOptions(), "de") == [Job(a, tmp_path / "a.de.docx")]
+    assert jobs_of([a], FileOptions(tmp_path / "x.docx"), "de") == [Job(a, tmp_path / "x.docx")]
+    assert jobs_of([b], FileOptions(), "de") == [Job(b, tmp_path / "b.de.txt")]
+    into = FileOptions(tmp_path / "out", is_folder=True)
+    assert jobs_of([a], into, "de") == [Job(a, tmp_path / "out" / "a.docx")]
+    assert jobs_of([b], into, "de") == [Job(b, tmp_path / "out" / "b.txt")]
+    with raises_error(Error.WRONG_FILE_TYPE, "a.docx"):
+        jobs_of([b], FileOptions(a, is_folder=True), "de")
+    assert [job.target for job in jobs_of([a, b], FileOptions(tmp_path / "out"), "de")] == [
         tmp_path / "out/a.docx",
         tmp_path / "out/b.txt",
     ]
@@ -142,10 +154,10 @@ def test_where_translations_go(tmp_path: Path) -> None:
         ([tmp_path / "a.docx", tmp_path / "a.docx"], tmp_path / "out", (Error.CONFLICT, "a.docx")),
     ]:
         with raises_error(*error):
-            jobs_of(paths, output, "de")
+            jobs_of(paths, FileOptions(output), "de")
     (tmp_path / "empty").mkdir()
     with raises_error(Error.EMPTY, "empty"):
-        jobs_of([tmp_path / "empty"], tmp_path / "out", "de")
+        jobs_of([tmp_path / "empty"], FileOptions(tmp_path / "out"), "de")
 
 
 def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:

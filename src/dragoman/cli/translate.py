@@ -1,5 +1,6 @@
 """`dragoman translate`."""
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.errors import Error
+from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
@@ -58,8 +60,13 @@ Files = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Where to write it. [default: stdout; of FILE.docx FILE.en.docx]"),
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Where to write it; `out/` is a folder. [default: stdout; of FILE.docx FILE.en.docx]",
+    ),
 ]
 NumBest = Annotated[
     int | None, typer.Option(min=1, help="Translations of each line; above 1: `line ||| text ||| score`.")
@@ -127,6 +134,14 @@ Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: t
 ColumnNames = Annotated[
     str | None, typer.Option("--columns", help="Of .csv and .tsv: the columns to translate, by heading or number.")
 ]
+With = Annotated[
+    str | None,
+    typer.Option("--with", help="Of documents: translate these too: changes (deletions that are tracked)."),
+]
+Without = Annotated[
+    str | None,
+    typer.Option(help="Of documents: leave these as they are: comments, notes, hidden, metadata; with commas between."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
 ]
@@ -189,6 +204,8 @@ def translate(
     resume: Resume = False,
     everything: Everything = False,
     columns: ColumnNames = None,
+    with_: With = None,
+    without: Without = None,
     as_json: AsJson = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
@@ -225,8 +242,12 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
-    lines, blocks = Lines(input, output, Form(as_json, alignments)), Blocks(bulk, shard, ray)
-    _translate(options, paths, lines, blocks, FileOptions(output, resume, everything, names_in(columns or "")))
+    into = Path(output) if output else None
+    lines, blocks = Lines(input, into, Form(as_json, alignments)), Blocks(bulk, shard, ray)
+    is_folder = bool(output) and output.endswith(("/", os.sep))
+    asides = asides_of(names_in(with_ or ""), names_in(without or ""))
+    choices = FileOptions(into, resume, everything, names_in(columns or ""), asides, is_folder)
+    _translate(options, paths, lines, blocks, choices)
 
 
 class Lines(NamedTuple):
@@ -260,6 +281,8 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
                 columns=files.columns)  # fmt: skip
+        if files.is_folder:
+            raise Error.WRONG_FILE_TYPE("is a folder, and lines go to a file", "leave out the slash", file=lines.output)
         doubtful = _translate_lines(options, lines)
     if options.guard == "fail" and doubtful:
         raise typer.Exit(IN_DOUBT)

@@ -7,12 +7,13 @@ and every character around it stays (`spliced`).
 import bisect
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.encoding import Declares
+from dragoman.formats.package import Package
 
 
 class Code(NamedTuple):
@@ -61,6 +62,16 @@ class Unit:
     """True if the translation does not replace its source: the two stand side by side in the file."""
 
 
+ASIDES = {
+    "comments": "comments",
+    "notes": "notes",
+    "hidden": "hidden text",
+    "metadata": "title, description and keywords",
+    "changes": "tracked deletions",
+}
+"""The kinds of text that stand beside the text itself: notes are those of speakers and at the foot of a page."""
+
+
 @dataclass(frozen=True)
 class Options:
     """Choices for reading a file."""
@@ -73,25 +84,69 @@ class Options:
     """Texts that have a translation already (PO, XLIFF, TMX) are translated again."""
     columns: tuple[str, ...] = ()
     """The columns of a table to translate, by heading or by number from 1."""
+    asides: frozenset[str] = frozenset(set(ASIDES) - {"changes"})
+    """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
 
 
 Pass = Callable[[str, Options], Iterator[Unit]]
 """Finds units in the text of a file. Units are in order and do not overlap."""
+Finish = Callable[[str, Options], str]
+"""Writes the other things that a translated file says: its language."""
+
+
+def asides_of(with_: Sequence[str], without: Sequence[str]) -> frozenset[str]:
+    """The kinds of text beside the text itself to translate: the usual ones with some more, or without some.
+
+    Raises DragomanError for a name that is none of `ASIDES`, or stands in both.
+    """
+    for name in (*with_, *without):
+        if name not in ASIDES:
+            raise Error.UNKNOWN_NAME(f"no kind of text {name!r}", f"there are {', '.join(ASIDES)}")
+    if both := set(with_) & set(without):
+        raise Error.CONFLICT(f"{min(both)!r} both with and without")
+    return Options().asides.union(with_) - set(without)
+
+
+def aside(kind: str, *passes: Pass) -> tuple[Pass, ...]:
+    """Passes for a kind of text beside the text itself (`ASIDES`): it is left as it is where it is not chosen."""
+
+    def chosen(one_pass: Pass) -> Pass:
+        def units(text: str, options: Options) -> Iterator[Unit]:
+            for unit in one_pass(text, options):
+                yield unit if unit.kept or kind in options.asides else replace(unit, kept=left_aside(kind))
+
+        return units
+
+    return tuple(map(chosen, passes))
+
+
+def left_aside(kind: str) -> str:
+    """The reason why a text is left that stands beside the text itself."""
+    return f"{ASIDES[kind]}: --with {kind}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The way in which a text file, or a part of a package, is read: by `passes`, one after another."""
+
+    passes: tuple[Pass, ...] = ()
+    finish: Finish | None = None
+    is_file: bool = False
+    """True for a part that is a file by itself, of whatever format."""
 
 
 @dataclass(frozen=True)
 class Format:
     """A kind of file. A text file is decoded and read by `passes`, one after another: each sees what the one before has
-    written, so that a text may stand inside of another's code. A zip file is read part by part (`passes_of`).
+    written, so that a text may stand inside of another's code. A package is read part by part (`parts_of`).
     """
 
     name: str
     suffixes: tuple[str, ...]
     passes: tuple[Pass, ...] = ()
-    passes_of: Callable[[str, Sequence[str], Callable[[str], bytes]], tuple[Pass, ...]] | None = None
-    """Of a zip file's part: by its name, the names of all parts, and a function that reads one; none: it is copied."""
-    finish: Callable[[str, Options], str] | None = None
-    """Writes the other things that a translated file says: its language."""
+    parts_of: Callable[[Package], Mapping[str, Part]] | None = None
+    """Of a package: its parts that hold text, by name; the others are copied."""
+    finish: Finish | None = None
     declares: Declares = ""
     """The way in which the file, or each part, says its encoding."""
 

@@ -15,18 +15,22 @@ from dragoman.formats import (
     epub,
     html,
     json_strings,
+    language,
     markdown,
-    office,
+    opc,
     opendocument,
     pdf,
     plain_text,
     po,
+    presentation,
     properties,
     subtitles,
     table,
+    word,
+    workbook,
     xliff,
 )
-from dragoman.formats.base import Edit, Format, Item, Options, Pass, Unit, spliced
+from dragoman.formats.base import Edit, Format, Item, Options, Part, Unit, spliced
 from dragoman.formats.encoding import decoded, encoded
 from dragoman.formats.package import Package
 
@@ -36,6 +40,9 @@ UNITS_AT_A_TIME = 1024
 
 TranslateUnits = Callable[[Sequence[Unit]], Iterable[tuple[Item, ...] | None]]
 """Of each unit the items of its translation; None leaves it as it is."""
+
+MAX_FILES_DEEP = 2
+"""Files inside of files that are read."""
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -61,37 +68,54 @@ class Document:
 
     def texts(self) -> Iterator[Unit]:
         """The units of the file as it is, those that are kept too."""
-        for name, data, passes in self._parts():
+        for name, data, part in self._parts():
+            if inner := self._inside(name, data, part):
+                yield from inner.texts()
+                continue
             text, _ = decoded(data, name, self.format.declares)
-            for one_pass in passes:
+            for one_pass in part.passes:
                 yield from one_pass(text, replace(self.options, name=name))
 
     def translated(self, translate: TranslateUnits) -> bytes:
         """The bytes of the file with translations in the place of its texts; its own where nothing changes."""
-        changed = {}
-        for name, data, passes in self._parts():
-            part = self._translated_part(name, data, passes, translate)
-            if part != data:
-                changed[name.removeprefix(f"{self.options.name}!")] = part
-        if self.format.passes_of is None:
+        changed, same = {}, []
+        for name, data, part in self._parts():
+            inner = self._inside(name, data, part)
+            new = inner.translated(translate) if inner else self._translated_part(name, data, part, translate)
+            if new != data:
+                changed[name] = new
+            elif part.finish is not None:
+                same.append((name, data, part.finish))
+        for name, data, finish in same if changed else ():  # parts without a text say the language, too
+            text, encoding = decoded(data, name, self.format.declares)
+            text = finish(text, replace(self.options, name=name))
+            changed[name] = encoded(text, encoding, name, self.format.declares)
+        if self.format.parts_of is None:
             return changed.get(self.options.name, self.data)
-        return Package(self.data, self.options.name).written(changed) if changed else self.data
+        parts = {name.removeprefix(f"{self.options.name}!"): new for name, new in changed.items()}
+        return Package(self.data, self.options.name).written(parts) if parts else self.data
 
-    def _parts(self) -> Iterator[tuple[str, bytes, tuple[Pass, ...]]]:
-        """(name, bytes, passes) of the file, or of each of its parts that hold text."""
-        if self.format.passes_of is None:
-            yield self.options.name, self.data, self.format.passes
+    def _parts(self) -> Iterator[tuple[str, bytes, Part]]:
+        """(name, bytes, how it is read) of the file, or of each of its parts that hold text, in the file's order."""
+        if self.format.parts_of is None:
+            yield self.options.name, self.data, Part(self.format.passes, self.format.finish)
             return
         package = Package(self.data, self.options.name)
+        parts = self.format.parts_of(package)
         for name in package.names():
-            if passes := self.format.passes_of(name, package.names(), package.read):
-                yield f"{self.options.name}!{name}", package.read(name), passes
+            if name in parts:
+                yield f"{self.options.name}!{name}", package.read(name), parts[name]
 
-    def _translated_part(self, name: str, data: bytes, passes: Sequence[Pass], translate: TranslateUnits) -> bytes:
+    def _inside(self, name: str, data: bytes, part: Part) -> "Document | None":
+        """A part that is a file by itself, one in it too, but no further; None for others."""
+        kind = _by_content(data, name) if part.is_file and name.count("!") <= MAX_FILES_DEEP else None
+        return Document(data, kind, replace(self.options, name=name)) if kind else None
+
+    def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:
         text, encoding = decoded(data, name, self.format.declares)
         options = replace(self.options, name=name)
         before = text
-        for one_pass in passes:
+        for one_pass in part.passes:
             edits: list[Edit] = []
             found = one_pass(text, options)
             while units := list(itertools.islice(found, UNITS_AT_A_TIME)):
@@ -102,8 +126,8 @@ class Document:
             text = spliced(text, edits)
         if text == before:
             return data
-        if self.format.finish is not None:
-            text = self.format.finish(text, options)
+        if part.finish is not None:
+            text = part.finish(text, options)
         return encoded(text, encoding, name, self.format.declares)
 
 
@@ -123,7 +147,7 @@ def format_of(path: Path, data: bytes) -> Format:
         named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
     if named and found and found is not named:
         raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
-    if named and named.passes_of is not None and not found:
+    if named and named.parts_of is not None and not found:
         raise Error.WRONG_FILE_TYPE(
             f"is not {named.name}, although its name ends in {suffix}", "is it damaged?", file=path
         )
@@ -141,26 +165,41 @@ def _by_content(data: bytes, name: str) -> Format | None:
     if not data.startswith(b"PK\x03\x04"):
         return None
     package = Package(data, name)
-    names = set(package.names())
-    kinds = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
-    for part, kind in kinds.items():
-        if part in names:
+    main = opc.main_media_type(package)
+    for kind, types in OFFICE.items():
+        if main in types or main.startswith(types[1:]):
             return FORMATS[kind]
-    says = package.read("mimetype").strip().decode("latin-1") if "mimetype" in names else ""
+    says = opendocument.media_type(package) or epub.media_type(package)
     return next((FORMATS[kind] for kind, type in MIMETYPES.items() if says.startswith(type)), None)
 
 
+OFFICE = {
+    "docx": ("document", "application/vnd.openxmlformats-officedocument.wordprocessingml", "application/vnd.ms-word"),
+    "pptx": (
+        "presentation",
+        "application/vnd.openxmlformats-officedocument.presentationml",
+        "application/vnd.ms-powerpoint",
+    ),
+    "xlsx": (
+        "workbook",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml",
+        "application/vnd.ms-excel.sheet.macro",
+        "application/vnd.ms-excel.template.macro",
+    ),
+}
+"""The first element of a main part, and how its media type begins."""
 MIMETYPES = {
     "odt": "application/vnd.oasis.opendocument.text",
     "ods": "application/vnd.oasis.opendocument.spreadsheet",
     "odp": "application/vnd.oasis.opendocument.presentation",
+    "odg": "application/vnd.oasis.opendocument.graphics",
     "epub": "application/epub+zip",
 }
 
 
 FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
-    "md": Format("Markdown", (".md", ".markdown"), (markdown.units,)),
+    "md": Format("Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter),
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),
@@ -169,17 +208,21 @@ FORMATS: dict[str, Format] = {
         declares="html",
     ),
     "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
-    "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,)),
-    "docx": Format("a Word document", (".docx", ".docm", ".dotx"), passes_of=office.word_part, declares="xml"),
+    "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,), finish=language.of_subtitles),
+    "docx": Format("a Word document", (".docx", ".docm", ".dotx", ".dotm"), parts_of=word.parts, declares="xml"),
     "pptx": Format(
-        "a PowerPoint presentation", (".pptx", ".pptm", ".potx"), passes_of=office.slides_part, declares="xml"
+        "a PowerPoint presentation",
+        (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
+        parts_of=presentation.parts,
+        declares="xml",
     ),
-    "xlsx": Format("an Excel workbook", (".xlsx", ".xlsm"), passes_of=office.workbook_part, declares="xml"),
-    "odt": Format("an OpenDocument text", (".odt", ".ott"), passes_of=opendocument.part, declares="xml"),
-    "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), passes_of=opendocument.part, declares="xml"),
-    "odp": Format("an OpenDocument presentation", (".odp", ".otp"), passes_of=opendocument.part, declares="xml"),
-    "epub": Format("an e-book", (".epub",), passes_of=epub.part, declares="xml"),
-    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po"),
+    "xlsx": Format("an Excel workbook", (".xlsx", ".xlsm", ".xltx", ".xltm"), parts_of=workbook.parts, declares="xml"),
+    "odt": Format("an OpenDocument text", (".odt", ".ott"), parts_of=opendocument.parts, declares="xml"),
+    "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), parts_of=opendocument.parts, declares="xml"),
+    "odp": Format("an OpenDocument presentation", (".odp", ".otp"), parts_of=opendocument.parts, declares="xml"),
+    "odg": Format("an OpenDocument drawing", (".odg", ".otg"), parts_of=opendocument.parts, declares="xml"),
+    "epub": Format("an e-book", (".epub",), parts_of=epub.parts, declares="xml"),
+    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=language.of_catalogue),
     "xliff": Format(
         "XLIFF",
         (".xlf", ".xliff", ".sdlxliff", ".mxliff"),
@@ -188,7 +231,7 @@ FORMATS: dict[str, Format] = {
         finish=xliff.with_target_language,
     ),
     "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), declares="xml"),
-    "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,)),
+    "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,), finish=language.of_messages),
     "properties": Format("Java properties", (".properties",), (properties.units,)),
     "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),

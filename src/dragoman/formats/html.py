@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
 from dragoman.formats.inline import Token, as_attribute, units_of
+from dragoman.languages.codes import language_of, tag_of
 
 INLINE = frozenset({
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
@@ -211,13 +212,22 @@ def text_units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def with_language(text: str, options: Options) -> str:
-    """The page with its language changed to the target's, where it says one."""
-    for tag in scan(text):
-        if isinstance(tag, Tag) and tag.name == "html" and tag.opens and options.languages[1]:
-            edits = [
-                Edit(start, end, options.languages[1])
-                for name, value, start, end in tag.attributes()
-                if name in ("lang", "xml:lang") and value
-            ]
-            return spliced(text, edits)
-    return text
+    """The page with its language changed to the target's, where it says one; so are elements in the source's."""
+    src, tgt = options.languages
+    edits = []
+    for tag in _pieces(text) if tgt else ():
+        if isinstance(tag, tuple) or tag.kept or not tag.opens or not _LANGUAGE.search(tag.text):
+            continue
+        found = tag.attributes()
+        values = {name: value for name, value, _, _ in found}
+        is_said = values.get("property", values.get("http-equiv", values.get("name", ""))).lower() in _SAYING_LANGUAGE
+        for name, value, start, end in found:
+            is_language = name in ("lang", "xml:lang") or (tag.name == "meta" and name == "content" and is_said)
+            if is_language and value and (tag.name == "html" or language_of(value) == language_of(src)):
+                said = tag_of(tgt, value if "_" in value else "")
+                edits.append(Edit(start, end, said.replace("-", "_") if "_" in value else said))
+    return spliced(text, edits)
+
+
+_LANGUAGE = re.compile(r"\b(?:lang\s*=|locale|language)", re.IGNORECASE)
+_SAYING_LANGUAGE = ("og:locale", "content-language", "language", "dc.language", "dcterms.language")

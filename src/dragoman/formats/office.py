@@ -1,29 +1,35 @@
-"""Word, PowerPoint and Excel (.docx, .pptx, .xlsx): the runs of paragraphs.
+"""Word, PowerPoint and Excel (.docx, .pptx, .xlsx): the runs of paragraphs, and the parts that all three have.
 
 A run is text with one formatting. Neighbours of equal formatting are one run; the formatting of most letters is that of
 the paragraph, and other runs are pairs of codes. Breaks, pictures and notes are codes that stand alone; fields such as
 page numbers stay whole. Line breaks and tabs part texts. Formulas are never touched.
 """
 
-import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from dragoman.formats.base import Item, Options, Pass, Unit, plain
-from dragoman.formats.inline import Kind, Token, as_attribute, escaped, units_of
+from dragoman.formats import html, opc
+from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, left_aside
+from dragoman.formats.inline import Kind, Token, escaped, units_of
+from dragoman.formats.language import in_element, of_office
+from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, after, attribute, children, elements, events, local
+from dragoman.formats.xml_texts import contents_of, values_of
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
 """Elements around runs."""
 BREAKS = ("br", "cr", "tab", "ptab")
 IGNORED = ("proofErr", "lastRenderedPageBreak", "softHyphen", "noBreakHyphen")
 REVISION = re.compile(r"\s(?:\w+:)?rsid\w*=\"[^\"]*\"")
-FIELDS_OF_TEXT = ("HYPERLINK", "REF", "TOC", "STYLEREF")
-"""Fields whose result is text of the document; that of others is a number or a date."""
+FIELDS_OF_TEXT = (
+    "HYPERLINK", "REF", "TOC", "STYLEREF", "INDEX", "TITLE", "SUBJECT", "KEYWORDS", "COMMENTS", "DOCPROPERTY", "QUOTE",
+    "FORMTEXT", "FORMDROPDOWN", "FILLIN", "ASK", "IF", "AUTOTEXT", "AUTOTEXTLIST", "INCLUDETEXT", "MACROBUTTON",
+)  # fmt: skip
+"""Fields whose result is text of the document; that of others is a number, a date or a name."""
 PROOFING = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|\s(?:lang|dirty|err|smtClean|noProof)=\"[^\"]*\"")
 """Differences of formatting that nobody sees: the language of spelling checkers."""
 
@@ -35,6 +41,10 @@ class Run(NamedTuple):
     """Its properties, as the file has them, but for what nobody sees."""
     beginning: str
     """Its own tag, without marks of revision, and all of its properties."""
+
+    @property
+    def is_hidden(self) -> bool:
+        return re.search(r"<w:vanish(?:\s*/|\s+w:val=\"(?:1|true|on)\"\s*/)?>", self.formatting) is not None
 
 
 RunToken = tuple[Token, Run | None]
@@ -48,18 +58,32 @@ def paragraphs(nested: int) -> Pass:
         if nested and not re.search(r"<(?:\w+:)?(?:txbxContent|txBody)\b", text):
             return
         for number, inside in elements(events(text, options), ("p",), nested):
-            yield from _unit_of_runs(list(_tokens(text, inside[1:-1])), _prefix(inside), f"paragraph {number}")
+            tokens, prefix, where = list(tokens_of(text, inside[1:-1])), prefix_of(inside), f"paragraph {number}"
+            if "hidden" not in options.asides:
+                hidden = [token for token, run in tokens if run and run.is_hidden and token.kind == "text"]
+                for unit in units_of([token._replace(fixed=False) for token in hidden], where):
+                    yield replace(unit, kept=left_aside("hidden"))
+                tokens = [(_as_code(token, prefix) if token in hidden else token, run) for token, run in tokens]
+            yield from unit_of_runs(tokens, prefix, where)
 
     return units
 
 
-def _prefix(element: Sequence[Event]) -> str:
+def prefix_of(element: Sequence[Event]) -> str:
     """The prefix of an element's name, with its colon."""
     return "".join(element[0].name.rpartition(":")[:2])
 
 
-def _unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str) -> Iterator[Unit]:
-    """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes."""
+def _as_code(token: Token, prefix: str) -> Token:
+    """A text of a run as a code, which is not read."""
+    return token._replace(kind="alone", text=_text_element(f"{prefix}t", token.text))
+
+
+def unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str, tag: str = "t") -> Iterator[Unit]:
+    """The unit of runs: the formatting of most letters is the text's own, and other formatting is a pair of codes.
+
+    `tag`: the element of a text in a run.
+    """
     runs = [(token, run) for token, run in tokens if run is not None and token.kind == "text"]
     letters = Counter[str]()
     for token, run in runs:
@@ -68,11 +92,11 @@ def _unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str) -> Iterat
         return
     base = letters.most_common(1)[0][0]
     beginning = next(run.beginning for _, run in runs if run.formatting == base)
-    render = partial(_written, prefix, beginning)
+    render = partial(_written, prefix, tag, beginning)
     yield from units_of(_with_formats(tokens, base), where, render, collapse=False)
 
 
-def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
+def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
     """The contents of a paragraph: texts of runs, codes of runs, and elements around runs."""
     at = 0
     fields: list[bool] = []  # of each field that is open: is its result text?
@@ -95,13 +119,19 @@ def _tokens(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
                     end = inside[stop - 1].end
                     whole = whole._replace(end=end, text=text[event.start : end])
             if all(fields) and not state:
-                yield from _run(text, inside[at:stop])
+                yield from run_tokens(text, inside[at:stop])
             elif all(fields) and state in ("begin", "end"):
                 yield whole._replace(kind="open" if state == "begin" else "close", name="field"), None
             else:
                 yield whole, None
             if state == "end" and fields:
                 fields.pop()
+            at = stop
+        elif tag == "fldSimple" and is_field_of_text(attribute(event, "instr")):
+            yield whole._replace(kind="open", end=event.end, text=text[event.start : event.end], name=tag), None
+            yield from tokens_of(text, inside[at + 1 : stop - 1])
+            closing = inside[stop - 1]
+            yield Token("close", closing.start, closing.end, text[closing.start : closing.end], tag), None
             at = stop
         elif tag == "sdt":
             yield from _content_control(text, inside[at:stop])
@@ -123,7 +153,7 @@ def _content_control(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
         yield Token("alone", start, end, text[start:end]), None
         return
     yield Token("open", start, content[0].end, text[start : content[0].end], "sdt"), None
-    yield from _tokens(text, content[1:-1])
+    yield from tokens_of(text, content[1:-1])
     yield Token("close", content[-1].start, end, text[content[-1].start : end], "sdt"), None
 
 
@@ -140,9 +170,14 @@ def _field_state(run: Sequence[Event]) -> str:
 def _is_field_of_text(inside: Sequence[Event]) -> bool:
     """True for a field whose result is text, told by its first word of instructions."""
     for _, code in elements(inside, ("instrText",)):
-        words = "".join(event.text for event in code).split()
-        return bool(words) and words[0].upper() in FIELDS_OF_TEXT
+        return is_field_of_text("".join(event.text for event in code))
     return False
+
+
+def is_field_of_text(instructions: str) -> bool:
+    """True for the instructions of a field whose result is text."""
+    words = instructions.split()
+    return bool(words) and words[0].upper() in FIELDS_OF_TEXT
 
 
 def _separator(inside: Sequence[Event], at: int) -> int | None:
@@ -163,7 +198,7 @@ def _separator(inside: Sequence[Event], at: int) -> int | None:
     return None
 
 
-def _run(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
+def run_tokens(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
     """The texts and codes of a run."""
     properties = ""
     parts: list[tuple[Kind, str]] = []
@@ -172,8 +207,8 @@ def _run(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
         tag = local(part[0].name)
         if tag == "rPr":
             properties = raw
-        elif tag in ("t", "noBreakHyphen"):
-            parts.append(("text", "".join(event.text for event in part) if tag == "t" else "\u2011"))
+        elif tag in ("t", "delText", "noBreakHyphen"):
+            parts.append(("text", "\u2011" if tag == "noBreakHyphen" else "".join(event.text for event in part)))
         elif tag not in IGNORED:
             parts.append(("break" if tag in BREAKS else "alone", raw))
     start, end = run[0].start, run[-1].end
@@ -221,16 +256,20 @@ _IN_RUN = "\0"
 """Parts a code of a run into the run's beginning and the code: it has to be written in a run again."""
 
 
-def _written(prefix: str, base: str, items: Sequence[Item]) -> str:
+def _text_element(name: str, text: str) -> str:
+    space = ' xml:space="preserve"' if text != text.strip() and not name.startswith("a:") else ""
+    return f"<{name}{space}>{escaped(text)}</{name}>"
+
+
+def _written(prefix: str, tag: str, base: str, items: Sequence[Item]) -> str:
     """Items as runs. `base`: the beginning of a run with the paragraph's own formatting."""
     out: list[str] = []
     formats: list[tuple[int, str]] = []
     for item in items:
         begin = formats[-1][1] if formats else base
         if isinstance(item, str):
-            space = ' xml:space="preserve"' if item != item.strip() and prefix != "a:" else ""
             if item:
-                out.append(f"{begin}<{prefix}t{space}>{escaped(item)}</{prefix}t></{prefix}r>")
+                out.append(f"{begin}{_text_element(prefix + tag, item)}</{prefix}r>")
         elif item.kind == "open" and item.repeats:
             formats.append((item.pair, item.raw))
         elif item.kind == "close" and item.repeats:
@@ -243,80 +282,42 @@ def _written(prefix: str, base: str, items: Sequence[Item]) -> str:
     return "".join(out)
 
 
-def described(text: str, options: Options) -> Iterator[Unit]:
-    """The descriptions of pictures, which screen readers read."""
-    pattern = r"<(?:wp:docPr|p:cNvPr|pic:cNvPr|xdr:cNvPr)\b[^<>]*?\s(?:descr|title)=\"([^\"<>]*)\""
-    for match in re.finditer(pattern, text):
-        if not re.search(r"\.\w{2,4}$", match.group(1)):
-            token = Token("text", *match.span(1), html.unescape(match.group(1)))
-            yield from units_of([token], "picture's description", as_attribute)
+def textboxes(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of boxes and buttons in old drawings (VML), which are HTML of a kind."""
+    for box in re.finditer(r"<v:textbox\b[^<>]*>(.*?)</v:textbox>", text, re.DOTALL):
+        if "txbxContent" not in box[1]:
+            for unit in html.text_units(box[1], options):
+                yield replace(unit, start=unit.start + box.start(1), end=unit.end + box.start(1), where="text box")
 
 
-def word_part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
-    """The passes of a part of a Word document."""
-    if re.fullmatch(r"word/(document|header\d*|footer\d*|footnotes|endnotes|comments)\d*\.xml", name):
-        return (described, paragraphs(2), paragraphs(1), paragraphs(0))
-    return _chart(name)
+DESCRIBED = {
+    "docPr": ("descr", "title"), "cNvPr": ("descr", "title"), "textpath": ("string",), "shape": ("alt",),
+    "hlinkClick": ("tooltip",), "hlinkHover": ("tooltip",),
+}  # fmt: skip
+"""Attributes that people read in drawings: descriptions of pictures, words drawn as pictures, tips of links."""
+described = values_of(DESCRIBED, "description")
+_CHART = Part(
+    (
+        contents_of(("v",), "chart", within=("strCache", "strLit", "multiLvlStrCache", "txData"), collapse=False),
+        contents_of(("pt",), "chart", within=("strDim",), collapse=False),
+        paragraphs(0),
+    ),
+    of_office,
+)
+_DRAWING = Part((described, paragraphs(0)), of_office)
+COMMON = {
+    "chart": _CHART, "chartex": _CHART, "drawing": _DRAWING, "chartusershapes": _DRAWING,
+    "diagramdata": _DRAWING, "diagramdrawing": _DRAWING, "vmldrawing": Part((described, textboxes)),
+    "package": Part(is_file=True), "afchunk": Part(is_file=True),
+    "core-properties": Part(
+        aside("metadata", contents_of(("title", "subject", "description", "keywords", "category"), "the title or so")),
+        in_element("dc:language"),
+    ),
+}  # fmt: skip
+"""How parts are read that all of Office's files have, by their kind."""
 
 
-def slides_part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
-    """The passes of a part of a presentation."""
-    if re.fullmatch(r"ppt/(slides/slide|notesSlides/notesSlide|diagrams/data|comments/comment)\d*\.xml", name):
-        return (described, paragraphs(0))
-    return _chart(name)
-
-
-def workbook_part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
-    """The passes of a part of a workbook."""
-    if re.fullmatch(r"xl/(sharedStrings|(?:comments/)?comments?\d+|worksheets/sheet\d+)\.xml", name):
-        tables = [
-            read(part).decode(errors="replace") for part in names if re.fullmatch(r"xl/tables/table\d+\.xml", part)
-        ]
-        columns = [html.unescape(found) for table in tables for found in _COLUMN.findall(table)]
-        return (cells(frozenset(columns)),)
-    if re.fullmatch(r"xl/drawings/drawing\d+\.xml", name):
-        return (described, paragraphs(0))
-    return _chart(name)
-
-
-_COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=\"([^\"]*)\"")
-
-
-def _chart(name: str) -> tuple[Pass, ...]:
-    """The titles of a chart, whatever it stands in."""
-    return (paragraphs(0),) if re.fullmatch(r"(?:word|ppt|xl)/charts/chart\w*\.xml", name) else ()
-
-
-def cells(columns: frozenset[str]) -> Pass:
-    """The pass for the texts of cells: shared strings, strings in a sheet, comments. Numbers and formulas are none.
-
-    `columns`: headings of tables, which formulas name: they stay.
-    """
-
-    def units(text: str, options: Options) -> Iterator[Unit]:
-        for number, inside in elements(events(text, options), ("si", "is", "text")):
-            for unit in _cell(text, inside, f"string {number}"):
-                named = plain(unit.items) in columns
-                yield replace(unit, kept="a table's heading, which formulas may name") if named else unit
-
-    return units
-
-
-def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    tokens: list[RunToken] = []
-    whole: list[Token] = []
-    for part in children(inside):
-        start, end = part[0].start, part[-1].end
-        tag = local(part[0].name)
-        if tag == "r":
-            tokens += _run(text, part)
-        elif tag == "t":
-            texts = [event for event in part if event.kind == "text"]
-            if texts:
-                whole.append(Token("text", texts[0].start, texts[-1].end, "".join(event.text for event in texts)))
-        elif tag not in ("rPh", "phoneticPr"):
-            tokens.append((Token("alone", start, end, text[start:end]), None))
-    if whole and not tokens:
-        yield from units_of(whole, where, collapse=False)
-    elif tokens and not whole:
-        yield from _unit_of_runs(tokens, _prefix(inside), where)
+def parts_by_kind(package: Package, kinds: Mapping[str, Part]) -> dict[str, Part]:
+    """The parts of a package that hold text, by their kind."""
+    known = COMMON | dict(kinds)
+    return {name: known[kind] for name, kind in opc.kinds(package).items() if kind in known}

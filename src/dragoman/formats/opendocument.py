@@ -1,38 +1,198 @@
-"""OpenDocument (.odt, .ods, .odp): paragraphs and headings of its content and of its page styles."""
+"""OpenDocument (.odt, .ods, .odp, .odg): paragraphs and headings of its content, of its page styles and of its charts.
+
+Fields that hold text are read with the sentence around them. What else holds a text for readers is a text by itself:
+descriptions of pictures, entries of lists, buttons, captions of indexes, the title of the document.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
-from dragoman.formats.base import Options, Pass, Unit
+from dragoman.formats import formulas
+from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left_aside, plain
+from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Kind, units_of
+from dragoman.formats.language import in_element, of_opendocument
+from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
+from dragoman.formats.xml_texts import contents_of, places_of, values_of
 
-PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field", "bookmark-ref", "reference-ref")
+PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field")
+FIELDS_OF_TEXT = (
+    "bookmark-ref", "reference-ref", "title", "subject", "keywords", "description", "user-defined", "user-field-get",
+    "user-field-input", "variable-get", "variable-set", "variable-input", "text-input", "placeholder",
+    "conditional-text", "hidden-text", "drop-down", "chapter", "database-display",
+)  # fmt: skip
+"""Fields that show a text of the document, or one that somebody has typed; that of others is a number or a date."""
 BREAKS = ("line-break", "tab")
 """Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
-NOT_TEXT = ("tracked-changes", "forms", "settings")
+NOT_TEXT = ("tracked-changes", "settings")
+MANIFEST = "META-INF/manifest.xml"
+CONTENTS = ("content.xml", "styles.xml")
+_TYPE = "application/vnd.oasis.opendocument."
+_FORMULAS = {
+    "table-cell": ("formula",), "content-validation": ("condition",), "condition": ("value",), "map": ("condition",),
+    "named-expression": ("expression",), "apply-style-condition": ("value",),
+}  # fmt: skip
+_COPIES = {
+    "table-cell": ("string-value",), "filter-condition": ("value",), "filter-set-item": ("value",),
+    "data-pilot-field": ("source-field-name",), "data-pilot-member": ("name",),
+}  # fmt: skip
+_VALUES = {
+    "content-validation": ("title",), "help-message": ("title",), "error-message": ("title",), "a": ("title",),
+    "button": ("label", "title"), "checkbox": ("label", "title"), "radio": ("label", "title"),
+    "fixed-text": ("label",), "frame": ("label",), "option": ("label",), "item": ("label",), "column": ("label",),
+    "text": ("title",), "textarea": ("title",), "listbox": ("title",), "combobox": ("title",),
+    "label": ("value",), "drop-down": ("help",), "alphabetical-index-mark": ("string-value", "key1", "key2"),
+    "toc-mark": ("string-value",), "user-index-mark": ("string-value",), "user-field-decl": ("string-value",),
+    "variable-set": ("string-value",), "conditional-text": ("string-value-if-true", "string-value-if-false"),
+    "hidden-text": ("string-value",), "list-level-style-number": ("num-prefix", "num-suffix"),
+    "outline-level-style": ("num-prefix", "num-suffix"),
+}  # fmt: skip
+"""Attributes that people read: tips, captions of buttons, entries of lists and of indexes, words before numbers."""
+_ELEMENTS = (
+    "svg:title", "svg:desc", "presentation:footer-decl", "presentation:header-decl", "text:index-entry-span",
+    "text:index-title-template",
+)  # fmt: skip
+_BESIDE = re.compile(
+    r"<(office:annotation|text:note-body|presentation:notes|text:section|table:table(?:-cell)?|draw:page)(?=[\s/>])[^<>]*>"
+)
+_HIDDEN_STYLE = re.compile(
+    r'<style:style\b[^<>]*?\sstyle:name="([^"]*)"[^<>]*>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'
+    r'(?:table:display="false"|presentation:visibility="hidden")'
+)
+METADATA = Part(
+    aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "the title or so")),
+    in_element("dc:language"),
+)
 
 
-def paragraphs(nested: int) -> Pass:
+class Beside(NamedTuple):
+    """A place of a file that is no text of the document itself: a comment, a note, something hidden, a result."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
     """The pass for paragraphs that stand inside of `nested` others (notes, text boxes)."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         if nested and not re.search(r"<(?:text:note-body|draw:text-box|office:annotation)\b", text):
             return
+        beside, within = deque(_beside(text)), list[Beside]()
         for number, inside in elements(events(text, options), ("text:p", "text:h"), nested, NOT_TEXT):
-            found = list(tokens(text, inside[1:-1], _whole, ("span",)))
-            yield from units_of(found, f"paragraph {number}", source=text)
+            at = inside[0].start
+            while beside and beside[0].start <= at:
+                within.append(beside.popleft())
+            within = [place for place in within if place.end > at]
+            kind = within[-1].kind if within else ""
+            for unit in _paragraph(text, inside, f"paragraph {number}"):
+                if kind == formulas.RESULTS and plain(unit.items).casefold() in texts():
+                    kind = ""
+                if not kind or kind in options.asides:
+                    yield unit
+                else:
+                    yield replace(unit, kept=left_aside(kind) if kind in ASIDES else kind)
 
     return units
+
+
+def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
+    yield from units_of(list(tokens(text, inside[1:-1], _whole, ("span",))), where, source=text)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     tag, is_empty = local(element[0].name), element[-1].start == element[-1].end
     if tag in BREAKS or (tag == "s" and attribute(element[0], "c", "1") != "1"):
         return "break", ""
-    return None if tag in PAIRS and not is_empty else ("alone", "")
+    return None if tag in (*PAIRS, *FIELDS_OF_TEXT) and not is_empty else ("alone", "")
 
 
-def part(name: str, names: Sequence[str], read: Callable[[str], bytes]) -> tuple[Pass, ...]:
-    """The passes of a part of the file."""
-    return (paragraphs(2), paragraphs(1), paragraphs(0)) if name in ("content.xml", "styles.xml") else ()
+def _beside(text: str) -> list[Beside]:
+    found = []
+    hidden = set(_HIDDEN_STYLE.findall(text))
+    for tag in _BESIDE.finditer(text):
+        kind = "comments" if "annotation" in tag[1] else "notes"
+        if tag[1] in ("text:section", "table:table", "draw:page"):
+            style = re.search(r'\s(?:table|draw):style-name="([^"]*)"', tag.group())
+            is_hidden = 'text:display="none"' in tag.group() or (style is not None and style[1] in hidden)
+            kind = "hidden" if is_hidden else ""
+        elif tag[1].startswith("table:"):
+            kind = formulas.RESULTS if 'table:formula="' in tag.group() else ""
+        end = text.find(f"</{tag[1]}>", tag.end()) if kind and not tag.group().endswith("/>") else -1
+        if end >= 0:
+            found.append(Beside(tag.start(), end, kind))
+    return found
+
+
+def deletions(nested: int) -> Pass:
+    """The pass for the paragraphs of tracked deletions."""
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        if "<text:tracked-changes" not in text:
+            return
+        for _, changes in elements(events(text, options), ("tracked-changes",)):
+            for number, inside in elements(changes, ("text:p", "text:h"), nested):
+                yield from _paragraph(text, inside, f"deletion {number}")
+
+    return units
+
+
+def parts(package: Package) -> dict[str, Part]:
+    """The parts of a document that hold text: its own, and those of the charts and formulas in it."""
+    names = {name.replace("\\", "/"): name for name in package.names()}
+    folders = ["", *(folder for folder, type in _media_types(package, names).items() if type.startswith(_TYPE))]
+    contents = [names[folder + name] for folder in folders for name in CONTENTS if folder + name in names]
+
+    @cache
+    def texts() -> dict[str, str]:
+        whole = (decoded(package.read(name), name, "xml")[0] for name in contents)
+        return formulas.by_lower_case(text for part in whole for text in _texts_of_cells(part))
+
+    passes = (
+        values_of(_VALUES, "what programs show"),
+        contents_of(_ELEMENTS, "description or footer"),
+        formulas.in_values(_FORMULAS, texts),
+        formulas.copies(_COPIES, texts),
+        *aside("changes", deletions(1), deletions(0)),
+        *(paragraphs(nested, texts) for nested in (2, 1, 0)),
+        values_of({"table": ("name",)}, "sheet", "names of sheets, which formulas name"),
+    )
+    found = {name: Part(passes, of_opendocument) for name in contents}
+    return found | {names[name]: METADATA for folder in folders if (name := f"{folder}meta.xml") in names}
+
+
+def _texts_of_cells(text: str) -> Iterator[str]:
+    """The texts of cells without a formula, and those that a list of choices has."""
+    if "table:formula" not in text and "-condition" not in text and "string-value" not in text:
+        return
+    for _, cell in elements(events(text, Options()), ("table:table-cell",)):
+        if not attribute(cell[0], "formula"):
+            for _, inside in elements(cell, ("text:p",)):
+                yield from (plain(unit.items) for unit in _paragraph(text, inside, ""))
+            yield attribute(cell[0], "string-value")
+    for start, end in places_of({"content-validation": ("condition",)})(text):
+        if "in-list" in text[start:end]:
+            yield from (said for _, _, said, _ in formulas.texts_of(text, start, end))
+
+
+def media_type(package: Package) -> str:
+    """What a package says that it is: in its part `mimetype`, or in its manifest."""
+    names = {name.replace("\\", "/"): name for name in package.names()}
+    if "mimetype" in names:
+        return package.read(names["mimetype"]).strip().decode("latin-1")
+    return _media_types(package, names).get("/", "")
+
+
+def _media_types(package: Package, names: Mapping[str, str]) -> dict[str, str]:
+    """The media types of the manifest, by the names of parts and of folders."""
+    if MANIFEST not in names:
+        return {}
+    listed = decoded(package.read(names[MANIFEST]), MANIFEST, "xml")[0]
+    entries = (event for event in events(listed, Options(MANIFEST)) if local(event.name) == "file-entry")
+    return {attribute(event, "full-path"): attribute(event, "media-type") for event in entries if event.kind == "start"}

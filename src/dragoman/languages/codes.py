@@ -6,6 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from babel.core import get_global
+
 TELLING = 20
 """Characters from which on the language of a text can be told."""
 
@@ -17,6 +19,46 @@ def language_of(code: str) -> str:
     ('zh', 'zh', 'de')
     """
     return re.split("[-_]", code.lower())[0]
+
+
+def tag_of(code: str, like: str = "") -> str:
+    """The tag of a language as files have it (BCP 47); with its most usual region where the tag `like` has a region.
+
+    >>> tag_of("pt_BR"), tag_of("eng_Latn"), tag_of("en", "de-DE"), tag_of("zh_Hant", "de-DE"), tag_of("sr@latin", "de")
+    ('pt-BR', 'en', 'en-US', 'zh-TW', 'sr-Latn')
+    """
+    language, script, region = _subtags(code)
+    if not region and re.search("[-_]([A-Za-z]{2}|[0-9]{3})(?![A-Za-z0-9])", like):
+        region = _usual(language, script)[2]
+    if script == _usual(language, region)[1]:
+        script = ""
+    return "-".join(filter(None, (language, script, region)))
+
+
+def script_of(code: str) -> str:
+    """The script of a language by its code of four letters; "" for a language that is not known.
+
+    >>> script_of("de"), script_of("zh_TW"), script_of("sr_Latn")
+    ('Latn', 'Hant', 'Latn')
+    """
+    language, script, region = _subtags(code)
+    return script or _usual(language, region)[1]
+
+
+def _subtags(code: str) -> tuple[str, str, str]:
+    """(language, script, region) of a code; "" for what it does not name."""
+    base, _, variant = code.partition("@")
+    first, *rest = re.split("[-_]", base)
+    script = next((part.title() for part in rest if len(part) == 4), "Latn" if variant.lower() == "latin" else "")
+    region = next((part.upper() for part in rest if re.fullmatch("[A-Za-z]{2}|[0-9]{3}", part)), "")
+    return get_global("language_aliases").get(first.lower(), first.lower()), script, region
+
+
+def _usual(language: str, subtag: str) -> list[str]:
+    """Language, script and region that a language most probably has, in one script or region if that is named."""
+    likely = get_global("likely_subtags")
+    full = likely.get(f"{language}_{subtag}" if subtag else language) or likely.get(language) or f"{language}__"
+    return str(full).split("_")
 
 
 def fits(code: str, wanted: str) -> int:

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 
 SHOWN_DOUBTS = 20
+PARTIAL = ".partial"
 
 
 class Job(NamedTuple):
@@ -30,6 +32,8 @@ class Job(NamedTuple):
 
     source: Path
     target: Path
+    is_copy: bool = False
+    """True for a file that holds no text, such as a picture: it is copied."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class FileOptions:
     """Texts that have a translation already are translated again."""
     columns: tuple[str, ...] = ()
     """The columns of tables to translate."""
+    asides: frozenset[str] = Options().asides
+    """The kinds of text beside the text itself that are translated."""
+    is_folder: bool = False
+    """True if the output is a folder, even where there is none yet."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
@@ -50,42 +58,44 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
     Raises DragomanError for what cannot be read or written, before the translator is loaded where that can be told.
     """
     into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
-    jobs = jobs_of(paths, choices.output, into, tables=bool(choices.columns))
+    jobs = jobs_of(paths, choices, into)
     pipeline = assemble(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
     return translate_files(pipeline, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
 
 
-def jobs_of(paths: Sequence[Path], output: Path | None, language: str, *, tables: bool = False) -> list[Job]:
-    """The files to translate. A folder stands for all files in it of a known kind (and `tables`, if their columns are
-    named); they keep their places.
+def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[Job]:
+    """The files to translate. A folder stands for all files in it, which keep their places: those of a known kind
+    (tables only if their columns are named) are translated, the others are copied.
 
     Raises DragomanError for what does not go together.
     """
+    output = choices.output
     for path in paths:
         if not path.exists():
             raise Error.MISSING_FILE("no such file or folder", file=path)
+    if output and choices.is_folder and output.is_file():
+        raise Error.WRONG_FILE_TYPE("is a file, and no folder", "leave out the slash", file=output)
     if len(paths) == 1 and paths[0].is_file():
-        return [Job(paths[0], _target_of_one(paths[0], output, language))]
+        return [Job(paths[0], _target_of_one(paths[0], choices, language))]
     if output is None:
         raise Error.MISSING_OPTION("several files or a folder", "say with -o FOLDER where their translations go")
     if output.exists() and not output.is_dir():
         raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
     jobs = []
-    known = set(SUFFIXES) - set(() if tables else FORMATS["csv"].suffixes)
+    known = set(SUFFIXES) - set(() if choices.columns else FORMATS["csv"].suffixes)
     for path in paths:
         inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
         for found in inside:
             relative = found.relative_to(path) if path.is_dir() else Path(found.name)
             hidden = any(part.startswith((".", "~$")) for part in relative.parts)
-            if path.is_dir() and (
-                hidden or found.suffix.lower() not in known or output.resolve() in found.resolve().parents
-            ):
+            if path.is_dir() and (hidden or output.resolve() in found.resolve().parents or is_partial(found)):
                 continue
             target = output / relative
-            jobs.append(Job(found, output_path(target) if found.suffix.lower() == ".pdf" else target))
-    if not jobs:
+            is_copy = path.is_dir() and found.suffix.lower() not in known
+            jobs.append(Job(found, _text_of_pdf(target), is_copy))
+    if all(job.is_copy for job in jobs):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])
     targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
@@ -94,12 +104,17 @@ def jobs_of(paths: Sequence[Path], output: Path | None, language: str, *, tables
     return jobs
 
 
-def _target_of_one(path: Path, output: Path | None, language: str) -> Path:
-    if output is not None and output.is_dir():
-        output = output / path.name
+def _text_of_pdf(target: Path) -> Path:
+    """A place of a translation; of a PDF the text is translated alone."""
+    return output_path(target) if target.suffix.lower() == ".pdf" else target
+
+
+def _target_of_one(path: Path, choices: FileOptions, language: str) -> Path:
+    output = choices.output
+    if output is not None and (choices.is_folder or output.is_dir()):
+        output = _text_of_pdf(output / path.name)
     if output is None:
-        output = path.with_name(f"{path.stem}.{language or 'translated'}{path.suffix}")
-        output = output_path(output) if path.suffix.lower() == ".pdf" else output
+        output = _text_of_pdf(path.with_name(f"{path.stem}.{language or 'translated'}{path.suffix}"))
     if output.exists() and path.samefile(output):
         raise Error.SAME_FILE("is the file that is read, and would be lost", "name another with -o", file=output)
     return output
@@ -111,19 +126,25 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
 
     `identity`: what a stored translation depends on, so that none of another model is taken up.
     """
-    doubts = 0
+    doubts = copied = 0
     failed: list[str] = []
     for job in jobs:
         if options.resume and len(jobs) > 1 and job.target.exists():
             say(f"{job.target}: is there already")
             continue
         try:
+            if job.is_copy:
+                copy_file(job)
+                copied += 1
+                continue
             doubts += _translate_file(pipeline, job, options, identity)
         except DragomanError as error:
             if len(jobs) == 1:
                 raise
             failed.append(str(error))
             say(f"left out: {error}")
+    if copied:
+        say(f"{copied:,} other files copied as they are")
     if failed:
         raise Error.INCOMPLETE(f"{len(failed)} of {len(jobs)} files could not be translated, {failed[0]}")
     return doubts
@@ -131,7 +152,7 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
 
 def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity: str) -> int:
     document = Document.load(
-        job.source, Options(str(job.source), pipeline.languages, options.everything, options.columns)
+        job.source, Options(str(job.source), pipeline.languages, options.everything, options.columns, options.asides)
     )
     total = sum(1 for _ in document.texts())
     with writing(job.target):
@@ -152,11 +173,24 @@ def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity
     return len(translate.report.doubts)
 
 
+def copy_file(job: Job) -> None:
+    """Copy a file to its place, whole or not at all. Raises DragomanError where it cannot be read or written."""
+    with writing(job.target):
+        job.target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_io.replaced(job.target) as partial:
+            shutil.copy2(job.source, partial)
+
+
+def is_partial(path: Path) -> bool:
+    """True for what an unfinished translation has left beside its place."""
+    return path.name.endswith(PARTIAL)
+
+
 class _Journal:
     """Translations of a file in work, kept beside it until it is complete: a run that is stopped can go on."""
 
     def __init__(self, target: Path, identity: str, resume: bool) -> None:
-        self.path = target.with_name(target.name + ".partial")
+        self.path = target.with_name(target.name + PARTIAL)
         self.identity, self.resume = identity, resume
         self.known: dict[str, Translation] = {}
 

@@ -1,0 +1,99 @@
+"""Texts in the formulas of spreadsheets: a text that a formula compares with a cell's is translated as that cell is.
+
+`COUNTIF(A:A,"Ja")` counts the cells that say `Ja`. When those say `Yes`, so must the formula. A text that stands in no
+cell stays: it may be part of a word that is looked for, a format or an address.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from dragoman.formats.base import Item, Options, Pass, Unit, has_letters, plain
+from dragoman.formats.xml_texts import as_value, places_of
+
+Texts = Callable[[], Mapping[str, str]]
+"""The texts of cells, by themselves in lower case, as formulas compare them; read when they are first needed."""
+
+FUNCTIONS_OF_CODES = frozenset({
+    "ADDRESS", "CELL", "CONVERT", "DATEDIF", "DATEVALUE", "ENCODEURL", "FILTERXML", "GETPIVOTDATA", "HYPERLINK",
+    "INDIRECT", "INFO", "NUMBERVALUE", "TEXT", "TIMEVALUE", "VALUE", "WEBSERVICE", "BASE", "IMPORTXML",
+})  # fmt: skip
+"""Functions whose texts are formats, units and addresses."""
+LEFT = "texts in formulas"
+RESULTS = "results of formulas"
+_QUOTE = r"(?:\"|&quot;|&#34;|&#x22;)"
+_PIECE = re.compile(
+    rf"'(?:[^']|'')*'|{_QUOTE}(?P<text>(?:(?!{_QUOTE}).|{_QUOTE}{_QUOTE})*){_QUOTE}|(?P<function>[\w.]*)\(|\)",
+    re.DOTALL,
+)
+"""The name of a sheet, a text, or a parenthesis with the function before it."""
+
+
+def by_lower_case(texts: Iterable[str]) -> dict[str, str]:
+    """Texts as formulas look them up."""
+    return {text.casefold(): text for text in texts}
+
+
+def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, str]]:
+    """(start, end, what it says, function that it is given to) of each text in a formula, as a file has it."""
+    functions: list[str] = []
+    for piece in _PIECE.finditer(text, start, end):
+        if piece["function"] is not None:
+            functions.append(piece["function"].rpartition(".")[2].upper())
+        elif piece.group() == ")":
+            functions = functions[:-1]
+        elif piece["text"] is not None:
+            said = html.unescape(piece["text"]).replace('""', '"')
+            yield piece.start("text"), piece.end("text"), said, functions[-1] if functions else ""
+
+
+def as_literal(items: Sequence[Item]) -> str:
+    """A text as it stands in a formula, between quotes."""
+    return as_value([plain(items).replace('"', '""')])
+
+
+def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
+    """The texts of a formula: those that are a cell's, and the others, which are left."""
+    for begin, stop, said, function in texts_of(text, start, end):
+        if not has_letters(said):
+            continue
+        cell = None if function in FUNCTIONS_OF_CODES else texts().get(said.casefold())
+        if cell is not None:
+            yield Unit((cell,), begin, stop, as_literal, "text in a formula")
+        elif function not in FUNCTIONS_OF_CODES:
+            yield Unit((said,), begin, stop, as_literal, "text in a formula", kept=LEFT)
+
+
+def in_elements(names: Sequence[str], texts: Texts) -> Pass:
+    """The pass for formulas that are the contents of elements."""
+    tag = re.compile(rf"<(?:[\w.-]+:)?(?:{'|'.join(names)})(?=[\s>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>([^<]*)<")
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for element in tag.finditer(text):
+            yield from in_formula(text, *element.span(1), texts)
+
+    return units
+
+
+def in_values(names: Mapping[str, Sequence[str]], texts: Texts) -> Pass:
+    """The pass for formulas that are the values of attributes, by the names of elements."""
+    places = places_of(names)
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for start, end in places(text):
+            yield from in_formula(text, start, end, texts)
+
+    return units
+
+
+def copies(names: Mapping[str, Sequence[str]], texts: Texts) -> Pass:
+    """The pass for values of attributes that repeat what a cell says: filters, the memory of pivot tables."""
+    places = places_of(names)
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for start, end in places(text):
+            cell = texts().get(html.unescape(text[start:end]).casefold())
+            if cell is not None and has_letters(cell):
+                yield Unit((cell,), start, end, as_value, "copy of a cell")
+
+    return units

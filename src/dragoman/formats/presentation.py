@@ -1,0 +1,44 @@
+"""PowerPoint presentations (.pptx): slides, what their masters show on them, notes and comments."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dragoman.formats.base import Options, Part, Unit, aside
+from dragoman.formats.language import of_office
+from dragoman.formats.office import described, paragraphs, parts_by_kind
+from dragoman.formats.package import Package
+from dragoman.formats.xml_texts import contents_of
+
+PROMPT = "prompts of a layout, which no reader sees"
+_SHAPE = re.compile(r"<p:sp>.*?</p:sp>", re.DOTALL)
+
+
+def parts(package: Package) -> dict[str, Part]:
+    """The parts of a presentation that hold text."""
+    found = parts_by_kind(package, KINDS)
+    for name, part in found.items():
+        if part is SLIDE and re.search(rb"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"", package.read(name)[:65536]):
+            found[name] = Part(aside("hidden", *SLIDE.passes), SLIDE.finish)
+    return found
+
+
+def of_master(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of a master or a layout: those of placeholders are prompts for whoever fills them in."""
+    prompts = [shape.span() for shape in _SHAPE.finditer(text) if "<p:ph" in shape.group()]
+    for unit in paragraphs(0)(text, options):
+        while prompts and prompts[0][1] <= unit.start:
+            del prompts[0]
+        is_prompt = bool(prompts) and prompts[0][0] <= unit.start
+        yield replace(unit, kept=PROMPT) if is_prompt else unit
+
+
+SLIDE = Part((described, paragraphs(0)), of_office)
+_MASTER = Part((described, of_master), of_office)
+KINDS = {
+    "slide": SLIDE,
+    "notesslide": Part(aside("notes", *SLIDE.passes), of_office),
+    **dict.fromkeys(("slidemaster", "slidelayout", "notesmaster", "handoutmaster"), _MASTER),
+    "comments": Part(aside("comments", contents_of(("text",), "comment"), paragraphs(0)), of_office),
+    **dict.fromkeys(("officedocument", "presentation"), Part(finish=of_office)),
+}

@@ -1,0 +1,136 @@
+"""Word documents (.docx): the text, its headers, notes and comments, and what else a reader sees of the file."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats.inline import Token, escaped, units_of
+from dragoman.formats.language import of_office
+from dragoman.formats.office import (
+    described,
+    is_field_of_text,
+    paragraphs,
+    parts_by_kind,
+    prefix_of,
+    tokens_of,
+    unit_of_runs,
+)
+from dragoman.formats.package import Package
+from dragoman.formats.xml import Event, attribute, elements, events, local
+from dragoman.formats.xml_texts import as_value, values_of
+
+SHOWN = {
+    "tblCaption": ("val",), "tblDescription": ("val",), "hyperlink": ("tooltip",), "listItem": ("displayText",),
+    "listEntry": ("val",), "alias": ("val",), "helpText": ("val",), "statusText": ("val",), "default": ("val",),
+}  # fmt: skip
+"""Attributes that people read: descriptions of tables, tips, entries of lists, titles and helps of form fields."""
+DELETED = ("del", "moveFrom")
+FORMULA, FIELD = "formulas", "fields"
+
+
+def parts(package: Package) -> dict[str, Part]:
+    """The parts of a document that hold text."""
+    return parts_by_kind(package, KINDS)
+
+
+def deletions(text: str, options: Options) -> Iterator[Unit]:
+    """The texts that were deleted while changes were tracked."""
+    if not re.search(r"<w:(?:delText|moveFrom)\b", text):
+        return
+    for number, inside in elements(events(text, options), DELETED):
+        tokens = list(tokens_of(text, inside[1:-1]))
+        tag = "t" if local(inside[0].name) == "moveFrom" else "delText"
+        yield from unit_of_runs(tokens, prefix_of(inside), f"deletion {number}", tag)
+
+
+def left_out(text: str, options: Options) -> Iterator[Unit]:
+    """Texts that stay, to be counted: those in formulas, and what fields show that Word works out by itself."""
+    for number, inside in elements(events(text, options), ("oMath",)) if "<m:oMath" in text else ():
+        yield from _kept(text, inside[1:-1], f"formula {number}", FORMULA)
+    fields: list[list[Event]] = []
+    results: list[bool] = []
+    for event in events(text, options) if "fldChar" in text else ():
+        if event.kind == "start" and local(event.name) == "fldChar":
+            kind = attribute(event, "fldCharType")
+            if kind == "begin":
+                fields.append([])
+                results.append(False)
+            elif kind == "separate" and fields:
+                results[-1] = not is_field_of_text("".join(held.text for held in fields.pop()))
+                fields.append([])
+            elif kind == "end" and fields:
+                result = fields.pop()
+                if results.pop():
+                    yield from _kept(text, result, "field", FIELD)
+        elif fields and event.kind == "text":
+            fields[-1].append(event)
+
+
+def _kept(text: str, inside: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
+    said = "".join(event.text for event in inside if event.kind == "text")
+    if re.search(r"[^\W\d_]{3}", said):  # letters of formulas are no words
+        yield Unit((said,), inside[0].start, inside[-1].end, plain, where, kept=reason)
+
+
+def index_entries(text: str, options: Options) -> Iterator[Unit]:
+    """The entries of indexes and of tables of contents that stand in the text as fields (`XE "shirt:blue"`)."""
+    for found in _ENTRY.finditer(text):
+        start, end = found.span("entry")
+        pieces = re.split(r"(<[^<>]*>)", found["entry"])
+        tags = "".join(pieces[1::2])
+        for place in re.finditer(r"[^:]+", said := _unescaped("".join(pieces[::2]))):
+            if not has_letters(place.group()):
+                return
+        tokens = [
+            Token("break" if piece == ":" else "text", start, end, piece, fixed=True)
+            for piece in re.split("(:)", said)
+            if piece
+        ]
+
+        def render(items: Sequence[Item], tags: str = tags) -> str:
+            return escaped("".join(item if isinstance(item, str) else item.raw for item in items)) + tags
+
+        yield from units_of(tokens, "entry of an index", render, collapse=False)
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+
+
+_TAGS = r"(?:<[^<>]*>\s*)*"
+_ENTRY = re.compile(
+    rf"<w:instrText\b[^<>]*>\s*(?:XE|TC)\s*{_TAGS}\s*(?:&quot;|[\"„“”]){_TAGS}"
+    rf"(?P<entry>(?:(?!&quot;)[^<\"“”]|</?w:(?:r|rPr|instrText|lang|noProof|b|i)\b[^<>]*>)+?)"
+    rf"{_TAGS}(?:&quot;|[\"“”])"
+)
+
+
+def numbering(text: str, options: Options) -> Iterator[Unit]:
+    """The words around the numbers of lists and headings: `Article %1`."""
+    for found in re.finditer(r"<w:lvlText\b[^<>]*?\sw:val=\"([^\"]*)\"", text):
+        tokens = [
+            Token("protected" if piece.startswith("%") else "text", *found.span(1), _unescaped(piece), fixed=True)
+            for piece in re.split(r"(%\d)", found[1])
+            if piece
+        ]
+        if re.search(r"[^\W\d_]{2}", found[1]):  # `a)` and `o`, a bullet, are no words
+            yield from units_of(tokens, "numbering", as_value, collapse=False)
+
+
+def _text(*passes: Pass) -> Part:
+    return Part(passes, of_office)
+
+
+_SHOWN = values_of(SHOWN, "what programs show")
+_PARAGRAPHS = (
+    left_out, *aside("changes", deletions), index_entries, described, _SHOWN, *map(paragraphs, (2, 1, 0)),
+)  # fmt: skip
+_BODY, _NOTES = _text(*_PARAGRAPHS), _text(*aside("notes", *_PARAGRAPHS))
+KINDS = {
+    **dict.fromkeys(("officedocument", "document", "glossarydocument", "glossary", "header", "footer"), _BODY),
+    **dict.fromkeys(("footnotes", "endnotes"), _NOTES),
+    "comments": _text(*aside("comments", *_PARAGRAPHS)),
+    "numbering": _text(numbering),
+    "styles": Part(finish=of_office),
+    "settings": Part(finish=of_office),
+}

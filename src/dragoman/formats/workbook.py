@@ -1,0 +1,204 @@
+"""Excel workbooks (.xlsx): the texts of cells, comments, drawings, headers, lists of choices.
+
+A text that stands in a cell and in a formula is translated in both, and so are the copies that filters and pivot tables
+keep. Names of sheets and headings of tables stay, as formulas name them.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from dragoman.formats import formulas, opc
+from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats.encoding import decoded
+from dragoman.formats.inline import Token, as_markup, units_of
+from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
+from dragoman.formats.package import Package
+from dragoman.formats.xml import Event, children, elements, events, local
+from dragoman.formats.xml_texts import as_value, contents_of, values_of
+
+HEADING = "a table's heading, which formulas may name"
+SHEET = "names of sheets, which formulas name"
+FORMAT = "words in formats of numbers"
+SHOWN = {
+    "dataValidation": ("promptTitle", "prompt", "errorTitle", "error"), "hyperlink": ("tooltip", "display"),
+}  # fmt: skip
+LONGEST = {"promptTitle": 32, "prompt": 255, "errorTitle": 32, "error": 225}
+"""Characters that Excel takes; it calls a file damaged that has more."""
+COPIES = {
+    "filter": ("val",), "customFilter": ("val",), "cfRule": ("text",), "s": ("v",), "cacheField": ("name",),
+    "pivotField": ("name",), "item": ("n",), "dataField": ("name",), "tableColumn": ("totalsRowLabel",),
+}  # fmt: skip
+_FORMULAS = ("f", "formula", "formula1", "formula2", "definedName", "calculatedColumnFormula", "totalsRowFormula")
+_COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=\"([^\"]*)\"")
+_STRINGS = ("sharedstrings", "worksheet")
+
+
+def parts(package: Package) -> dict[str, Part]:
+    """The parts of a workbook that hold text."""
+    kinds = opc.kinds(package)
+
+    def of_kind(*wanted: str) -> Iterator[str]:
+        return (decoded(package.read(name), name, "xml")[0] for name, kind in kinds.items() if kind in wanted)
+
+    headings = frozenset(html.unescape(name) for table in of_kind("table") for name in _COLUMN.findall(table))
+
+    @cache
+    def texts() -> dict[str, str]:
+        found = (unit for part in of_kind(*_STRINGS) for unit in cells(headings)(part, Options()) if not unit.kept)
+        choices = (unit for part in of_kind("worksheet") for unit in choices_of(part, Options()))
+        return formulas.by_lower_case(plain(unit.items) for unit in (*choices, *found))
+
+    return parts_by_kind(package, _kinds(headings, texts))
+
+
+def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
+    strings = cells(headings)
+    copies, in_formulas = formulas.copies(COPIES, texts), formulas.in_elements(_FORMULAS, texts)
+    sheet = (strings, results(texts), choices_of, in_formulas, copies, values_of(SHOWN, "validation"), headers)
+    book = Part((in_formulas, values_of({"sheet": ("name",)}, "sheet", SHEET)))
+    return {
+        "sharedstrings": Part((strings,)),
+        **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
+        "comments": Part(aside("comments", strings)),
+        **dict.fromkeys(
+            ("threadedcomment", "threadedcomments"), Part(aside("comments", contents_of(("text",), "comment")))
+        ),
+        **dict.fromkeys(("officedocument", "workbook", "sheet"), book),
+        **dict.fromkeys(("table", "pivottable", "pivotcachedefinition"), Part((in_formulas, copies))),
+        "styles": Part((formats,)),
+    }
+
+
+def cells(columns: frozenset[str]) -> Pass:
+    """The pass for the texts of cells: shared strings, strings in a sheet, comments. Numbers and formulas are none.
+
+    `columns`: headings of tables, which formulas name: they stay.
+    """
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for number, inside in elements(events(text, options), ("si", "is", "text")):
+            for unit in _cell(text, inside, f"string {number}"):
+                yield replace(unit, kept=HEADING) if plain(unit.items) in columns else unit
+
+    return units
+
+
+def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
+    tokens: list[RunToken] = []
+    whole: list[Token] = []
+    for part in children(inside):
+        start, end = part[0].start, part[-1].end
+        tag = local(part[0].name)
+        if tag == "r":
+            tokens += (
+                (token._replace(text=unescaped(token.text)) if token.kind == "text" else token, run)
+                for token, run in run_tokens(text, part)
+            )
+        elif tag == "t":
+            texts = [event for event in part if event.kind == "text"]
+            if texts:
+                said = unescaped("".join(event.text for event in texts))
+                whole.append(Token("text", texts[0].start, texts[-1].end, said))
+        elif tag not in ("rPh", "phoneticPr"):
+            tokens.append((Token("alone", start, end, text[start:end]), None))
+    if whole and not tokens:
+        yield from units_of(whole, where, _as_string, collapse=False)
+    elif tokens and not whole:
+        for unit in unit_of_runs(tokens, prefix_of(inside), where):
+            yield replace(unit, render=partial(_escaping, unit.render))
+
+
+def unescaped(text: str) -> str:
+    """A string without Excel's own escapes.
+
+    >>> unescaped("one_x000D_\\ntwo _x005F_x000D_")
+    'one\\r\\ntwo _x000D_'
+    """
+    return re.sub("_x(00(?!00)[0-9A-Fa-f]{2})_", lambda code: chr(int(code[1], 16)), text)
+
+
+def _escape(text: str) -> str:
+    text = re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
+    return re.sub(r"[\0-\x08\x0b-\x1f]", lambda char: f"_x{ord(char.group()):04X}_", text)
+
+
+def _escaping(render: Callable[[Sequence[Item]], str], items: Sequence[Item]) -> str:
+    return render([_escape(item) if isinstance(item, str) else item for item in items])
+
+
+_as_string = partial(_escaping, as_markup)
+
+
+def results(texts: formulas.Texts) -> Pass:
+    """The pass for what formulas gave when the file was saved: it is translated as the cell whose text it is."""
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for found in _RESULT.finditer(text):
+            said = html.unescape(found[1])
+            cell = texts().get(said.casefold())
+            if cell is not None:
+                yield Unit((cell,), *found.span(1), as_markup, "result of a formula")
+            elif has_letters(said):
+                yield Unit((said,), *found.span(1), as_markup, "result of a formula", kept=formulas.RESULTS)
+
+    return units
+
+
+_RESULT = re.compile(
+    r"<(?:\w+:)?c\b[^<>]*\st=\"str\"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^<>]*>([^<]*)<", re.DOTALL
+)
+
+
+def choices_of(text: str, options: Options) -> Iterator[Unit]:
+    """The entries of lists that cells offer: `"Yes,No"`."""
+    for found in _CHOICES.finditer(text):
+        for entry in re.finditer("[^,]+", found[1]):
+            said = html.unescape(entry.group().strip())
+            start = found.start(1) + entry.start() + len(entry.group()) - len(entry.group().lstrip())
+            if has_letters(said):
+                yield Unit((said,), start, start + len(entry.group().strip()), _as_choice, "list of choices")
+
+
+_CHOICES = re.compile(
+    r"<(?:\w+:)?dataValidation\b[^<>]*\stype=\"list\"[^<>]*>\s*<(?:\w+:)?formula1>\s*(?:\"|&quot;)((?:(?!&quot;)[^<\"])*)"
+)
+
+
+def _as_choice(items: Sequence[Item]) -> str:
+    """An entry of a list: a comma would end it, so that a mark that looks like one takes its place."""
+    return as_value([plain(items).replace(",", "‚").replace('"', "”")])
+
+
+def headers(text: str, options: Options) -> Iterator[Unit]:
+    """The headers and footers of printed pages: `&L` begins the text on the left, `&P` is the page's number."""
+    for found in _HEADER.finditer(text):
+        tokens = []
+        for piece in _HEADER_CODE.finditer(found[1]):
+            kind = "text" if not piece["code"] else "break" if piece["code"][-1] in "LCR" else "alone"
+            start, end = (found.start(1) + place for place in piece.span())
+            said = html.unescape(piece.group()).replace("&&", "&") if kind == "text" else piece.group()
+            tokens.append(Token(kind, start, end, said))  # type: ignore[arg-type]
+        yield from units_of(tokens, "header", _as_header, collapse=False)
+
+
+_HEADER = re.compile(r"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)\b[^<>]*>([^<]*)<")
+_HEADER_CODE = re.compile(
+    r"(?P<code>&amp;(?:K[0-9A-F]{6}|K\d\d[+-]\d{3}|\d+|(?:\"|&quot;)(?:(?!&quot;)[^\"])*(?:\"|&quot;)|[A-Z]))"
+    r"|(?:(?!&amp;).|&amp;&amp;)+|&amp;",
+    re.DOTALL,
+)
+
+
+def _as_header(items: Sequence[Item]) -> str:
+    return as_markup([item.replace("&", "&&") if isinstance(item, str) else item for item in items])
+
+
+def formats(text: str, options: Options) -> Iterator[Unit]:
+    """The words in formats of numbers, which stay: `0 "pieces"`."""
+    for found in re.finditer(r"\sformatCode=\"([^\"]*)\"", text):
+        for start, end, said, _ in formulas.texts_of(text, *found.span(1)):
+            if re.search(r"[^\W\d_]{2}", said):
+                yield Unit((said,), start, end, as_value, "format", kept=FORMAT)

@@ -1,0 +1,76 @@
+"""Passes for XML whose texts are the contents of elements, or the values of attributes, of known names."""
+
+import html
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dragoman.formats.base import Item, Options, Pass, Unit, plain
+from dragoman.formats.inline import Token, units_of
+from dragoman.formats.xml import elements, events, tokens
+
+_FILE = re.compile(r"\S+\.\w{2,4}")
+"""A value that is the name of a file: programs write it where nobody has described a picture."""
+
+
+def contents_of(
+    names: Collection[str], where: str, within: Collection[str] = (), *, collapse: bool = True, kept: str = ""
+) -> Pass:
+    """The pass for the contents of elements, if they stand inside of others (`within`). `kept`: why they stay."""
+    some = re.compile(rf"[<:](?:{'|'.join(map(re.escape, names))})[\s>]")
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        if some.search(text) is None:
+            return
+        whole = events(text, options)
+        places = (inside for _, inside in elements(whole, within)) if within else (whole,)
+        for place in places:
+            for number, inside in elements(place, names):
+                found = list(tokens(text, inside[1:-1], lambda _: ("alone", "")))
+                for unit in units_of(found, f"{where} {number}", source=text, collapse=collapse):
+                    yield replace(unit, kept=kept)
+
+    return units
+
+
+def places_of(names: Mapping[str, Sequence[str]]) -> Callable[[str], Iterator[tuple[int, int]]]:
+    """Finds (start, end) of the values of attributes: by an element's name, without a prefix, their names.
+
+    `*` stands for all other elements.
+    """
+    elements = "|".join(r"[\w.-]+" if name == "*" else re.escape(name) for name in names)
+    tag = re.compile(rf"<(?:[\w.-]+:)?({elements})(?=\s)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>")
+    values = {
+        name: re.compile(rf"\s(?:[\w.-]+:)?(?:{'|'.join(of_element)})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+        for name, of_element in names.items()
+    }
+
+    def places(text: str) -> Iterator[tuple[int, int]]:
+        for element in tag.finditer(text):
+            for value in values[element[1] if element[1] in values else "*"].finditer(text, *element.span()):
+                yield value.span(value.lastindex or 0)
+
+    return places
+
+
+def values_of(names: Mapping[str, Sequence[str]], where: str, kept: str = "") -> Pass:
+    """The pass for the values of attributes that people read: by an element's name, without a prefix, their names."""
+    places = places_of(names)
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        for start, end in places(text):
+            said = html.unescape(text[start:end])
+            if not _FILE.fullmatch(said):
+                for unit in units_of([Token("text", start, end, said)], where, as_value, collapse=False):
+                    yield replace(unit, kept=kept)
+
+    return units
+
+
+_IN_VALUES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+"""White space that readers of XML take for a space where it stands in an attribute as it is."""
+
+
+def as_value(items: Sequence[Item]) -> str:
+    """Text as it is written between quotes."""
+    return re.sub(r"[\n\r\t]", lambda char: _IN_VALUES[char.group()], html.escape(plain(items)))
