@@ -244,7 +244,7 @@ def translate(
     )  # fmt: skip
     into = Path(output) if output else None
     lines, blocks = Lines(input, into, Form(as_json, alignments)), Blocks(bulk, shard, ray)
-    is_folder = bool(output) and output.endswith(("/", os.sep))
+    is_folder = output is not None and output.endswith(("/", os.sep))
     asides = asides_of(names_in(with_ or ""), names_in(without or ""))
     choices = FileOptions(into, resume, everything, names_in(columns or ""), asides, is_folder)
     _translate(options, paths, lines, blocks, choices)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
 from dragoman.formats import (
     android,
     epub,
@@ -33,6 +33,7 @@ from dragoman.formats import (
 from dragoman.formats.base import Edit, Format, Item, Options, Part, Unit, spliced
 from dragoman.formats.encoding import decoded, encoded
 from dragoman.formats.package import Package
+from dragoman.progress import say
 
 MAX_BYTES = 100 * 2**20
 UNITS_AT_A_TIME = 1024
@@ -69,8 +70,9 @@ class Document:
     def texts(self) -> Iterator[Unit]:
         """The units of the file as it is, those that are kept too."""
         for name, data, part in self._parts():
-            if inner := self._inside(name, data, part):
-                yield from inner.texts()
+            if part.is_file:
+                inner = self._inside(name, data)
+                yield from inner.texts() if inner else ()
                 continue
             text, _ = decoded(data, name, self.format.declares)
             for one_pass in part.passes:
@@ -80,8 +82,11 @@ class Document:
         """The bytes of the file with translations in the place of its texts; its own where nothing changes."""
         changed, same = {}, []
         for name, data, part in self._parts():
-            inner = self._inside(name, data, part)
-            new = inner.translated(translate) if inner else self._translated_part(name, data, part, translate)
+            if part.is_file:
+                inner = self._inside(name, data)
+                new = inner.translated(translate) if inner else data
+            else:
+                new = self._translated_part(name, data, part, translate)
             if new != data:
                 changed[name] = new
             elif part.finish is not None:
@@ -106,9 +111,13 @@ class Document:
             if name in parts:
                 yield f"{self.options.name}!{name}", package.read(name), parts[name]
 
-    def _inside(self, name: str, data: bytes, part: Part) -> "Document | None":
-        """A part that is a file by itself, one in it too, but no further; None for others."""
-        kind = _by_content(data, name) if part.is_file and name.count("!") <= MAX_FILES_DEEP else None
+    def _inside(self, name: str, data: bytes) -> "Document | None":
+        """A part that is a file by itself, and one in that, but no further; None where it is of no known kind."""
+        try:
+            kind = _by_content(data, name) if name.count("!") <= MAX_FILES_DEEP else None
+        except DragomanError as error:
+            say(f"{error}: left as it is")
+            return None
         return Document(data, kind, replace(self.options, name=name)) if kind else None
 
     def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:

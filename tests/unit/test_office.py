@@ -1,0 +1,433 @@
+"""Office's packages: parts by relationship and media type, what else a reader sees of them, and the target language."""
+
+import codecs
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.errors import raises_error
+
+from dragoman.errors import Error
+from dragoman.formats.base import ASIDES, Code, Item, Options, Unit, asides_of, plain
+from dragoman.formats.document import FORMATS, Document, format_of
+
+LANGUAGES = ("de", "en")
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+P = f'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" {A}'
+TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def rotated(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+    """A translation of which no word is one of the source's."""
+    for unit in units:
+        items = tuple(item if isinstance(item, Code) else codecs.encode(item, "rot13") for item in unit.items)
+        yield None if unit.kept else items
+
+
+def relationships(targets: dict[str, str]) -> str:
+    """The relationships of a part: the kind of each target."""
+    rows = (
+        f'<Relationship Id="r{number}" Type="{TYPE}/{kind}" Target="{target}"/>'
+        for number, (target, kind) in enumerate(targets.items())
+    )
+    return f"<Relationships>{''.join(rows)}</Relationships>"
+
+
+def package(main: str, parts: dict[str, str], targets: dict[str, str] | None = None, types: str = "") -> bytes:
+    """An Office file: its main part, which leads to `targets`."""
+    folder, _, base = main.rpartition("/")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("[Content_Types].xml", f"<Types>{types}</Types>")
+        file.writestr("_rels/.rels", relationships({main: "officeDocument"}))
+        if targets:
+            file.writestr(f"{folder}/_rels/{base}.rels", relationships(targets))
+        for name, content in parts.items():
+            file.writestr(name, content)
+    return out.getvalue()
+
+
+def document(name: str, data: bytes, asides: frozenset[str] | None = None) -> Document:
+    options = Options(name, LANGUAGES)
+    if asides is not None:
+        options = Options(name, LANGUAGES, asides=asides)
+    return Document(data, format_of(Path(name), data), options)
+
+
+def after(name: str, data: bytes, asides: frozenset[str] | None = None) -> dict[str, str]:
+    """The parts of a file when it has been translated."""
+    with zipfile.ZipFile(io.BytesIO(document(name, data, asides).translated(rotated))) as file:
+        return {part: file.read(part).decode() for part in file.namelist()}
+
+
+def texts(name: str, data: bytes, asides: frozenset[str] | None = None) -> list[str]:
+    return [plain(unit.items) for unit in document(name, data, asides).texts() if not unit.kept]
+
+
+def kept(name: str, data: bytes, asides: frozenset[str] | None = None) -> Counter[str]:
+    return Counter(unit.kept for unit in document(name, data, asides).texts() if unit.kept)
+
+
+def paragraph(text: str, properties: str = "") -> str:
+    return f"<w:p><w:r>{properties}<w:t>{text}</w:t></w:r></w:p>"
+
+
+def word(body: str, parts: dict[str, str] | None = None, targets: dict[str, str] | None = None) -> bytes:
+    main = {"word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>"}
+    return package("word/document.xml", main | (parts or {}), targets)
+
+
+# -- parts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("main", ["word/document2.xml", "word/Dokument.XML", "content/a b.xml", "main.xml"])
+@pytest.mark.parametrize("header", ["header1.xml", "Kopf.xml", "../other/top.xml", "/word/kopf%201.xml"])
+def test_the_parts_of_a_document_may_have_any_names(main: str, header: str) -> None:
+    folder = main.rpartition("/")[0]
+    place = header.removeprefix("/").replace("%20", " ") if header.startswith("/") else ""
+    place = place or (header.replace("../", "") if "../" in header else f"{folder}/{header}".removeprefix("/"))
+    parts = {
+        main: f"<w:document {W}><w:body>{paragraph('Hemd')}</w:body></w:document>",
+        place: f"<w:hdr {W}>{paragraph('Jacke')}</w:hdr>",
+    }
+    data = package(main.replace("a b", "a b"), parts, {header: "header"})
+    assert texts("a.docx", data) == ["Hemd", "Jacke"]
+    assert ">Wnpxr<" in after("a.docx", data)[place]
+
+
+def test_names_of_parts_are_compared_without_case_and_backslashes_are_slashes() -> None:
+    parts = {
+        "xl\\Workbook.xml": "<workbook/>",
+        "xl/worksheets/Blatt.xml": "<worksheet><is><t>Hemd</t></is></worksheet>",
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("_rels/.rels", relationships({"/xl/workbook.xml": "officeDocument"}))
+        file.writestr("xl/_rels/workbook.xml.rels", relationships({"Worksheets\\blatt.xml": "worksheet"}))
+        for name, content in parts.items():
+            file.writestr(name, content)
+    assert texts("a.xlsx", out.getvalue()) == ["Hemd"]
+
+
+def test_a_media_type_tells_a_part_that_no_relationship_leads_to() -> None:
+    types = (
+        '<Override PartName="/word/odd.bin" '
+        'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.footer+xml"/>'
+    )
+    main = f"<w:document {W}>{paragraph('Hemd')}</w:document>"
+    data = package(
+        "word/d.xml", {"word/d.xml": main, "word/odd.bin": f"<w:ftr {W}>{paragraph('Jacke')}</w:ftr>"}, types=types
+    )
+    assert texts("a.docx", data) == ["Hemd", "Jacke"]
+
+
+@pytest.mark.parametrize(
+    ("type", "suffix", "kind"),
+    [
+        ("application/vnd.ms-word.document.macroEnabled.main+xml", ".docm", "docx"),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml", ".dotx", "docx"),
+        ("application/vnd.openxmlformats-officedocument.presentationml.slideshow.main+xml", ".ppsx", "pptx"),
+        ("application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml", ".pptm", "pptx"),
+        ("application/vnd.ms-excel.sheet.macroEnabled.main+xml", ".xlsm", "xlsx"),
+        ("application/vnd.ms-excel.sheet.binary.macroEnabled.main", ".xlsx", ""),
+        ("application/vnd.ms-visio.drawing.main+xml", ".docx", ""),
+    ],
+)
+def test_the_media_type_of_the_main_part_tells_the_format(type: str, suffix: str, kind: str) -> None:
+    data = package("x/y.bin", {"x/y.bin": "<any/>"}, types=f'<Override PartName="/X/Y.bin" ContentType="{type}"/>')
+    if kind:
+        assert format_of(Path("a" + suffix), data) is FORMATS[kind]
+    else:
+        with raises_error(Error.WRONG_FILE_TYPE):
+            format_of(Path("a" + suffix), data)
+
+
+def test_a_workbook_in_a_document_is_translated_and_what_is_no_file_stays() -> None:
+    inner = package(
+        "w.xml", {"w.xml": "<workbook/>", "s.xml": "<sst><si><t>Hemd</t></si></sst>"}, {"s.xml": "sharedStrings"}
+    )
+    outer = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(word(paragraph("Jacke"), {}, {"e/a.xlsx": "package", "e/b.bin": "package"}))) as old,
+        zipfile.ZipFile(outer, "w") as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("word/e/a.xlsx", inner)
+        new.writestr("word/e/b.bin", b"\0\1")
+    assert texts("a.docx", outer.getvalue()) == ["Jacke", "Hemd"]
+    out = document("a.docx", outer.getvalue()).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file, zipfile.ZipFile(io.BytesIO(file.read("word/e/a.xlsx"))) as book:
+        assert b"<t>Urzq</t>" in book.read("s.xml")
+        assert file.read("word/e/b.bin") == b"\0\1"
+
+
+# -- what a reader sees --------------------------------------------------------------------------------------------
+
+
+def field(instructions: str, result: str) -> str:
+    def mark(kind: str) -> str:
+        return f"<w:r><w:fldChar w:fldCharType='{kind}'/></w:r>"
+
+    code = f"<w:r><w:instrText> {instructions} </w:instrText></w:r>"
+    return f"{mark('begin')}{code}{mark('separate')}<w:r><w:t>{result}</w:t></w:r>{mark('end')}"
+
+
+@pytest.mark.parametrize(
+    ("body", "shown", "left"),
+    [
+        (f"<w:p>{field('TITLE', 'Hemd')}</w:p>", ["Hemd"], []),
+        ("<w:p><w:fldSimple w:instr=' TITLE '><w:r><w:t>Hemd</w:t></w:r></w:fldSimple></w:p>", ["Hemd"], []),
+        (f"<w:p><w:r><w:t>von </w:t></w:r>{field('AUTHOR', 'Anna Meyer')}</w:p>", ["von "], ["fields"]),
+        ("<w:p><w:fldSimple w:instr=' PAGE '><w:r><w:t>7</w:t></w:r></w:fldSimple></w:p>", [], []),
+        ("<w:p><w:del><w:r><w:delText>Hemd</w:delText></w:r></w:del></w:p>", [], ["tracked deletions: --with changes"]),
+        ("<w:p><w:moveFrom><w:r><w:t>Hemd</w:t></w:r></w:moveFrom></w:p>", [], ["tracked deletions: --with changes"]),
+        ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>Hemden</m:t></m:r></m:oMath></w:p>", [], ["formulas"]),
+        ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>x</m:t></m:r></m:oMath></w:p>", [], []),
+        ("<w:alias w:val='Hemd'/><w:listItem w:displayText='Rot' w:value='r'/>", ["Hemd", "Rot"], []),
+        ("<w:ddList><w:listEntry w:val='Rot'/></w:ddList>", ["Rot"], []),
+        ("<w:tblPr><w:tblCaption w:val='Hemd'/></w:tblPr><w:hyperlink w:tooltip='Rot'/>", ["Hemd", "Rot"], []),
+        ("<wp:docPr xmlns:wp='w' descr='Ein Hemd' title='Rot' name='Bild 1'/>", ["Ein Hemd", "Rot"], []),
+        ("<wp:docPr xmlns:wp='w' descr='bild.png'/>", [], []),
+        ("<v:textpath xmlns:v='v' string='ENTWURF'/>", ["ENTWURF"], []),
+    ],
+)  # fmt: skip
+def test_what_a_reader_sees_of_a_document_is_read_or_counted(body: str, shown: list[str], left: list[str]) -> None:
+    data = word(body)
+    assert texts("a.docx", data) == shown
+    assert list(kept("a.docx", data)) == left
+    out = after("a.docx", data)["word/document.xml"]
+    for text in shown:
+        assert text.strip() not in out
+        assert codecs.encode(text.strip(), "rot13") in out
+
+
+def test_entries_of_an_index_are_texts_though_word_cuts_them_into_runs() -> None:
+    def code(text: str) -> str:
+        return f"<w:r><w:instrText>{text}</w:instrText></w:r>"
+
+    data = word(f"<w:p>{code(' XE &quot;')}{code('Hemd:blau')}{code('&quot; ')}</w:p>")
+    assert texts("a.docx", data) == ["Hemdblau"]
+    assert "<w:instrText>Urzq:oynh</w:instrText>" in after("a.docx", data)["word/document.xml"]
+
+
+def test_words_before_the_numbers_of_lists() -> None:
+    levels = '<w:lvlText w:val=\'no\'/><w:lvlText w:val="Artikel %1."/><w:lvlText w:val="%1)"/><w:lvlText w:val="o"/>'
+    data = word(paragraph("Hemd"), {"word/n.xml": f"<w:numbering {W}>{levels}</w:numbering>"}, {"n.xml": "numbering"})
+    assert texts("a.docx", data) == ["Hemd", "Artikel %1."]
+    assert 'w:val="Negvxry %1."' in after("a.docx", data)["word/n.xml"]
+
+
+def test_deletions_are_translated_on_demand() -> None:
+    data = word(
+        "<w:p><w:r><w:t>Rot</w:t></w:r><w:del><w:r><w:rPr><w:b/></w:rPr><w:delText>Hemd</w:delText></w:r></w:del></w:p>"
+    )
+    out = after("a.docx", data, asides_of(["changes"], []))["word/document.xml"]
+    assert "<w:del><w:r><w:rPr><w:b/></w:rPr><w:delText>Urzq</w:delText></w:r></w:del>" in out
+    assert "<w:t>Ebg</w:t>" in out
+
+
+def test_hidden_text_is_left_on_demand() -> None:
+    data = word(
+        paragraph("Rot")
+        + paragraph("Hemd", "<w:rPr><w:vanish/></w:rPr>")
+        + paragraph("Blau", "<w:rPr><w:vanish w:val='0'/></w:rPr>")
+    )
+    assert texts("a.docx", data) == ["Rot", "Hemd", "Blau"]
+    without = asides_of([], ["hidden"])
+    assert texts("a.docx", data, without) == ["Rot", "Blau"]
+    assert kept("a.docx", data, without) == {"hidden text: --with hidden": 1}
+    assert "<w:vanish/></w:rPr><w:t>Hemd</w:t>" in after("a.docx", data, without)["word/document.xml"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "root", "aside"), [("comments", "comments", "comments"), ("footnotes", "footnotes", "notes")]
+)
+def test_comments_and_notes_are_left_on_demand(kind: str, root: str, aside: str) -> None:
+    data = word(paragraph("Rot"), {"word/x.xml": f"<w:{root} {W}>{paragraph('Hemd')}</w:{root}>"}, {"x.xml": kind})
+    assert texts("a.docx", data) == ["Rot", "Hemd"]
+    assert texts("a.docx", data, asides_of([], [aside])) == ["Rot"]
+    assert sum(kept("a.docx", data, asides_of([], [aside])).values()) == 1
+
+
+def test_names_of_asides() -> None:
+    assert asides_of([], []) == frozenset(ASIDES) - {"changes"}
+    with raises_error(Error.UNKNOWN_NAME, "coments"):
+        asides_of([], ["coments"])
+    with raises_error(Error.CONFLICT, "notes"):
+        asides_of(["notes"], ["notes"])
+
+
+def test_metadata() -> None:
+    facts = "<dc:title>Hemd</dc:title><dc:creator>Anna</dc:creator><dc:language>de-DE</dc:language>"
+    core = f"<cp:coreProperties xmlns:cp='c' xmlns:dc='d'>{facts}</cp:coreProperties>"
+    data = package(
+        "w.xml",
+        {"w.xml": f"<w:document {W}>{paragraph('Rot')}</w:document>", "p.xml": core},
+        {"p.xml": "metadata/core-properties"},
+    )
+    out = after("a.docx", data)["p.xml"]
+    assert "<dc:title>Urzq</dc:title><dc:creator>Anna</dc:creator><dc:language>en-US</dc:language>" in out
+    assert "Hemd" in after("a.docx", data, asides_of([], ["metadata"]))["p.xml"]
+
+
+def run(text: str) -> str:
+    return f"<a:p><a:r><a:rPr lang='de-DE'/><a:t>{text}</a:t></a:r></a:p>"
+
+
+def shape(text: str, placeholder: bool = False) -> str:
+    mark = "<p:nvPr><p:ph type='title'/></p:nvPr>" if placeholder else "<p:nvPr/>"
+    return f"<p:sp><p:nvSpPr>{mark}</p:nvSpPr><p:txBody>{run(text)}</p:txBody></p:sp>"
+
+
+def slides(parts: dict[str, str], targets: dict[str, str]) -> bytes:
+    return package("p.xml", {"p.xml": f"<p:presentation {P}/>", **parts}, targets)
+
+
+def test_masters_are_read_but_for_prompts_and_hidden_slides_are_left_on_demand() -> None:
+    parts = {
+        "m.xml": f"<p:sldMaster {P}>{shape('Titel eingeben', True)}{shape('Firma')}{shape('Mehr', True)}</p:sldMaster>",
+        "s.xml": f"<p:sld {P} show='1'>{shape('Hemd', True)}</p:sld>".replace("'1'", '"0"'),
+    }
+    data = slides(parts, {"m.xml": "slideMaster", "s.xml": "slide"})
+    assert texts("a.pptx", data) == ["Firma", "Hemd"]
+    assert kept("a.pptx", data) == {"prompts of a layout, which no reader sees": 2}
+    assert texts("a.pptx", data, asides_of([], ["hidden"])) == ["Firma"]
+    out = after("a.pptx", data)
+    assert "lang='en-US'/><a:t>Urzq" in out["s.xml"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("comments", f"<p:cmLst {P}><p:cm><p:text>Hemd</p:text></p:cm></p:cmLst>"),
+        ("comments", f"<p188:cmLst xmlns:p188='x' {A}><p188:txBody>{run('Hemd')}</p188:txBody></p188:cmLst>"),
+        ("diagramData", f"<dgm:dataModel xmlns:dgm='d' {A}><dgm:t>{run('Hemd')}</dgm:t></dgm:dataModel>"),
+        ("diagramDrawing", f"<dsp:drawing xmlns:dsp='d' {A}><dsp:txBody>{run('Hemd')}</dsp:txBody></dsp:drawing>"),
+        ("chart", "<c:chartSpace xmlns:c='c'><c:strCache><c:pt><c:v>Hemd</c:v></c:pt></c:strCache></c:chartSpace>"),
+        ("chart", "<c:chartSpace xmlns:c='c'><c:multiLvlStrCache><c:v>Hemd</c:v></c:multiLvlStrCache></c:chartSpace>"),
+        ("chart", f"<c:chartSpace xmlns:c='c' {A}><c:rich>{run('Hemd')}</c:rich></c:chartSpace>"),
+        ("chartEx", "<cx:chartSpace xmlns:cx='c'><cx:strDim><cx:pt idx='0'>Hemd</cx:pt></cx:strDim></cx:chartSpace>"),
+        ("notesSlide", f"<p:notes {P}>{shape('Hemd')}</p:notes>"),
+        ("slideLayout", f"<p:sldLayout {P}>{shape('Hemd')}</p:sldLayout>"),
+        ("handoutMaster", f"<p:handoutMaster {P}>{shape('Hemd')}</p:handoutMaster>"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_part_of_a_presentation(kind: str, part: str) -> None:
+    data = slides({"any/x.part": part}, {"any/x.part": kind})
+    assert texts("a.pptx", data) == ["Hemd"]
+    assert re.sub("Hemd", "Urzq", part.replace("de-DE", "en-US")) == after("a.pptx", data)["any/x.part"]
+
+
+# -- workbooks -----------------------------------------------------------------------------------------------------
+
+STRINGS = "<sst><si><t>Ja</t></si><si><t>Nein</t></si><si><t>Das Hemd</t></si></sst>"
+
+
+def sheet(body: str, strings: str = STRINGS, more: dict[str, tuple[str, str]] | None = None) -> bytes:
+    parts = {
+        "x/w.xml": "<workbook><sheet name='Blatt'/></workbook>",
+        "x/s.xml": strings,
+        "x/b.xml": f"<worksheet>{body}</worksheet>",
+    }
+    targets = {"s.xml": "sharedStrings", "b.xml": "worksheet"}
+    for name, (kind, content) in (more or {}).items():
+        parts[f"x/{name}"], targets[name] = content, kind
+    return package("x/w.xml", parts, targets)
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ('<f>COUNTIF(A1:A2,"Ja")</f>', '<f>COUNTIF(A1:A2,"Wn")</f>'),
+        ('<f>COUNTIF(A1:A2,"JA")</f>', '<f>COUNTIF(A1:A2,"Wn")</f>'),
+        ("<f>IF(A1=&quot;Ja&quot;,1,0)</f>", "<f>IF(A1=&quot;Wn&quot;,1,0)</f>"),
+        ('<f>IF(A1="Ja","Gewinn","Verlust")</f>', '<f>IF(A1="Wn","Gewinn","Verlust")</f>'),
+        ("<f>'Ja \"Ja\"'!A1&amp;\"Ja\"</f>", "<f>'Ja \"Ja\"'!A1&amp;\"Wn\"</f>"),
+        ('<f>INDIRECT("Ja")</f>', '<f>INDIRECT("Ja")</f>'),
+        ('<f>TEXT(IF(A1="Ja",1,2),"Nein")</f>', '<f>TEXT(IF(A1="Wn",1,2),"Nein")</f>'),
+        ('<f t="shared" ref="A1">A1="Ja"</f>', '<f t="shared" ref="A1">A1="Wn"</f>'),
+        ('<formula>$A1="Ja"</formula>', '<formula>$A1="Wn"</formula>'),
+        ('<x14:cfRule><xm:f>"Ja"</xm:f></x14:cfRule>', '<x14:cfRule><xm:f>"Wn"</xm:f></x14:cfRule>'),
+        ('<filters><filter val="ja"/></filters>', '<filters><filter val="Wn"/></filters>'),
+        ('<c t="str"><f>A1</f><v>Ja</v></c>', '<c t="str"><f>A1</f><v>Wn</v></c>'),
+        ('<c t="str"><f>A1</f><v>Ja oder</v></c>', '<c t="str"><f>A1</f><v>Ja oder</v></c>'),
+        ('<dataValidation type="list"><formula1>"Ja,Nein, Rot"</formula1></dataValidation>',
+         '<dataValidation type="list"><formula1>"Wn,Arva, Ebg"</formula1></dataValidation>'),
+        ('<dataValidation prompt="Ein Wort&#10;zwei"/>', '<dataValidation prompt="Rva Jbeg&#10;mjrv"/>'),
+        ("<oddHeader>&amp;LBlau &amp;P&amp;C&amp;\"Arial,Fett\"Rot&amp;RR&amp;&amp;D</oddHeader>",
+         "<oddHeader>&amp;LOynh &amp;P&amp;C&amp;\"Arial,Fett\"Ebg&amp;RE&amp;&amp;Q</oddHeader>"),
+    ],
+)  # fmt: skip
+def test_texts_of_a_sheet_change_together(before: str, expected: str) -> None:
+    root = "<worksheet xmlns:xm='m' xmlns:x14='x'>"
+    data = package(
+        "x/w.xml",
+        {"x/w.xml": "<workbook/>", "x/s.xml": STRINGS, "x/b.xml": f"{root}{before}</worksheet>"},
+        {"s.xml": "sharedStrings", "b.xml": "worksheet"},
+    )
+    assert after("a.xlsx", data)["x/b.xml"] == f"{root}{expected}</worksheet>"
+
+
+def test_texts_in_formulas_that_are_in_no_cell_are_counted() -> None:
+    data = sheet('<f>IF(A1="Ja","Gewinn",TEXT(1,"TT"))</f><c t="str"><f/><v>Rot und</v></c>')
+    assert kept("a.xlsx", data) == {
+        "texts in formulas": 1, "results of formulas": 1, "names of sheets, which formulas name": 1,
+    }  # fmt: skip
+
+
+def test_pivot_tables_and_comments_and_headings() -> None:
+    more = {
+        "p.xml": ("pivotCacheDefinition", '<p><cacheField name="Das Hemd"><sharedItems><s v="Ja"/></sharedItems></p>'),
+        "t.xml": ("table", '<table><tableColumn name="Nein" totalsRowLabel="Ja"/></table>'),
+        "c.xml": ("comments", "<comments><comment><text><r><t>Rot</t></r></text></comment></comments>"),
+        "d.xml": ("threadedComment", "<x:ThreadedComments xmlns:x='x'><x:text>Blau</x:text></x:ThreadedComments>"),
+    }  # fmt: skip
+    data = sheet('<f>COUNTIF(A:A,"Nein")</f>', more=more)
+    out = after("a.xlsx", data)
+    assert 'name="Qnf Urzq"><sharedItems><s v="Wn"/>' in out["x/p.xml"]
+    assert '<tableColumn name="Nein" totalsRowLabel="Wn"/>' in out["x/t.xml"]
+    assert "<t>Nein</t>" in out["x/s.xml"]
+    assert '"Nein"' in out["x/b.xml"]
+    assert "<t>Ebg</t>" in out["x/c.xml"]
+    assert "<x:text>Oynh</x:text>" in out["x/d.xml"]
+
+
+def test_excels_own_escapes_are_no_words() -> None:
+    data = sheet("", "<sst><si><t>Das Hemd_x000D_\nblau _x005F_x000D_</t></si><si><r><t>Rot_x0007_</t></r></si></sst>")
+    assert texts("a.xlsx", data) == ["Das Hemd\r\nblau _x000D_", "Rot\x07"]
+    assert "<t>Qnf Urzq_x000D_\noynh _k000Q_</t>" in after("a.xlsx", data)["x/s.xml"]
+    assert "<t>Ebg_x0007_</t>" in after("a.xlsx", data)["x/s.xml"]
+
+
+# -- language ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tgt", "before", "expected"),
+    [
+        ("en", '<w:lang w:val="de-DE" w:eastAsia="ja-JP"/>', '<w:lang w:val="en-US" w:eastAsia="ja-JP"/>'),
+        ("pt_BR", '<w:lang w:val="de-DE"/>', '<w:lang w:val="pt-BR"/>'),
+        ("eng_Latn", '<w:lang w:val="de"/>', '<w:lang w:val="en"/>'),
+        ("en", '<w:lang w:val="x-none"/>', '<w:lang w:val="x-none"/>'),
+        ("zh_Hans", '<w:lang w:val="de-DE" w:eastAsia="ja-JP"/>', '<w:lang w:val="zh-CN" w:eastAsia="zh-CN"/>'),
+        ("ar", '<w:lang w:val="de-DE"/>', '<w:lang w:val="ar-EG" w:bidi="ar-EG"/>'),
+    ],
+)
+def test_the_target_language_stands_in_runs_and_styles(tgt: str, before: str, expected: str) -> None:
+    styles = f"<w:styles {W}><w:rPr>{before}</w:rPr></w:styles>"
+    data = word(paragraph("Hemd", f"<w:rPr>{before}</w:rPr>"), {"word/s.xml": styles}, {"s.xml": "styles"})
+    out = Document(data, FORMATS["docx"], Options("a.docx", ("de", tgt))).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert expected in file.read("word/document.xml").decode()
+        assert file.read("word/s.xml").decode() == styles.replace(before, expected)
+
+
+def test_a_document_of_which_nothing_changes_keeps_its_language() -> None:
+    data = word("<w:p><w:r><w:rPr><w:lang w:val='de-DE'/></w:rPr><w:t>7</w:t></w:r></w:p>")
+    assert document("a.docx", data).translated(rotated) == data
