@@ -17,6 +17,7 @@ from dragoman.formats import (
     plain_text,
     po,
     properties,
+    workbook,
 )
 from dragoman.formats.base import Format, Options, Unit
 from dragoman.formats.document import FORMATS, Document
@@ -121,8 +122,8 @@ ODT = '<text:p xmlns:text="t">{}{}{}</text:p>'
 BREAKS = [
     (office.paragraphs(0), WORD, ("<w:br/>", "<w:cr/>", "<w:tab/>", '<w:br w:type="page"/>')),
     (office.paragraphs(0), '<a:p xmlns:a="a"><a:r><a:t>{}</a:t></a:r>{}<a:r><a:t>{}</a:t></a:r></a:p>', ("<a:br/>",)),
-    (office.cells(frozenset()), "<si><t>{}{}{}</t></si>", ("\n", "\n\n", "\t")),
-    (opendocument.paragraphs(0), ODT, ("<text:line-break/>", "<text:tab/>", '<text:s text:c="9"/>')),
+    (workbook.cells(frozenset()), "<si><t>{}{}{}</t></si>", ("\n", "\n\n", "\t")),
+    (opendocument.paragraphs(0, dict), ODT, ("<text:line-break/>", "<text:tab/>", '<text:s text:c="9"/>')),
     (html.text_units, "<p>{}{}{}</p>", ("<br>", "<br/>", "<hr>")),
     (markdown.units, "{}{}{}\n", ("<br>", "  \n", "\\\n", "<br/> ")),
     (plain_text.units, "{}{}{}\n", ("\t", "\n", "\r\n")),

@@ -431,3 +431,155 @@ def test_the_target_language_stands_in_runs_and_styles(tgt: str, before: str, ex
 def test_a_document_of_which_nothing_changes_keeps_its_language() -> None:
     data = word("<w:p><w:r><w:rPr><w:lang w:val='de-DE'/></w:rPr><w:t>7</w:t></w:r></w:p>")
     assert document("a.docx", data).translated(rotated) == data
+
+
+# -- OpenDocument and books ----------------------------------------------------------------------------------------
+
+
+def odf(content: str, kind: str = "text", more: dict[str, str] | None = None, manifest: str = "") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        file.writestr("META-INF/manifest.xml", f"<manifest>{manifest}</manifest>")
+        for name, text in {"content.xml": f"<office:text>{content}</office:text>", **(more or {})}.items():
+            file.writestr(name, text)
+    return out.getvalue()
+
+
+CELL = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ('<table:table-cell office:string-value="Ja"><text:p>Ja</text:p></table:table-cell>',
+         '<table:table-cell office:string-value="Wn"><text:p>Wn</text:p></table:table-cell>'),
+        ('<table:table-cell office:string-value="Das"><text:p>Das!</text:p></table:table-cell>',
+         '<table:table-cell office:string-value="Qnf"><text:p>Qnf!</text:p></table:table-cell>'),
+        ('<table:table-cell table:formula="of:=IF([.A1]=&quot;ja&quot;;&quot;Rot&quot;)"/>',
+         '<table:table-cell table:formula="of:=IF([.A1]=&quot;Wn&quot;;&quot;Rot&quot;)"/>'),
+        ('<table:table-cell table:formula="of:=[.A1]" office:string-value="Ja"><text:p>Ja</text:p></table:table-cell>',
+         '<table:table-cell table:formula="of:=[.A1]" office:string-value="Wn"><text:p>Wn</text:p></table:table-cell>'),
+        ('<table:table-cell table:formula="of:=[.B1]"><text:p>Ja so</text:p></table:table-cell>',
+         '<table:table-cell table:formula="of:=[.B1]"><text:p>Ja so</text:p></table:table-cell>'),
+        ('<table:content-validation table:condition="of:cell-content-is-in-list(&quot;Ja&quot;;&quot;Rot&quot;)"/>',
+         '<table:content-validation table:condition="of:cell-content-is-in-list(&quot;Wn&quot;;&quot;Ebg&quot;)"/>'),
+        ('<style:map style:condition="cell-content()=&quot;Ja&quot;"/>',
+         '<style:map style:condition="cell-content()=&quot;Wn&quot;"/>'),
+        ('<table:filter-condition table:value="Ja"/>', '<table:filter-condition table:value="Wn"/>'),
+        ('<text:p>Rot <text:title>Hemd</text:title> <text:page-number>1</text:page-number> oder</text:p>',
+         '<text:p>Ebg <text:title>Urzq</text:title> <text:page-number>1</text:page-number> bqre</text:p>'),
+        ('<text:drop-down><text:label text:value="Rot"/></text:drop-down>',
+         '<text:drop-down><text:label text:value="Ebg"/></text:drop-down>'),
+        ('<form:button form:label="Rot"/>', '<form:button form:label="Ebg"/>'),
+        ('<svg:title>Rot</svg:title><svg:desc>Blau</svg:desc>', '<svg:title>Ebg</svg:title><svg:desc>Oynh</svg:desc>'),
+        ('<presentation:footer-decl presentation:name="f">Rot</presentation:footer-decl>',
+         '<presentation:footer-decl presentation:name="f">Ebg</presentation:footer-decl>'),
+        ('<text:list-level-style-number style:num-prefix="Artikel " style:num-suffix=")"/>',
+         '<text:list-level-style-number style:num-prefix="Negvxry " style:num-suffix=")"/>'),
+        ('<style:text-properties fo:language="de" fo:country="DE"/>',
+         '<style:text-properties fo:language="en" fo:country="US"/>'),
+    ],
+)  # fmt: skip
+def test_texts_of_opendocument_change_together(before: str, expected: str) -> None:
+    cell = CELL.format("Ja")
+    out = after("a.ods", odf(cell + before, "spreadsheet"))["content.xml"]
+    assert out == f"<office:text>{cell.replace('Ja', 'Wn')}{expected}</office:text>"
+
+
+def test_asides_of_opendocument() -> None:
+    changes = "<text:tracked-changes><text:deletion><text:p>Weg</text:p></text:deletion></text:tracked-changes>"
+    style = '<style:style style:name="h"><style:table-properties table:display="false"/></style:style>'
+    data = odf(
+        f"{changes}{style}<text:p>Eins<office:annotation><text:p>Zwei</text:p></office:annotation>"
+        "<text:note><text:note-body><text:p>Drei</text:p></text:note-body></text:note></text:p>"
+        f'<table:table table:style-name="h">{CELL.format("Vier")}</table:table>'
+        '<text:section text:display="none"><text:p>Fünf</text:p></text:section><text:p>Sechs</text:p>'
+    )
+    assert sorted(texts("a.odt", data)) == ["Drei", "Eins", "Fünf", "Sechs", "Vier", "Zwei"]
+    assert kept("a.odt", data) == {"tracked deletions: --with changes": 1}
+    assert texts("a.odt", data, asides_of(["changes"], ["comments", "notes", "hidden"])) == ["Weg", "Eins", "Sechs"]
+    assert "<text:p>Jrt</text:p>" in after("a.odt", data, asides_of(["changes"], []))["content.xml"]
+
+
+def test_charts_inside_of_opendocument_are_parts_of_it() -> None:
+    manifest = '<file-entry full-path="Object 1/" media-type="application/vnd.oasis.opendocument.chart"/>'
+    data = odf("<text:p>Rot</text:p>", more={"Object 1/content.xml": "<c><text:p>Hemd</text:p></c>"}, manifest=manifest)
+    assert after("a.odt", data)["Object 1/content.xml"] == "<c><text:p>Urzq</text:p></c>"
+
+
+def test_the_manifest_says_what_a_package_is_if_nothing_else_does() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr(
+            "META-INF/manifest.xml",
+            '<m><file-entry full-path="/" media-type="application/vnd.oasis.opendocument.text"/></m>',
+        )
+        file.writestr("content.xml", "<t><text:p>Hemd</text:p></t>")
+    assert texts("a.odt", out.getvalue()) == ["Hemd"]
+
+
+def book(
+    items: dict[str, tuple[str, str]], metadata: str = "", mimetype: bool = True, place: str = "OPS/b.opf"
+) -> bytes:
+    out = io.BytesIO()
+    rows = "".join(f'<item href="{name}" media-type="{type}"/>' for name, (type, _) in items.items())
+    with zipfile.ZipFile(out, "w") as file:
+        if mimetype:
+            file.writestr("mimetype", "application/epub+zip")
+        file.writestr("META-INF/container.xml", f'<container><rootfile full-path="{place}"/></container>')
+        file.writestr(place, f'<package xml:lang="de"><metadata>{metadata}</metadata>{rows}</package>')
+        for name, (_, text) in items.items():
+            folder = place.rpartition("/")[0]
+            file.writestr(f"{folder}/{name}".removeprefix("/").replace("%20", " "), text)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.xhtm", "b.xml", "c.XHTML", "d", "text/e%20f.htm"])
+@pytest.mark.parametrize("place", ["OPS/b.opf", "b.opf", "x/package.xml"])
+def test_chapters_are_found_by_their_media_type(name: str, place: str) -> None:
+    page = '<html xml:lang="de" lang="de"><body><p>Hemd</p></body></html>'
+    plain_text = ("text/plain", "<p>Rot</p>")
+    data = book({name: ("application/xhtml+xml", page), "x.html": plain_text}, place=place, mimetype=name != "d")
+    assert texts("a.epub", data) == ["Hemd"]
+    folder = place.rpartition("/")[0]
+    out = after("a.epub", data)
+    assert (
+        page.replace("Hemd", "Urzq").replace('"de"', '"en"')
+        == out[f"{folder}/{name}".removeprefix("/").replace("%20", " ")]
+    )
+
+
+def test_the_title_and_the_language_of_a_book() -> None:
+    ncx = "<ncx xml:lang='de'><docTitle><text>Hemd</text></docTitle></ncx>"
+    facts = "<dc:title>Hemd</dc:title><dc:creator>Anna</dc:creator><dc:language>de-DE</dc:language>"
+    out = after("a.epub", book({"t.ncx": ("application/x-dtbncx+xml", ncx)}, facts))
+    expected = "<dc:title>Urzq</dc:title><dc:creator>Anna</dc:creator><dc:language>en-US</dc:language>"
+    assert f'<package xml:lang="en"><metadata>{expected}</metadata>' in out["OPS/b.opf"]
+    assert out["OPS/t.ncx"] == "<ncx xml:lang='en'><docTitle><text>Urzq</text></docTitle></ncx>"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "expected"),
+    [
+        ("a.html", '<html lang="de"><p lang="de-DE">Rot</p><p lang="fr">Rot</p>',
+         '<html lang="en"><p lang="en">Ebg</p><p lang="fr">Ebg</p>'),
+        ("a.html", '<meta name="og:locale" content="de_DE"><p>Rot', '<meta name="og:locale" content="en_US"><p>Ebg'),
+        ("a.html", '<p>Rot</p><p lang="de" translate="no">Rot</p>', '<p>Ebg</p><p lang="de" translate="no">Rot</p>'),
+        ("a.po", 'msgid ""\nmsgstr ""\n"Language: \\n"\n\nmsgid "Rot"\nmsgstr ""\n',
+         'msgid ""\nmsgstr ""\n"Language: en\\n"\n\n#, fuzzy\nmsgid "Rot"\nmsgstr "Ebg"\n'),
+        ("a.po", 'msgid ""\nmsgstr ""\n"A: b\\n"\n\nmsgid "Rot"\nmsgstr ""\n',
+         'msgid ""\nmsgstr ""\n"A: b\\n"\n"Language: en\\n"\n\n#, fuzzy\nmsgid "Rot"\nmsgstr "Ebg"\n'),
+        ("a.po", 'msgid ""\nmsgstr ""\n"Language: en_GB\\n"\n\nmsgid "Rot"\nmsgstr ""\n',
+         'msgid ""\nmsgstr ""\n"Language: en_GB\\n"\n\n#, fuzzy\nmsgid "Rot"\nmsgstr "Ebg"\n'),
+        ("a.arb", '{"@@locale": "de", "a": "Rot"}', '{"@@locale": "en", "a": "Ebg"}'),
+        ("a.md", "---\nlang: de-DE\n---\n\nRot\n", "---\nlang: en-US\n---\n\nEbg\n"),
+        ("a.vtt", "WEBVTT\nLanguage: de\n\n00:00.000 --> 00:01.000\nRot\n",
+         "WEBVTT\nLanguage: en\n\n00:00.000 --> 00:01.000\nEbg\n"),
+    ],
+)  # fmt: skip
+def test_the_target_language_is_written_where_a_file_names_one(name: str, before: str, expected: str) -> None:
+    assert document(name, before.encode()).translated(rotated).decode() == expected
+    unchanged = before.replace("Rot", "7")
+    if not name.endswith(".po"):  # where a number is its own translation
+        assert document(name, unchanged.encode()).translated(rotated).decode() == unchanged

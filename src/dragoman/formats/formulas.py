@@ -21,6 +21,8 @@ FUNCTIONS_OF_CODES = frozenset({
 """Functions whose texts are formats, units and addresses."""
 LEFT = "texts in formulas"
 RESULTS = "results of formulas"
+SHEETS = "names of sheets, which formulas name"
+FORMATS = "words in formats of numbers"
 _QUOTE = r"(?:\"|&quot;|&#34;|&#x22;)"
 _PIECE = re.compile(
     rf"'(?:[^']|'')*'|{_QUOTE}(?P<text>(?:(?!{_QUOTE}).|{_QUOTE}{_QUOTE})*){_QUOTE}|(?P<function>[\w.]*)\(|\)",

@@ -22,9 +22,12 @@ OF_ELEMENTS = {
     "chartSpace": "chart", "cmLst": "comments", "comments": "comments", "dataModel": "diagramdata",
     "drawing": "diagramdrawing", "document": "document", "endnotes": "endnotes", "footnotes": "footnotes",
     "ftr": "footer", "hdr": "header", "notes": "notesslide", "sld": "slide", "sst": "sharedstrings",
-    "ThreadedComments": "threadedcomment", "worksheet": "worksheet",
+    "table": "table", "ThreadedComments": "threadedcomment", "workbook": "workbook", "worksheet": "worksheet",
+    "wsDr": "drawing", "presentation": "presentation", "sldMaster": "slidemaster", "sldLayout": "slidelayout",
+    "numbering": "numbering", "styles": "styles",
 }  # fmt: skip
 """Kinds by the first element of a part."""
+MAIN_ELEMENTS = ("document", "presentation", "workbook")
 _KIND = re.compile(r"([\w-]+?)(?:\.main)?(?:\+xml)?$")
 
 
@@ -48,12 +51,18 @@ def kinds(package: Package) -> dict[str, str]:
 
 
 def main_media_type(package: Package) -> str:
-    """The media type of the main part, or the name of its first element where it has none; "" without such a part."""
+    """The media type of the main part, or the name of its first element where it has none; "" without such a part.
+
+    Where no relationship names the main part, its media type or its first element does.
+    """
     names = _names(package)
+    types = _media_types(package, names)
     main = next((name for type, name in _relationships(package, names, "") if _word(type) == MAIN), "")
+    main = main or next((name for name, type in types.items() if ".main" in type), "")
     if not main:
-        return ""
-    type = _media_types(package, names).get(main, "")
+        parts = (name for name in package.names() if name.endswith(".xml"))
+        return next((root for name in parts if (root := _first_element(package, name)) in MAIN_ELEMENTS), "")
+    type = types.get(main, "")
     return _first_element(package, main) if not type or type in PLAIN_XML else type
 
 

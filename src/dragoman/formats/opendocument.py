@@ -4,6 +4,7 @@ Fields that hold text are read with the sentence around them. What else holds a 
 descriptions of pictures, entries of lists, buttons, captions of indexes, the title of the document.
 """
 
+import html
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ CONTENTS = ("content.xml", "styles.xml")
 _TYPE = "application/vnd.oasis.opendocument."
 _FORMULAS = {
     "table-cell": ("formula",), "content-validation": ("condition",), "condition": ("value",), "map": ("condition",),
-    "named-expression": ("expression",), "apply-style-condition": ("value",),
+    "named-expression": ("expression",), "apply-style-condition": ("value",), "variable-set": ("formula",),
 }  # fmt: skip
 _COPIES = {
     "table-cell": ("string-value",), "filter-condition": ("value",), "filter-set-item": ("value",),
@@ -161,7 +162,8 @@ def parts(package: Package) -> dict[str, Part]:
         formulas.copies(_COPIES, texts),
         *aside("changes", deletions(1), deletions(0)),
         *(paragraphs(nested, texts) for nested in (2, 1, 0)),
-        values_of({"table": ("name",)}, "sheet", "names of sheets, which formulas name"),
+        values_of({"table": ("name",)}, "sheet", formulas.SHEETS),
+        contents_of(("number:text",), "format", kept=formulas.FORMATS),
     )
     found = {name: Part(passes, of_opendocument) for name in contents}
     return found | {names[name]: METADATA for folder in folders if (name := f"{folder}meta.xml") in names}
@@ -169,13 +171,13 @@ def parts(package: Package) -> dict[str, Part]:
 
 def _texts_of_cells(text: str) -> Iterator[str]:
     """The texts of cells without a formula, and those that a list of choices has."""
-    if "table:formula" not in text and "-condition" not in text and "string-value" not in text:
-        return
     for _, cell in elements(events(text, Options()), ("table:table-cell",)):
         if not attribute(cell[0], "formula"):
             for _, inside in elements(cell, ("text:p",)):
                 yield from (plain(unit.items) for unit in _paragraph(text, inside, ""))
             yield attribute(cell[0], "string-value")
+    for start, end in places_of({"variable-set": ("string-value",), "user-field-decl": ("string-value",)})(text):
+        yield html.unescape(text[start:end])
     for start, end in places_of({"content-validation": ("condition",)})(text):
         if "in-list" in text[start:end]:
             yield from (said for _, _, said, _ in formulas.texts_of(text, start, end))

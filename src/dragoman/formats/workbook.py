@@ -20,8 +20,6 @@ from dragoman.formats.xml import Event, children, elements, events, local
 from dragoman.formats.xml_texts import as_value, contents_of, values_of
 
 HEADING = "a table's heading, which formulas may name"
-SHEET = "names of sheets, which formulas name"
-FORMAT = "words in formats of numbers"
 SHOWN = {
     "dataValidation": ("promptTitle", "prompt", "errorTitle", "error"), "hyperlink": ("tooltip", "display"),
 }  # fmt: skip
@@ -58,7 +56,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
     strings = cells(headings)
     copies, in_formulas = formulas.copies(COPIES, texts), formulas.in_elements(_FORMULAS, texts)
     sheet = (strings, results(texts), choices_of, in_formulas, copies, values_of(SHOWN, "validation"), headers)
-    book = Part((in_formulas, values_of({"sheet": ("name",)}, "sheet", SHEET)))
+    book = Part((in_formulas, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
     return {
         "sharedstrings": Part((strings,)),
         **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
@@ -201,4 +199,4 @@ def formats(text: str, options: Options) -> Iterator[Unit]:
     for found in re.finditer(r"\sformatCode=\"([^\"]*)\"", text):
         for start, end, said, _ in formulas.texts_of(text, *found.span(1)):
             if re.search(r"[^\W\d_]{2}", said):
-                yield Unit((said,), start, end, as_value, "format", kept=FORMAT)
+                yield Unit((said,), start, end, as_value, "format", kept=formulas.FORMATS)
