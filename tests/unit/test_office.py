@@ -185,8 +185,8 @@ def field(instructions: str, result: str) -> str:
         ("<w:p><w:fldSimple w:instr=' TITLE '><w:r><w:t>Hemd</w:t></w:r></w:fldSimple></w:p>", ["Hemd"], []),
         (f"<w:p><w:r><w:t>von </w:t></w:r>{field('AUTHOR', 'Anna Meyer')}</w:p>", ["von "], ["fields"]),
         ("<w:p><w:fldSimple w:instr=' PAGE '><w:r><w:t>7</w:t></w:r></w:fldSimple></w:p>", [], []),
-        ("<w:p><w:del><w:r><w:delText>Hemd</w:delText></w:r></w:del></w:p>", [], ["tracked deletions: --with changes"]),
-        ("<w:p><w:moveFrom><w:r><w:t>Hemd</w:t></w:r></w:moveFrom></w:p>", [], ["tracked deletions: --with changes"]),
+        ("<w:p><w:del><w:r><w:delText>Rot</w:delText></w:r></w:del></w:p>", [], ["tracked deletions (`with`: changes)"]),
+        ("<w:p><w:moveFrom><w:r><w:t>Hemd</w:t></w:r></w:moveFrom></w:p>", [], ["tracked deletions (`with`: changes)"]),
         ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>Hemden</m:t></m:r></m:oMath></w:p>", [], ["formulas"]),
         ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>x</m:t></m:r></m:oMath></w:p>", [], []),
         ("<w:alias w:val='Hemd'/><w:listItem w:displayText='Rot' w:value='r'/>", ["Hemd", "Rot"], []),
@@ -241,7 +241,7 @@ def test_hidden_text_is_left_on_demand() -> None:
     assert texts("a.docx", data) == ["Rot", "Hemd", "Blau"]
     without = asides_of([], ["hidden"])
     assert texts("a.docx", data, without) == ["Rot", "Blau"]
-    assert kept("a.docx", data, without) == {"hidden text: --with hidden": 1}
+    assert kept("a.docx", data, without) == {"hidden text (`with`: hidden)": 1}
     assert "<w:vanish/></w:rPr><w:t>Hemd</w:t>" in after("a.docx", data, without)["word/document.xml"]
 
 
@@ -497,7 +497,7 @@ def test_asides_of_opendocument() -> None:
         '<text:section text:display="none"><text:p>Fünf</text:p></text:section><text:p>Sechs</text:p>'
     )
     assert sorted(texts("a.odt", data)) == ["Drei", "Eins", "Fünf", "Sechs", "Vier", "Zwei"]
-    assert kept("a.odt", data) == {"tracked deletions: --with changes": 1}
+    assert kept("a.odt", data) == {"tracked deletions (`with`: changes)": 1}
     assert texts("a.odt", data, asides_of(["changes"], ["comments", "notes", "hidden"])) == ["Weg", "Eins", "Sechs"]
     assert "<text:p>Jrt</text:p>" in after("a.odt", data, asides_of(["changes"], []))["content.xml"]
 

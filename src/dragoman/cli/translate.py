@@ -220,9 +220,7 @@ def translate(
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
-    """Translate lines, or whole files with everything in its place.
-
-    Text of standard input: one line in, one line out; blank lines and order are kept.
+    """Translate lines, or whole files with everything in its place; of lines blank ones and the order are kept.
 
     Examples:
 
@@ -233,8 +231,6 @@ def translate(
         dragoman translate runs/mine web.de.zst --bulk -o web-en
 
         dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
-
-        dragoman translate runs/demo decoding.sampling.samples=32 decoding.mbr=chrf --json < letter.de
     """
     changes, paths = _changes_and_paths(files or [])
     options = TranslateOptions(
@@ -242,12 +238,24 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
-    into = Path(output) if output else None
-    lines, blocks = Lines(input, into, Form(as_json, alignments)), Blocks(bulk, shard, ray)
+    choices = _file_choices(output, resume, everything, columns, with_, without)
+    lines = Lines(input, choices.output, Form(as_json, alignments))
+    _translate(options, paths, lines, Blocks(bulk, shard, ray), choices)
+
+
+def _file_choices(
+    output: str | None,
+    resume: bool,
+    everything: bool,
+    columns: str | None,
+    with_: str | None,
+    without: str | None,
+) -> FileOptions:
+    """The choices for files. Raises DragomanError for kinds of text that are none."""
     is_folder = output is not None and output.endswith(("/", os.sep))
     asides = asides_of(names_in(with_ or ""), names_in(without or ""))
-    choices = FileOptions(into, resume, everything, names_in(columns or ""), asides, is_folder)
-    _translate(options, paths, lines, blocks, choices)
+    place = Path(output) if output else None
+    return FileOptions(place, resume, everything, names_in(columns or ""), asides, is_folder)
 
 
 class Lines(NamedTuple):

@@ -122,7 +122,7 @@ def aside(kind: str, *passes: Pass) -> tuple[Pass, ...]:
 
 def left_aside(kind: str) -> str:
     """The reason why a text is left that stands beside the text itself."""
-    return f"{ASIDES[kind]}: --with {kind}"
+    return f"{ASIDES[kind]} (`with`: {kind})"
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,7 @@ COMMON = {
         in_element("dc:language"),
     ),
 }  # fmt: skip
-"""How parts are read that all of Office's files have, by their kind."""
+"""The way in which parts are read that all of Office's files have, by their kind."""
 
 
 def parts_by_kind(package: Package, kinds: Mapping[str, Part]) -> dict[str, Part]:

@@ -184,7 +184,7 @@ def _texts_of_cells(text: str) -> Iterator[str]:
 
 
 def media_type(package: Package) -> str:
-    """What a package says that it is: in its part `mimetype`, or in its manifest."""
+    """The media type of a package by its own word: in its part `mimetype`, or in its manifest."""
     names = {name.replace("\\", "/"): name for name in package.names()}
     if "mimetype" in names:
         return package.read(names["mimetype"]).strip().decode("latin-1")
