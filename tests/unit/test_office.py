@@ -19,6 +19,7 @@ LANGUAGES = ("de", "en")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 P = f'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" {A}'
+DELETED = "tracked deletions (`with`: changes)"
 TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
@@ -185,8 +186,8 @@ def field(instructions: str, result: str) -> str:
         ("<w:p><w:fldSimple w:instr=' TITLE '><w:r><w:t>Hemd</w:t></w:r></w:fldSimple></w:p>", ["Hemd"], []),
         (f"<w:p><w:r><w:t>von </w:t></w:r>{field('AUTHOR', 'Anna Meyer')}</w:p>", ["von "], ["fields"]),
         ("<w:p><w:fldSimple w:instr=' PAGE '><w:r><w:t>7</w:t></w:r></w:fldSimple></w:p>", [], []),
-        ("<w:p><w:del><w:r><w:delText>Rot</w:delText></w:r></w:del></w:p>", [], ["tracked deletions (`with`: changes)"]),
-        ("<w:p><w:moveFrom><w:r><w:t>Hemd</w:t></w:r></w:moveFrom></w:p>", [], ["tracked deletions (`with`: changes)"]),
+        ("<w:p><w:del><w:r><w:delText>Rot</w:delText></w:r></w:del></w:p>", [], [DELETED]),
+        ("<w:p><w:moveFrom><w:r><w:t>Hemd</w:t></w:r></w:moveFrom></w:p>", [], [DELETED]),
         ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>Hemden</m:t></m:r></m:oMath></w:p>", [], ["formulas"]),
         ("<w:p><m:oMath xmlns:m='m'><m:r><m:t>x</m:t></m:r></m:oMath></w:p>", [], []),
         ("<w:alias w:val='Hemd'/><w:listItem w:displayText='Rot' w:value='r'/>", ["Hemd", "Rot"], []),
