@@ -14,19 +14,14 @@ import json
 import os
 import sys
 import tempfile
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from peers.processor_time import start_clock
+
 RESULTS = Path(__file__).parent / "runs" / "budget.jsonl"
 DATA = Path(os.environ.get("DRAGOMAN_DATA", "data"))
-
-
-def start_clock(threads: int) -> None:
-    """Make the clock of this process its processor time; before anything of Dragoman is imported, as that keeps it."""
-    os.environ.update(OMP_WAIT_POLICY="PASSIVE", OMP_NUM_THREADS=str(threads))
-    time.monotonic = lambda: time.process_time() / threads
 
 
 def settings() -> dict[str, Any]:

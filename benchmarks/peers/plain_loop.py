@@ -1,6 +1,7 @@
 """A plain training loop on Dragoman's batches, for models that come without a loop."""
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,11 +32,34 @@ def dragomans_batches(options: Options) -> Iterator[Pairs]:
         for language in (SOURCE, TARGET)
     )
     for rows in json.loads(options.corpus.batches.read_text(encoding="utf-8"))[options.shape_name]:
-        src = _pad([[*sources[row], EOS_ID] for row in rows])
-        tgt_in = _pad([[BOS_ID, *targets[row]] for row in rows])
-        tgt_out = _pad([[*targets[row], EOS_ID] for row in rows])
-        yield Pairs(src, src != PAD_ID, tgt_in, tgt_out)
+        yield padded(sources, targets, rows)
     raise SystemExit(f"{options.corpus.batches} has no more batches: take fewer steps, or have prepare.py write more")
+
+
+def padded(sources: list[list[int]], targets: list[list[int]], rows: list[int]) -> Pairs:
+    """The pairs of some rows of a corpus of ids."""
+    src = _pad([[*sources[row], EOS_ID] for row in rows])
+    tgt_in = _pad([[BOS_ID, *targets[row]] for row in rows])
+    tgt_out = _pad([[*targets[row], EOS_ID] for row in rows])
+    return Pairs(src, src != PAD_ID, tgt_in, tgt_out)
+
+
+def batches_of_alike(
+    sources: list[list[int]], targets: list[list[int]], batch_tokens: int, seed: int
+) -> Iterator[list[int]]:
+    """Rows of batches without end: pairs of about one length, cut where the longer side has `batch_tokens` positions,
+    in another order each epoch."""
+    lengths = [1 + max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
+    rng = random.Random(seed)
+    while True:
+        order = sorted(range(len(lengths)), key=lambda row: (lengths[row], rng.random()))
+        batches: list[list[int]] = [[]]
+        for row in order:  # the longest one is the last
+            if batches[-1] and (1 + len(batches[-1])) * lengths[row] > batch_tokens:
+                batches.append([])
+            batches[-1].append(row)
+        rng.shuffle(batches)
+        yield from batches
 
 
 def _pad(sentences: list[list[int]]) -> Tensor:

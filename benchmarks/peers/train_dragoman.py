@@ -1,12 +1,12 @@
 """Dragoman's own Trainer in its own loop."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from clock import StepClock
 from task import CLIP_NORM, LABEL_SMOOTHING, SHAPES, SPECIALS, parse_options
 
-from dragoman.data.batch import Batch
 from dragoman.experiments.bench.batches import subject
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.task import TranslationTask
@@ -55,16 +55,18 @@ def main() -> None:
         task = translation_task(trainer)
         if pieces_of(task) != options.corpus.read_pieces():
             raise SystemExit(f"{options.corpus.pieces} has other pieces than the recipe learns: run prepare.py again")
-        clock, batches = StepClock(options, "dragoman"), task.batches
+        clock, batches = StepClock(options, "dragoman"), trainer.training_step.batches
 
-        def timed_batches(step: int) -> list[Batch]:
+        def timed_batches(step: int) -> Sequence[tuple[int, Sequence[Any]]]:
             made = batches(step)
-            (batch,) = made  # these shapes have one micro-batch in a step
+            ((_, (batch,)),) = made  # these shapes have one micro-batch in a step
             clock.step(trainer.model, batch.src, batch.tgt_out, PAD_ID)
             return made
 
-        task.batches = timed_batches  # type: ignore[method-assign]
+        trainer.training_step.batches = timed_batches  # type: ignore[method-assign]
+        trainer.stop_when = lambda step: step > options.warm_up + options.steps
         trainer.train()
+    raise SystemExit("the steps are over, and the clock was not told of them: training calls something else now")
 
 
 if __name__ == "__main__":

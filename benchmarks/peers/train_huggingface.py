@@ -1,9 +1,9 @@
 """Hugging Face's `MarianMTModel` in a plain loop on Dragoman's batches. It is post-norm; it has no other."""
 
 import torch
-from plain import MAX_POSITIONS
+from plain import MAX_POSITIONS, Sizes
 from plain_loop import BOS_ID, EOS_ID, PAD_ID, train
-from task import SPECIALS, Options, parse_options
+from task import SPECIALS, parse_options
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
@@ -11,9 +11,8 @@ from transformers import MarianConfig, MarianMTModel
 class Marian(nn.Module):
     """`MarianMTModel` with the arguments of a plain loop's model."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, shape: Sizes, vocab_size: int) -> None:
         super().__init__()
-        shape, vocab_size = options.shape, len(SPECIALS) + len(options.corpus.read_pieces())
         config = MarianConfig(
             vocab_size=vocab_size,
             decoder_vocab_size=vocab_size,
@@ -49,7 +48,7 @@ class Marian(nn.Module):
 def main() -> None:
     options = parse_options("huggingface", __doc__)
     torch.manual_seed(1)
-    train(Marian(options), options, "transformers")
+    train(Marian(options.shape, len(SPECIALS) + len(options.corpus.read_pieces())), options, "transformers")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ from dragoman.config import override_kinds, parse
 from dragoman.errors import Error
 from dragoman.tasks import auto_recipe as module
 from dragoman.tasks.auto_recipe import MAX_HELD_OUT, check_changes, default_recipe, hold_out
+from dragoman.tasks.fine_tuning import fine_tuning_recipe
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.tasks.sizes import SIZES, Budget, Size, Speed, explanation, size_within
+from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, SIZES, Budget, Size, Speed, explanation, size_within
 from dragoman.text.corpus import DemoSource, FilesSource
 
+RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 Lines = list[tuple[str, str]]
 
 
@@ -272,3 +274,16 @@ def test_another_type_drops_the_keys_of_the_type_that_was_chosen() -> None:
     assert changed["training"]["schedule"]["lr"] == data["training"]["schedule"]["lr"]
     typo = override_kinds(TranslationRecipe, data, ["tokenizer.type=reuse", "tokenizer.vocab=3"])
     assert typo["tokenizer"] == {"type": "reuse", "vocab": 3}
+
+
+def test_fine_tuning_counts_the_words_of_scripts_without_spaces(tmp_path: Path) -> None:
+    """A line of Chinese is no single word: a fine-tuning on it would end after half of its epochs."""
+    steps = {}
+    for name, line in (("de", "ein zwei drei vier fünf sechs sieben acht neun zehn"), ("zh", "天" * 20)):
+        for side, text in (("src", line), ("tgt", "one two three four five six seven eight nine ten")):
+            (tmp_path / f"{name}.{side}").write_text(f"{text}\n" * 400, encoding="utf-8")
+        files = [str(tmp_path / f"{name}.{side}") for side in ("src", "tgt")]
+        recipe = fine_tuning_recipe(str(RUN), *files, str(tmp_path / name), valid=(files[0], files[1]), doctor="skip")
+        steps[name] = recipe["training"]["max_steps"]
+    assert steps["de"] == round(30 * 400 * 20 * PIECES_A_STRANGE_WORD / recipe["training"]["batch_tokens"])
+    assert steps["zh"] == pytest.approx(steps["de"], rel=0.1)

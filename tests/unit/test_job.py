@@ -416,3 +416,66 @@ def test_evaluation_keeps_the_translations_and_lower_cases(recipe: dict[str, Any
     translator = SearchTranslator.load(run, device="cpu")
     translations = (tmp_path / "out" / "valid.en").read_text(encoding="utf-8").splitlines()
     assert translations == translator.translate(src.read_text(encoding="utf-8").splitlines())
+
+
+def with_leaks(recipe: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The recipe on ten pairs, three of which stand in its test set, one of them but for its marks."""
+    long = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
+    pairs = [(f"wort {word}", f"word {word}") for word in "abcdef"]
+    pairs += [("Drei!", "three"), ("sieben", "Seven."), (f"{long} lambda", "anders"), ("neun", "nine")]
+    (folder / "train.de").write_text("".join(f"{src}\n" for src, _ in pairs), encoding="utf-8")
+    (folder / "train.en").write_text("".join(f"{tgt}\n" for _, tgt in pairs), encoding="utf-8")
+    (folder / "test.de").write_text(f"drei\nsechs\n{long}\n", encoding="utf-8")
+    (folder / "test.en").write_text("tree\nseven\nother\n", encoding="utf-8")
+    test = {"type": "files", "src": str(folder / "test.de"), "tgt": str(folder / "test.en")}
+    return {**recipe, "corpus": {**recipe["corpus"], "test": {"held": test}}}
+
+
+def test_pairs_of_the_test_set_are_left_out_of_training(recipe: dict[str, Any], tmp_path: Path) -> None:
+    recipe = with_leaks(recipe, tmp_path)
+    kept = job(recipe)
+    kept.prepare()
+    assert (len(kept.train), kept.train_report.dropped) == (10, {})
+    dropped = job(recipe, "corpus.leaks=drop", f"run_dir={tmp_path / 'other'}")
+    dropped.prepare()
+    assert dropped.train.lines.tolist() == [1, 2, 3, 4, 5, 6, 10]
+    assert dropped.train_report.dropped == {"in the test set": 2, "nearly in the test set": 1}
+    assert dropped.train_report.pairs_read == 10
+    assert set(dropped._training_sources() or ()) & {"Drei!", "sieben"} == set()  # where a score looks for leaks
+    assert set(kept._training_sources() or ()) >= {"Drei!", "sieben"}
+    pieces = dropped.tokenizers.src.pieces(range(dropped.tokenizers.src.vocab_size))
+    assert "lambda" not in pieces  # nor does the tokenizer see them
+
+
+def test_leaks_are_looked_for_once(recipe: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = config.override(with_leaks(recipe, tmp_path), ["corpus.leaks=drop"])
+    job(recipe).prepare()
+    assert "left out of training, as they stand in held-out text: 3 pairs" in capsys.readouterr().err
+    again = job(recipe)
+    again.prepare()
+    assert "left out of training" not in capsys.readouterr().err
+    assert (again.train_report.reused, again.train_report.pairs_read) == (True, 10)
+
+
+def test_another_test_set_is_another_corpus_where_leaks_are_dropped(recipe: dict[str, Any], tmp_path: Path) -> None:
+    recipe = with_leaks(recipe, tmp_path)
+    for run, change in (("one", "corpus.leaks=keep"), ("two", "corpus.leaks=drop")):
+        trained({**config.override(recipe, [change]), "run_dir": str(tmp_path / run)})
+    (tmp_path / "test.en").write_text("tree\nseven\nnine\n", encoding="utf-8")
+    job(recipe, f"run_dir={tmp_path / 'one'}").prepare()
+    with raises_error(Error.OTHER_CONTENT, "corpus.leaks"):
+        job(recipe, f"run_dir={tmp_path / 'two'}", "corpus.leaks=drop").prepare()
+
+
+def test_both_directions_of_a_corpus_are_looked_at(recipe: dict[str, Any], tmp_path: Path) -> None:
+    recipe = with_leaks(recipe, tmp_path)
+    files = {"de": str(tmp_path / "train.de"), "en": str(tmp_path / "train.en")}
+    recipe["corpus"]["train"] = {"type": "parallel", "files": files}
+    prepared = job(recipe, "corpus.leaks=drop", "tokenizer={type: sentencepiece, vocab_size: 40, languages: [de, en]}")
+    prepared.prepare()
+    assert len(prepared.train) == 2 * 7
+
+
+def test_leaks_of_a_stream_cannot_be_dropped(recipe: dict[str, Any]) -> None:
+    with raises_error(Error.WRONG_SETTING, "corpus"):
+        job(recipe, "corpus.train={type: stream}", "corpus.leaks=drop")

@@ -3,14 +3,20 @@
 import csv
 import io
 import json
+import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 from tests.errors import raises_error
 
 from dragoman.analysis.lab_book import as_csv, as_html, as_text, entries_of, find_runs, only, ordered, table
+from dragoman.config import override
 from dragoman.errors import Error
 from dragoman.export.model_card import card, write_card
+
+RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 
 
 def write_run(folder, seed, lr, score, *, finished=True):
@@ -118,6 +124,85 @@ def test_a_model_card_has_the_fields_of_the_hub_and_the_figures(folder):
     assert "/a/b.de" not in text  # where a file lay is nobody's business
     assert str(folder) not in text
     assert "export of it for ONNX" in card(folder / "a", "ONNX")
+
+
+def changed(run, *, settings=None, **plan):
+    """Other settings and another plan for a run; its card."""
+    written = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    (run / "config.yaml").write_text(yaml.safe_dump(override(written, settings or [])), encoding="utf-8")
+    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (json.dumps({**event, **plan} if event["event"] == "plan" else event) for event in events)
+    (run / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return card(run)
+
+
+def test_a_card_says_whether_tests_were_looked_for_in_the_training_text(folder):
+    left_out, not_looked = "or nearly do, were left out", "was not looked at for this run"
+    assert left_out in changed(folder / "a", settings=["corpus.leaks=drop"])
+    text = changed(folder / "a", settings=["corpus.leaks=keep"])
+    assert (left_out in text, not_looked in text) == (False, True)
+    assert not_looked not in changed(folder / "a", settings=["corpus.files={paths: [x]}"])  # the assembly has looked
+
+
+def test_a_card_has_kinds_and_licences_of_the_training_pairs(folder):
+    rows = [{"kind": "manual", "licence": "GPL-2+ | MIT", "documents": 3, "pairs": 1200}]
+    text = changed(folder / "a", origins=rows)
+    assert (
+        "| kind | licence | packages | pairs |\n| --- | --- | --- | --- |\n| manual | GPL-2+ \\| MIT | 3 | 1,200 |"
+        in text
+    )
+    assert "follows from those of the training data above" in text
+    text = changed(folder / "a", origins=[{**rows[0], "licence": ""}])
+    assert "| kind | documents | pairs |\n| --- | --- | --- |\n| manual | 3 | 1,200 |" in text
+    assert "licence of the package" not in text
+
+
+def test_a_card_of_several_languages_names_no_direction(folder):
+    text = changed(folder / "a", settings=["tokenizer={type: sentencepiece, languages: [de, en, nb]}"])
+    assert yaml.safe_load(text.split("---\n")[1])["language"] == ["de", "en", "nb"]
+    assert "between the languages German, English, Norwegian" in text
+    assert "no other direction" not in text
+    assert "no other direction" in card(folder / "c")
+
+
+@pytest.mark.parametrize(
+    ("codes", "languages"),
+    [
+        (("no", "en"), ["no", "en"]),  # which YAML reads as false where nobody quotes it
+        (("zh-CN", "pt_BR"), ["zh", "pt"]),  # the Hub takes no regions, and no capitals
+        (("ach", "en"), ["ach", "en"]),
+        (("english", "de"), ["de"]),
+        (("src", "tgt"), None),
+    ],
+)
+def test_languages_of_a_card_are_codes_of_the_hub(folder, codes, languages):
+    text = changed(folder / "a", settings=[f"corpus.src_lang='{codes[0]}'", f"corpus.tgt_lang='{codes[1]}'"])
+    assert yaml.safe_load(text.split("---\n")[1]).get("language") == languages
+    assert ("from src to tgt" in text, "for translation" in text) == (False, languages is None)
+
+
+def test_a_card_names_the_files_of_a_mixture_and_not_their_folders(folder):
+    mix = "{type: mix, sources: [{type: files, src: /a/one.de, tgt: /a/one.en}, {type: tmx, path: /b/memory.tmx}]}"
+    assert "- train: mix one.de, one.en, memory.tmx" in changed(folder / "a", settings=[f"corpus.train={mix}"])
+
+
+def test_an_unfinished_run_claims_no_figure(folder):
+    text = card(folder / "c")
+    assert "No test set was scored." in text
+    assert "No figure says how good it is." in text
+    assert "Figures are of the test sets above" not in text
+
+
+def test_the_python_of_a_card_runs(tmp_path, monkeypatch, capsys):
+    """Its name is one that has to be quoted."""
+    run = tmp_path / "it's mine"
+    shutil.copytree(RUN, run)
+    text = card(run)
+    monkeypatch.chdir(tmp_path)
+    exec(text.split("```python\n")[1].split("```")[0], {})  # noqa: S102 - our own lines
+    assert capsys.readouterr().out.startswith("['")
+    command = text.split("## Use\n\n    ")[1].splitlines()[0]
+    assert shlex.split(command) == ["dragoman", "translate", "it's mine", "<", "text"]
 
 
 def test_a_card_of_a_run_without_a_log(tmp_path):

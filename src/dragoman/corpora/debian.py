@@ -492,6 +492,20 @@ def _quoted(text: str) -> str:
     return json.dumps("".join(char if char.isprintable() else " " for char in text), ensure_ascii=False)
 
 
+KINDS = ("manual", "help", "handbook", "libreoffice", "descriptions")
+"""Names of the catalogues that `unpack` makes of aligned pages; all others are of programs."""
+
+
+def kind_of(path: str) -> str:
+    """The kind of a file that `unpack` has written, by its path in the folder.
+
+    >>> kind_of("dpkg/manual.de.po"), kind_of("dpkg/usr/share/locale/de/LC_MESSAGES/dpkg.mo")
+    ('manual', 'catalogue')
+    """
+    name = PurePosixPath(path).name.partition(".")[0]
+    return name if name in KINDS and path.count("/") == 1 else "catalogue"
+
+
 def licence(folder: Path, package: str) -> str:
     """The licence of a package that was unpacked into FOLDER."""
     path = folder / LICENCES / package

@@ -18,7 +18,7 @@ from dragoman.languages import identification as identifier
 from dragoman.languages.codes import TELLING, language_of, name_of
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
-from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.leakage import Leaks
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource
@@ -135,7 +135,7 @@ class Examination:
         mixed = isinstance(self.source, MixSource)
         self.names = ("the mix's source", "the mix's target") if mixed else (show(files[0]), show(files[-1]))
         self.diagnosis = Diagnosis(*self.names)
-        self.leakage = [(test.name, Leakage(test.sources), Leakage(test.references[0])) for test in self.tests]
+        self.leaks = Leaks(self.tests)
         self.hashes = array("q")
         self.side_hashes = array("q"), array("q")
         self.codes = [self.src_lang, self.tgt_lang]  # as they are given, or told from the text
@@ -211,20 +211,9 @@ class Examination:
         self.hashes.append(hash((src, tgt)) if src or tgt else -number)
         for hashes, text in zip(self.side_hashes, (src, tgt), strict=True):
             hashes.append(hash(text) if text else -number)
-        if leak := self.leak(src, tgt):
+        if leak := self.leaks.of(src, tgt):
             kind, test = leak
             add(kind, self.names[0], number, f"{test}: {src}")
-
-    def leak(self, src: str, tgt: str) -> tuple[str, str] | None:
-        """(kind of finding, test set) where one side of a pair is in a test set, exactly or nearly."""
-        if not self.leakage or not src or not tgt:
-            return None
-        src, tgt = key(src), key(tgt)
-        for kind, matches in (("in the test set", Leakage.exactly), ("nearly in the test set", Leakage.nearly)):
-            for name, sources, targets in self.leakage:
-                if matches(sources, src) or matches(targets, tgt):
-                    return kind, name
-        return None
 
     def _identify(self, pairs: Pairs, identify: Identify) -> None:
         """Identify the languages of some lines of a chunk."""

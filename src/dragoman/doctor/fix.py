@@ -188,7 +188,7 @@ def _reason(examination: Examination, one: Line | None, other: Line | None) -> s
             return kind
     if findings := wrong_with_pair(src, tgt, examination.ratio, examination.expected):
         return findings[0][0]
-    leak = examination.leak(src, tgt)
+    leak = examination.leaks.of(src, tgt)
     return leak[0] if leak else ""
 
 

@@ -4,6 +4,8 @@ Its head has the fields of the Hugging Face Hub, which reads them from a file th
 in it comes from the run directory; what that does not say (a licence, a name for the data) is left for people to write.
 """
 
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,25 @@ PIPELINES = {
     "language_modelling": "text-generation",
     "masked_language_modelling": "fill-mask",
 }
-COMMANDS = {"translation": "translate", "language_modelling": "generate", "masked_language_modelling": "fill"}
-"""By task; `predict` for the others."""
+COMMANDS = {
+    "translation": "translate {} < text",
+    "classification": "predict {} < text",
+    "image_classification": "predict {} picture.png",
+    "language_modelling": "generate {} < text",
+    "masked_language_modelling": "fill {} < text",
+}
+CALLS = {
+    "translation": ("load", 'translate(["..."])'),
+    "classification": ("load_classifier", 'predict(["..."])'),
+    "image_classification": ("load_classifier", 'predict(["picture.png"])'),
+    "language_modelling": ("load_language_model", 'generate(["..."])'),
+}
+"""(function of the package that loads the model, method); there is none for a model that fills gaps."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
+
+_CODE = re.compile("(?!src|tgt)[a-z]{2,3}")
+"""Codes of ISO 639, of which the Hub takes those with two letters and those with three."""
 
 TEMPLATE = Environment(trim_blocks=True, keep_trailing_newline=True).from_string(
     Path(__file__).with_name("model_card.md.j2").read_text(encoding="utf-8")
@@ -54,22 +71,30 @@ def card(run_dir: str | Path, export: str = "") -> str:
         events = []
     identity = atomic_io.read_json(path / "identity.json", dict) if (path / "identity.json").exists() else {}
     tests = [event for event in events if event["event"] == "test"]
+    plan = last_event(events, "plan")
     name = path.resolve().name
     task = str(settings.get("task", "translation"))
     languages, corpus = _languages(settings), settings.get("corpus", {})
+    known = not {"", "src", "tgt"} & {*languages}  # stands-in for languages that nobody has named
     shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
     return TEMPLATE.render(
         head=_yaml(_head(name, settings, tests)),
         name=name,
         export=export,
-        languages=[name_of(code) for code in languages] if all(languages) else [],
+        languages=[name_of(code) for code in languages] if known else [],
         task=task.replace("_", " "),
         kind=str(settings.get("model", {}).get("type", "model")),
-        command=COMMANDS.get(task, "predict"),
+        command=COMMANDS[task].format(shlex.quote(name)) if task in COMMANDS else "",
+        call=CALLS.get(task),
+        quoted=repr(name),
         settings=settings,
         corpus=corpus,
         training=settings.get("training", {}),
-        plan=last_event(events, "plan"),
+        plan=plan,
+        origins=plan.get("origins") or [],
+        several=[name_of(code) for code in _several(settings)],
+        licences=any(origin["licence"] for origin in plan.get("origins") or []),
+        decoding=settings.get("decoding") or {},
         start=last_event(events, "start"),
         end=last_event(events, "end"),
         best=best_validation(events),
@@ -93,7 +118,8 @@ def _yaml(value: Any) -> str:
 def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[str, Any]:
     task = settings.get("task", "translation")
     found: dict[str, Any] = {}
-    if languages := [code for code in map(language_of, _languages(settings)) if len(code) == 2]:
+    codes = map(language_of, _several(settings) or _languages(settings))
+    if languages := [code for code in codes if _CODE.fullmatch(code)]:
         found["language"] = list(dict.fromkeys(languages))
     found |= {"library_name": "dragoman", "pipeline_tag": PIPELINES.get(task, task), "tags": ["dragoman", task]}
     if settings.get("init_from"):
@@ -119,8 +145,15 @@ def _source(source: Any) -> str:
     """The kind of a corpus and the names of its files, not where they lay."""
     if not isinstance(source, Mapping):
         return str(source)
-    names = [Path(value).name for key, value in source.items() if key in ("src", "tgt", "path") and value]
-    return " ".join([str(source.get("type", "")), ", ".join(names)]).strip()
+    return " ".join([str(source.get("type", "")), ", ".join(_file_names(source))]).strip()
+
+
+def _file_names(source: Mapping[str, Any]) -> list[str]:
+    """The names of the files of a corpus, or of the corpora that it is mixed of, without their folders."""
+    names = [source[key] for key in ("src", "tgt", "path") if source.get(key)]
+    names += (source.get("files") or {}).values()
+    of_parts = [name for part in source.get("sources") or [] for name in _file_names(part)]
+    return [*(Path(name).name for name in names), *of_parts]
 
 
 def _without_places(value: Any) -> Any:
@@ -130,6 +163,11 @@ def _without_places(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_places(item) for item in value]
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
+def _several(settings: Mapping[str, Any]) -> list[str]:
+    """The languages of a model that is told which one is asked for; none of a model of one direction."""
+    return list((settings.get("tokenizer") or {}).get("languages") or [])
 
 
 def _languages(settings: Mapping[str, Any]) -> tuple[str, str]:

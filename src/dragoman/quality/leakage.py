@@ -1,8 +1,9 @@
 """Training pairs that are in a test set: exactly, or but for case, punctuation and a word or two."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from dragoman.quality.test_set import TestSet
 from dragoman.text.words import folded
 
 GRAM = 3  # words of an n-gram
@@ -46,6 +47,24 @@ class Leakage:
             for number, count in shared.items()
             if count > GRAM
         )
+
+
+class Leaks:
+    """Test sets, both sides of each, to be searched for pairs."""
+
+    def __init__(self, tests: Sequence[TestSet]) -> None:
+        self.sides = [(test.name, Leakage(test.sources), Leakage(test.references[0])) for test in tests]
+
+    def of(self, src: str, tgt: str) -> tuple[str, str] | None:
+        """(kind of finding, name of the test set) where one side of a pair is in a test set, exactly or nearly."""
+        if not self.sides or not src or not tgt:
+            return None
+        src, tgt = key(src), key(tgt)
+        for kind, matches in (("in the test set", Leakage.exactly), ("nearly in the test set", Leakage.nearly)):
+            for name, sources, targets in self.sides:
+                if matches(sources, src) or matches(targets, tgt):
+                    return kind, name
+        return None
 
 
 def _grams(sentence_key: str) -> set[int]:

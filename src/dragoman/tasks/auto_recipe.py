@@ -2,7 +2,6 @@
 
 import filecmp
 import heapq
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -27,16 +26,14 @@ from dragoman.tasks.sizes import (
     explanation,
     size_for,
     size_within,
+    words_of,
 )
 from dragoman.tasks.translation.job import TranslationRecipe, examine
 from dragoman.text.corpus import CollectionConfig, FilesSource
-from dragoman.text.words import UNSPACED
 
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
 
-
-_DENSE = re.compile(f"[{UNSPACED}]")
 _FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
 
 
@@ -120,7 +117,7 @@ def sized_recipe(
     if budget is None:
         size = size_for(sum(1 for _ in source.pairs()))
     else:
-        tokens = PIECES_A_WORD * _words(source)
+        tokens = PIECES_A_WORD * words_of(source)
         size = size_within(budget, tokens)
         say(explanation(size, budget, tokens))
     if on_gpu and size.d_model == SIZES[-1][1].d_model:
@@ -167,12 +164,6 @@ def check_changes(changes: Sequence[str], run_dir: str, init_from: str | None = 
             refused = refused or error
     assert refused is not None
     raise refused
-
-
-def _words(source: FilesSource) -> int:
-    """Words of both sides of a source; a letter of a script without spaces counts for half a word."""
-    texts = (text for pair in source.pairs() for text in (pair.src, pair.tgt))
-    return sum(len(text.split()) + len(_DENSE.findall(text)) // 2 for text in texts)
 
 
 def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str, str], tuple[str, str]]:

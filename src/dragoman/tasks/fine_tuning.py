@@ -22,7 +22,7 @@ from dragoman.runs.directory import check_run_dir
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe, hold_out
-from dragoman.tasks.sizes import size_for
+from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, size_for, words_of
 from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import find, in_chunks, read_lines
 from dragoman.text.sources.base import PairSource
@@ -35,9 +35,6 @@ IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
 
 PATIENCE = 4
 """Validations in a row that may be no better."""
-
-PIECES_A_WORD = 2.0
-"""Tokens of a word and its side of a pair, about, in a vocabulary that was learnt from other text."""
 
 OWN_LINES = 20_000
 """Lines of general text that the model itself translates, at most."""
@@ -81,7 +78,8 @@ def fine_tuning_recipe(
     recipe = default_recipe(src, tgt, run_dir, **options)
     theirs: Any = recipes.of_run(run)
     own = config.parse(FilesSource, recipe["corpus"]["train"], "the training pairs")
-    pairs, words, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), _words(own), 1
+    pairs, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), 1
+    words: float = words_of(own)
     batch_tokens = recipe["training"]["batch_tokens"]
     corpus = {**recipe["corpus"], "normalize": theirs.corpus.normalize, "max_tokens": theirs.corpus.max_tokens}
     if general is not None:
@@ -91,7 +89,7 @@ def fine_tuning_recipe(
         parts, passes = [general], [1.0]
         if isinstance(general, MixSource):
             parts, passes = general.sources, general.passes()
-        words = times * words + share * _words(general)
+        words = times * words + share * words_of(general)
         if course.whole:
             batch_tokens = size_for(times * pairs + size).batch_tokens
         corpus["train"] = {
@@ -100,7 +98,7 @@ def fine_tuning_recipe(
             "weights": [float(times), *(share * each for each in passes)],
         }
     epochs = course.epochs if course.whole else course.epochs / times
-    steps = round(epochs * words * PIECES_A_WORD / batch_tokens)
+    steps = round(epochs * words * PIECES_A_STRANGE_WORD / batch_tokens)
     steps = min(max(steps, course.steps[0]), course.steps[1])
     plain, training = config.to_dict(theirs), theirs.training
     trained = not str(getattr(theirs.corpus.train, "src", "")).startswith("imported.")
@@ -125,10 +123,6 @@ def fine_tuning_recipe(
             "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
         },
     }
-
-
-def _words(source: PairSource) -> float:
-    return sum(len(pair.src.split()) + len(pair.tgt.split()) for pair in source.pairs())
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,15 @@ class CorpusConfig:
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]
     longer_pairs: Literal["drop", "cut"] = "drop"
     """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
+    leaks: Literal["keep", "drop"] = "keep"
+    """Of training pairs one side of which stands in a test set or the validation set, or nearly does, told by its words
+    without case and punctuation: kept, or left out and counted."""
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""
+
+    def __post_init__(self) -> None:
+        if self.leaks == "drop" and isinstance(self.train, StreamSource):
+            raise ValueError("leaks: a stream is read while it is trained on; leave them out before")
 
 
 SINGLE_FILES: dict[str, type[SingleFileSource]] = {

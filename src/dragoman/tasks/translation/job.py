@@ -35,13 +35,15 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, require_alike
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, dropped_text
 from dragoman.tasks.collection import prepare_collection
+from dragoman.tasks.translation.leaks import left_out_of, with_leaks, without_leaks
+from dragoman.tasks.translation.origins import origins_of
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
-from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source, TrainSource
+from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.sources.base import files_of, fingerprint
+from dragoman.text.sources.base import PairSource, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerConfig, TokenizerPair, check_tokenizers
@@ -125,18 +127,23 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())
-        recipe = self.recipe
+        train_source: Any
         if isinstance(corpus.train, StreamSource):
             self.claim()
             split, train_source = self._begin_stream(corpus.train)
-            recipe = replace(recipe, corpus=replace(corpus, train=train_source))
         else:
             split, train_source = "train", corpus.train
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
                 examine(train_source, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
             self.claim()
-        self.tokenizers = _tokenizers(recipe, self.run_dir / TOKENIZER).between(corpus.src_lang, corpus.tgt_lang)
-        self.train, self.train_report = self._encode(split, train_source)
+            if corpus.leaks == "drop":
+                held_out = {**self.tests, "valid": self.valid_pairs}
+                train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
+        self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
+            corpus.src_lang, corpus.tgt_lang
+        )
+        self.train, report = self._encode(split, train_source)
+        self.train_report = with_leaks(report, train_source)
         self.valid, self.valid_report = self._encode("valid", corpus.valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
@@ -233,7 +240,12 @@ class TranslationJob(Job):
             checkpoint.inference_digest(checkpoint.select(check_run_dir(run)))
             for run in self.recipe.distillation.teachers
         ]
-        return {**super().identity(), **({"distillation.teachers": " ".join(taught_by)} if taught_by else {})}
+        more = {"distillation.teachers": " ".join(taught_by)} if taught_by else {}
+        corpus = self.recipe.corpus
+        if corpus.leaks == "drop":  # which pairs these are the tests say
+            tests = " ".join(map(fingerprint, corpus.test.values()))
+            more["corpus.leaks"] = hashlib.sha256(tests.encode()).hexdigest()
+        return {**super().identity(), **more}
 
     def _teachers(self) -> Teachers:
         recipe = self.recipe
@@ -273,6 +285,7 @@ class TranslationJob(Job):
             "pairs_read": report.pairs_read,
             "pairs_kept": report.pairs_kept,
             "dropped": report.dropped,
+            "origins": origins_of(corpus.train, report.pairs_read),
             "src_vocab_size": src_size,
             "tgt_vocab_size": tgt_size,
             "steps_per_epoch": steps_per_epoch,
@@ -344,7 +357,7 @@ class TranslationJob(Job):
         return scores
 
     def _training_sources(self) -> Iterator[str] | None:
-        """The source lines of the training text, the first million at most; None where it is not there any more."""
+        """The source lines that were trained on, the first million at most; None where they are not there any more."""
         source = self.recipe.corpus.train
         if isinstance(source, StreamSource):
             return None
@@ -352,6 +365,9 @@ class TranslationJob(Job):
             if not files_of(source):
                 return None
             pairs = source.pairs()
+            if self.recipe.corpus.leaks == "drop":
+                left_out = left_out_of(self.run_dir / "prepared") or {}
+                pairs = (pair for number, pair in enumerate(pairs) if number not in left_out)
             first = next(pairs, None)
         except DragomanError:
             return None
@@ -400,24 +416,24 @@ def _prepared_line(split: str, report: PrepareReport) -> str:
     )
 
 
-def _tokenizers(recipe: TranslationRecipe, directory: Path) -> TokenizerPair:
+def _tokenizers(recipe: TranslationRecipe, train: PairSource, directory: Path) -> TokenizerPair:
     corpus = recipe.corpus
-    made_from = [fingerprint(corpus.train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
+    made_from = [fingerprint(train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
     if corpus.augment.is_on:
         made_from.append([config.to_dict(corpus.augment), recipe.seed])
     if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.list_checkpoints(directory.parent):
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
-    sides = (lambda: _texts(recipe, "src")), (lambda: _texts(recipe, "tgt"))
+    sides = (lambda: _texts(recipe, train, "src")), (lambda: _texts(recipe, train, "tgt"))
     return kept_tokenizers(directory, made_from, recipe.tokenizer, *sides)
 
 
-def _origin(source: TrainSource) -> str:
+def _origin(source: PairSource) -> str:
     names = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
     return f"the mixture of {names}" if isinstance(source, MixSource) else names
 
 
-def _texts(recipe: TranslationRecipe, side: Literal["src", "tgt"]) -> Iterator[str]:
+def _texts(recipe: TranslationRecipe, train: PairSource, side: Literal["src", "tgt"]) -> Iterator[str]:
     """The normalised texts of a side, augmented: a tokenizer learns words in capitals too if a model will see them.
 
     Raises DragomanError at their end where all were blank, or none was there.
@@ -425,7 +441,7 @@ def _texts(recipe: TranslationRecipe, side: Literal["src", "tgt"]) -> Iterator[s
     corpus = recipe.corpus
     normalize = NORMALIZERS[corpus.normalize]
     blank, there_are = True, False
-    for number, pair in enumerate(corpus.train.pairs()):
+    for number, pair in enumerate(train.pairs()):
         texts = pair.src, pair.tgt
         if corpus.augment.is_on:
             texts = corpus.augment(*texts, random.Random(hash64(f"({recipe.seed}, tokenizer, {number})")))
@@ -433,7 +449,7 @@ def _texts(recipe: TranslationRecipe, side: Literal["src", "tgt"]) -> Iterator[s
         blank, there_are = blank and not text.strip(), True
         yield text
     if not there_are:
-        raise Error.EMPTY("no pair is left of it", "raise its weights", file=_origin(corpus.train))
+        raise Error.EMPTY("no pair is left of it", "raise its weights", file=_origin(train))
     if blank:
-        files = [show(path) for path in files_of(corpus.train)] or [f"the {corpus.train.type} corpus"]
+        files = [show(path) for path in files_of(train)] or [f"the {train.type} corpus"]
         raise Error.EMPTY(f"every {side} text is blank", file=files[0 if side == "src" else -1])
