@@ -133,6 +133,7 @@ class Error(StrEnum):
     PROCESS_FAILED = "process-failed", "One of several processes ended or did not come."
     INCOMPLETE = "incomplete", "Part of the work could not be done."
     INTERRUPTED = "interrupted", "Stopped before the end."
+    FAULT = "fault", "A mistake of Dragoman itself, which a file has brought to light."
 
 
 def not_installed(what: str, extra: str) -> DragomanError:

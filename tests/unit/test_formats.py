@@ -2,18 +2,23 @@
 
 import io
 import random
+import re
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from tests.errors import raises_error
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit, plain
 from dragoman.formats.document import FORMATS, MIMETYPES, Document, format_of
-from dragoman.formats.html import scan, text_units
+from dragoman.formats.html import text_units
+from dragoman.formats.html_pieces import scan
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
 SAMPLES = sorted(path for path in FOLDER.iterdir() if ".reversed" not in path.name)
@@ -107,14 +112,13 @@ def test_cdata_other_xml_and_line_ends() -> None:
     data = '<resources><string name="a"><![CDATA[one <b>two</b> & three]]></string></resources>'
     assert read("a.xml", data).translated(unchanged) == data.encode()
     out = read("a.xml", data).translated(reversed_words)
-    assert b"<![CDATA[" not in out
-    assert texts("a.xml", out) == ["eno >b/<owt>b< & eerht"]
+    assert out == data.replace("one", "eno").replace("two", "owt").replace("three", "eerht").encode()
     assert texts("a.xml", "<xliff><file><trans-unit><source>one</source></trans-unit></file></xliff>") == ["one"]
     with raises_error(Error.WRONG_SHAPE, "a.xml:2"):
         texts("a.xml", "<?xml version='1.0'?>\n<topic>one</topic>")
     cut = "<xliff><file><trans-unit><source>one two</source><seg-source><mrk mtype='seg' mid='1'>one</mrk> two</seg-source></trans-unit></file></xliff>"
     assert (
-        b"<target state=\"needs-review-translation\"><mrk mtype='seg' mid='1'>eno</mrk> owt</target></trans-unit>"
+        b"<target state=\"needs-review-translation\"><mrk mtype='seg' mid='1'>eno</mrk> two</target></trans-unit>"
         in read("a.xlf", cut).translated(reversed_words)
     )
     po = 'msgid "one\\n"\r\n"two"\r\nmsgstr ""\r\n'
@@ -394,3 +398,380 @@ def test_named_columns_of_a_table_are_translated() -> None:
         table(text)
     with raises_error(Error.UNKNOWN_NAME, "a.csv"):
         table(text, "none")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<ul><li translate=no>ab<li>cd</ul><p>ef", "<ul><li translate=no>ab<li>dc</ul><p>fe"),
+        ("<div translate=no>ab <p translate=yes>cd</p> ef</div>gh", "<div translate=no>ab <p translate=yes>dc</p> ef</div>hg"),
+        ("ab <code>cd <i translate=yes>ef</i></code> gh", "ba <code>cd <i translate=yes>fe</i></code> hg"),
+        ("<img alt=ab src=x>cd", '<img alt="ba" src=x>dc'),
+        ("<img alt=ab><i title='cd&quot;ef'>x</i>", "<img alt=\"ba\"><i title='fe&quot;dc'>x</i>"),
+        ("<% if (a > b) { %><p>ab</p><% } %>cd", "<% if (a > b) { %><p>ba</p><% } %>dc"),
+        ("ab <?php if ($a > 1) { echo '<p>x</p>'; } ?> cd", "ba <?php if ($a > 1) { echo '<p>x</p>'; } ?> dc"),
+        ("<p>ab</p><?php echo 'cd';", "<p>ba</p><?php echo 'cd';"),
+        ("<p {% if a > b %}class=x{% endif %}>ab {{ c > d }} ef", "<p {% if a > b %}class=x{% endif %}>ba {{ c > d }} fe"),
+        ('<a title="ab {{ "c"|d }} ef" href="{% url "x" %}">gh', '<a title="ba {{ "c"|d }} fe" href="{% url "x" %}">hg'),
+        ("ab <kbd>Ctrl</kbd> <samp>cd</samp> ef", "ba <kbd>Ctrl</kbd> <samp>cd</samp> fe"),
+        ("<a>ab</a><a>cd</a> | <button>ef</button>", "<a>ba</a><a>dc</a> | <button>fe</button>"),
+        ("ab <select><option>cd<option label=gh>ef</select> ij", "ba <select><option>dc<option label=\"hg\">fe</select> ji"),
+        ("<title>ab <b> cd</title><meta property=og:title content='ef gh'>", "<title>ba &gt;b&lt; dc</title><meta property=og:title content='fe hg'>"),
+        ("<p>ab</p><textarea>cd<p>ef</textarea><p>gh", "<p>ba</p><textarea>cd<p>ef</textarea><p>hg"),
+        ("<svg><title>ab</title></svg> cd", "<svg><title>ab</title></svg> dc"),
+        ("<p>ab <3 cd & ef</p>", "<p>ba 3&lt; dc &amp; fe</p>"),
+    ],
+)  # fmt: skip
+def test_a_page_is_read_as_browsers_read_it(before: str, after: str) -> None:
+    assert read("a.html", before).translated(reversed_words).decode() == after
+
+
+def test_elements_of_a_line_do_not_part_its_sentence() -> None:
+    for code in ("<button>cd</button>", "<my-own>cd</my-own>", "<unknown>cd</unknown>", "<label>cd</label>"):
+        [unit] = text_units(f"<p>ab {code} ef</p>", OPTIONS)
+        assert plain(unit.items) == "ab cd ef"
+    for code in ("<input>", "<picture><source><img></picture>", "<select><option>cd</select>", "<video>cd</video>",
+                 "<script>cd</script>", "<svg><text>cd</text></svg>", "<iframe src=x></iframe>"):  # fmt: skip
+        [unit] = text_units(f"<p>ab {code} ef</p>", OPTIONS)
+        assert plain(unit.items) == "ab  ef"
+    for page in ("<a>ab</a>\n<a>cd</a>", "<button>ab</button><button>cd</button>", "ab<input type=radio>cd"):
+        items = [item for unit in text_units(page, OPTIONS) for item in (*unit.items, " ")]
+        assert "ab" in items
+        assert "cd" in items
+
+
+def test_the_language_of_a_page_is_the_targets() -> None:
+    page = '<html lang=en><p lang="en-GB">ab</p><p lang=fr>cd</p><code lang=en>ef</code></html>'
+    out = read("a.html", page).translated(reversed_words).decode()
+    assert out == '<html lang=de><p lang="de">ba</p><p lang=fr>dc</p><code lang=en>ef</code></html>'
+    assert read("a.html", "<html><p>ab</html>").translated(reversed_words) == b"<html><p>ba</html>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("1\n00:00:20,000 --> 00:00:24,000\nab cd\n2\n00:00:24,000 --> 00:00:27,000\nef", None),
+        ("1\r00:00:20.0 --> 00:00:24.0\rab cd\r\r2\r0:00:24 --> 0:00:27\ref", None),
+        ("1\n00:20 -> 00:24\n\nab cd.\n\n2\n00:24 --> 00:27\nef.\n\ngh\n", None),
+        ("1\n00:00:01,000-->00:00:02,000\n-ab cd.\n– ef.\n", None),
+        ("1\n00:00:01,000 --> 00:00:02,000\n<i>- ab\ncd.\n- ef.</i>\n", "1\n00:00:01,000 --> 00:00:02,000\n<i>- ba\ndc.\n- fe.</i>\n"),
+        ("WEBVTT\n\nNOTE ab\n\nid\n00:01.000 --> 00:02.000 line:0\n<v Al>ab &amp; cd\n\nef\n", "WEBVTT\n\nNOTE ab\n\nid\n00:01.000 --> 00:02.000 line:0\n<v Al>ba &amp; dc\n\nef\n"),
+        ("1\n00:00:01,000 --> 00:00:02,000\n{\\an8}♪ ab cd ♪\n", None),
+        ("1\n00:00:01,000 --> 00:00:02,000\nab\\Ncd\n", None),
+    ],
+)  # fmt: skip
+def test_cues_keep_their_form(before: str, after: str | None) -> None:
+    name = "a.vtt" if before.startswith("WEBVTT") else "a.srt"
+    swapped = (
+        before.translate(str.maketrans("abcdefgh", "badcfehg")).replace("\\bm", "\\an").replace("{\\bn8}", "{\\an8}")
+    )
+    assert read(name, before).translated(reversed_letters_of_words).decode() == (after or swapped)
+
+
+def reversed_letters_of_words(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+    """With marks where they were: reversed words of two letters."""
+    return [
+        tuple(
+            re.sub(r"\w\w", lambda word: word[0][::-1], item) if isinstance(item, str) else item for item in unit.items
+        )
+        for unit in units
+    ]
+
+
+def test_a_sentence_goes_over_cues_without_a_pause_or_an_end() -> None:
+    def cues(*lines: tuple[str, str], join: bool = True) -> list[str]:
+        text = "".join(f"{n}\n{times}\n{said}\n\n" for n, (times, said) in enumerate(lines, 1))
+        document = Document(text.encode(), FORMATS["srt"], Options("a.srt", join_cues=join))
+        return [plain(unit.items) for unit in document.texts()]
+
+    one, soon, late = "00:00:01,000 --> 00:00:02,000", "00:00:02,100 --> 00:00:03,000", "00:10:00,000 --> 00:10:02,000"
+    assert cues((one, "ab"), (soon, "cd")) == ["abcd"]
+    assert cues((one, "ab"), (soon, "cd"), join=False) == ["ab", "cd"]
+    assert cues((one, "<i>ab</i>"), (soon, "<i>cd</i>")) == ["abcd"]
+    for first, second in (
+        ("ab.", "cd"),
+        ("ab", "- cd"),
+        ("<i>ab</i>", "cd"),
+        ("<v Al>ab", "<v Bo>cd"),
+        ("ab <b>cd</b>", "ef"),
+    ):
+        assert len(cues((one, first), (soon, second))) == 2
+    assert cues((one, "ab"), (late, "cd")) == ["ab", "cd"]
+    assert cues((one, "ab"), (one, "cd")) == ["ab", "cd"]
+
+
+def test_lines_of_cues_are_not_longer_than_those_of_the_file() -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+
+    def longer(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("ab cd ef " * 12,) for _ in units]
+
+    out = read("a.srt", text.format("ab " * 10 + "\n" + "cd " * 10)).translated(longer).decode().split("\n")[2:]
+    assert len(out) == 4
+    assert max(map(len, out)) <= 42
+
+
+def test_subtitles_without_times_are_refused() -> None:
+    with raises_error(Error.WRONG_SHAPE, "a.srt"):
+        texts("a.srt", "1\nat one o'clock\nab\n")
+
+
+def kept(name: str, text: str) -> dict[str, str]:
+    return {plain(unit.items): unit.kept for unit in read(name, text).texts()}
+
+
+def test_halves_of_characters_are_put_together_or_left_alone() -> None:
+    for name, text in (("a.json", '{"a": "ab \\ud83d\\ude00 cd"}'), ("a.properties", "a=ab \\uD83D\\uDE00 cd")):
+        assert texts(name, text) == ["ab 😀 cd"]
+        out = read(name, text).translated(reversed_words).decode()
+        assert out.lower() == text.replace("ab", "ba").replace("cd", "dc").lower()
+        half = text.replace("\\ude00", "").replace("\\uDE00", "")
+        out = read(name, half).translated(reversed_words).decode()
+        assert out == half.replace("ab", "ba").replace("cd", "dc")
+    assert texts("a.xml", '<resources><string name="a">ab \\uD83D\\uDE00</string></resources>') == ["ab 😀"]
+    half = '<resources><string name="a">ab \\uD83D cd</string></resources>'
+    assert read("a.xml", half).translated(reversed_words).decode() == half.replace("ab", "ba").replace("cd", "dc")
+    with raises_error(Error.BAD_SYNTAX, "a.xml:1"):
+        texts("a.xml", '<resources><string name="a">ab &#55357;&#56832;</string></resources>')
+
+
+def test_keys_of_json_that_are_left_alone_are_counted() -> None:
+    text = (
+        '{"a": {"language": "ab cd", "type": "string", "id": "x"}, "@a": {"description": "a note"}, "b": "img/a.png",'
+        ' "@@locale": "en", "c": ["check-in", "a_b"]}'
+    )
+    reasons = kept("a.json", text)
+    assert [said for said, reason in reasons.items() if not reason] == ["ab cd", "check-in"]
+    assert len(set(reasons.values())) == 4
+    assert '"@@locale": "de"' in read("a.json", text).translated(reversed_words).decode()
+    settings = '{"name": "a", "description": "ab cd", "dependencies": {"b": "^1.0"}}'
+    assert read("a.json", settings).translated(reversed_words) == settings.encode()
+    assert len(kept("a.json", settings)) == 2
+    browser = '{"a": {"message": "ab cd", "description": "a note", "placeholders": {"n": {"content": "$1", "example": "Al"}}}}'
+    assert texts("a.json", browser) == ["ab cd"]
+
+
+@pytest.mark.parametrize(
+    ("value", "items", "put", "written"),
+    [
+        ("ab {0} cd", ["ab {0} cd"], "isn't {0}", "isn''t {0}"),
+        ("isn''t ab", ["isn't ab"], "wasn't ab", "wasn''t ab"),
+        ("isn't {0}", ["isn't {0}"], "wasn't {0}", "wasn't {0}"),
+        ("isn't ab", ["isn't ab"], "wasn't ab", "wasn't ab"),
+        ("ab '{'0'}' cd", ["ab ", "'{'", "0", "'}'", " cd"], None, "ab '{'0'}' cd"),
+    ],
+)
+def test_apostrophes_of_message_formats(value: str, items: list[str], put: str | None, written: str) -> None:
+    document = read("a.properties", f"a={value}\n")
+    [unit] = document.texts()
+    assert [item if isinstance(item, str) else item.raw for item in unit.items] == items
+    assert unit.render([put] if put else unit.items) == written
+
+
+def test_properties_of_latin_1_are_read_and_written_so() -> None:
+    def greek(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("üω",) for _ in units]
+
+    assert read("a.properties", "a=Größe".encode("latin-1")).translated(greek) == "a=ü\\u03C9".encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "bare", "written"),
+    [
+        ("a.json", '{"a": "&Save as"}', "Save as", '{"a": "&So wie"}'),
+        ("a.properties", "a=E_xit now\n", "Exit now", "a=_So wie\n"),
+        ("a.po", 'msgid "_Save as"\nmsgstr ""\n', "Save as", '#, fuzzy\nmsgid "_Save as"\nmsgstr "_So wie"\n'),
+    ],
+)
+def test_accelerators_are_not_read_and_come_back(name: str, text: str, bare: str, written: str) -> None:
+    def put(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("So wie",) for _ in units]
+
+    assert texts(name, text) == [bare]
+    assert read(name, text).translated(put).decode() == written
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("ab cd\\u0020", "ba dc\\u0020"),
+        ('"  ab cd  "', '"  ba dc  "'),
+        ("&quot; ab&quot; cd", "&quot; ba&quot; dc"),
+        ("ab\\n\\n cd\\t ef", "\\n\\nba \\tdc fe"),
+        ("<![CDATA[ab <b>cd</b> &amp; ef]]>", "<![CDATA[ba <b>dc</b> &amp; fe]]>"),
+        ("<![CDATA[ab & cd < ef]]>", "<![CDATA[ba & dc < fe]]>"),
+        ("ab <![CDATA[<b>cd</b>]]>", None),
+        ("<b>ab</b> <xliff:g id='a'>%1$s</xliff:g> it\\'s", "<b>ba</b> <xliff:g id='a'>%1$s</xliff:g> s\\'ti"),
+        ("ab\\u0020\\u0020cd ef", "ba \\u0020dc fe"),
+        ("ab@", "\\@ba"),
+        ("@string/ab", "@string/ab"),
+    ],
+)
+def test_escapes_of_android(before: str, after: str | None) -> None:
+    text = '<resources xmlns:xliff="x"><string name="a">{}</string></resources>'
+    out = read("a.xml", text.format(before)).translated(reversed_words).decode()
+    if after is None:
+        assert texts("a.xml", out) == ["ba >b/<dc>b<"]
+    else:
+        assert out == text.format(after)
+
+
+def test_plurals_have_the_forms_of_the_target_language() -> None:
+    android = '<resources><plurals name="a">\n  <item quantity="one">ab</item>\n  <item quantity="other">%d cd</item>\n</plurals></resources>'
+    document = Document(android.encode(), FORMATS["android"], Options("a.xml", ("en", "pl")))
+    out = document.translated(reversed_words).decode()
+    assert re.findall(r'quantity="(\w+)">([^<]*)<', out) == [
+        ("one", "ba"), ("other", "d% dc"), ("few", "d% dc"), ("many", "d% dc")]  # fmt: skip
+    po = 'msgid ""\nmsgstr "Language: en\\n"\n\nmsgid "ab"\nmsgid_plural "%d cd"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    document = Document(po.encode(), FORMATS["po"], Options("a.po", ("en", "pl")))
+    out = document.translated(reversed_words).decode()
+    assert re.findall(r'msgstr\[(\d)\] "(.*)"', out) == [("0", "ba"), ("1", "d% dc"), ("2", "d% dc")]
+    assert '"Language: pl\\n"' in out
+    assert "nplurals=3" in out
+    document = Document(po.encode(), FORMATS["po"], Options("a.po", ("en", "ja")))
+    out = document.translated(reversed_words).decode()
+    assert re.findall(r'msgstr\[(\d)\] "(.*)"', out) == [("0", "d% dc")]
+    stated = po.replace("Language: en", "Plural-Forms: nplurals=3; plural=n%3;")
+    out = read("a.po", stated).translated(reversed_words).decode()
+    assert re.findall(r'msgstr\[(\d)\] "(.*)"', out) == [(n, "d% dc") for n in "012"]
+    assert "plural=n%3;" in out
+
+
+def xliff(unit: str, frame: str = "") -> str:
+    return f'<xliff version="1.2"><file source-language="en" target-language="de"{frame}><body>{unit}</body></file></xliff>'
+
+
+SEG = "<mrk mtype='seg' mid='{}'>{}</mrk>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<source xml:space='preserve'>ab  cd\n ef</source>",
+         '<source xml:space=\'preserve\'>ab  cd\n ef</source><target state="needs-review-translation" xml:space="preserve">'
+         "ba  dc\n fe</target>"),
+        (f"<source>1. ab</source><seg-source>{SEG.format(1, '1.')} {SEG.format(2, 'ab cd')}</seg-source>",
+         f'... <target state="needs-review-translation">{SEG.format(1, "1.")} {SEG.format(2, "ba dc")}</target>'),
+        (f"<source>x</source><seg-source>{SEG.format(1, 'ab')} {SEG.format(2, 'cd')}</seg-source><target>{SEG.format(1, 'By hand')}"
+         " <mrk mtype='seg' mid='2'/></target>",
+         f"... <target>{SEG.format(1, 'By hand')} {SEG.format(2, 'dc')}</target>"),
+        (f"<source>x</source><seg-source><g id='1'>{SEG.format(1, 'ab')}</g>{SEG.format(2, 'cd')}</seg-source><target></target>",
+         f"... <target state=\"needs-review-translation\"><g id='1'>{SEG.format(1, 'ba')}</g>{SEG.format(2, 'dc')}</target>"),
+        ("<source>ab</source><target state='new'>ab</target>",
+         '... <target state="needs-review-translation">ba</target>'),
+    ],
+)  # fmt: skip
+def test_xliff_of_other_tools(before: str, after: str) -> None:
+    out = read("a.xlf", xliff(f"<trans-unit>{before}</trans-unit>")).translated(reversed_words_apart).decode()
+    written = out.partition("<trans-unit>")[2].partition("</trans-unit>")[0]
+    assert written == after.replace("... ", before.partition("<target")[0])
+
+
+def reversed_words_apart(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+    """Words reversed one by one, white space as it is."""
+    return [
+        None if unit.kept else tuple(
+            re.sub(r"\w+", lambda word: word[0][::-1], item) if isinstance(item, str) else item for item in unit.items
+        )
+        for unit in units
+    ]  # fmt: skip
+
+
+def test_states_and_languages_of_xliff() -> None:
+    draft = f"<trans-unit><source>x</source><seg-source>{SEG.format(7, 'ab')}</seg-source><sdl:seg-defs><sdl:seg id='7' conf='X'/>"
+    out = read("a.sdlxliff", xliff(draft + "</sdl:seg-defs></trans-unit>", " xmlns:sdl='s'")).translated(reversed_words)
+    assert b'conf="Draft"' in out
+    two = "".join(
+        f'<file source-language="en"><trans-unit><source>{said}</source></trans-unit></file>' for said in ("ab", "cd")
+    )
+    assert read("a.xlf", f"<xliff>{two}</xliff>").translated(reversed_words).count(b'target-language="de"') == 2
+    inherited = xliff("<group xml:space='preserve'><trans-unit><source>ab  cd</source></trans-unit></group>")
+    [unit] = read("a.xlf", inherited).texts()
+    assert unit.items == ("ab  cd",)
+    approved = xliff("<trans-unit approved='yes'><source>ab</source><target>cd</target></trans-unit>")
+    assert read("a.xlf", approved, everything=True).translated(reversed_words) == approved.encode()
+    initial = '<xliff version="2.0" srcLang="en"><segment state="initial"><source>ab</source><target>ab</target></segment></xliff>'
+    assert b'<segment state="translated"><source>ab</source><target>ba</target>' in read("a.xlf", initial).translated(
+        reversed_words
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("**ab** *cd* ~~ef~~ ***gh*** a_b_c", "**ba** *dc* ~~fe~~ ***hg*** c_b_a"),
+        ("ab [cd *ef*](x \"y\") ![gh](z) <http://ab.cd> `ef`", "ba [dc *fe*](x \"y\") ![hg](z) <http://ab.cd> `ef`"),
+        ("ab ![cd][] ![ef][cd] [gh]\n\n[cd]: x", "ba ![dc][cd] ![fe][cd] \\]hg\\[\n\n[cd]: x"),
+        ("> ab  \n> cd\\\n> ef\n> gh", "> ba  \n> dc\\\n> fe hg"),
+        ("ab\n\n[^1]: cd\n\n    ef", "ba\n\n[^1]: dc\n\n    fe"),
+        ("ab\n\n:   cd\n\n    ef", "ba\n\n:   dc\n\n    fe"),
+        ("!!! note \"ab\"\n    cd\n\n    ef\n", "!!! note \"ba\"\n    dc\n\n    fe\n"),
+        ("!!! note\n    cd\n", "!!! note\n    dc\n"),
+        (":::tip ab\ncd\n:::\n", ":::tip ba\ndc\n:::\n"),
+        ("=== \"ab\"\n\n    cd", "=== \"ba\"\n\n    cd"),
+        ("---\ntitle: ab cd\nlayout: ef\ndescription: 'it''s' # gh\n---\nij", "---\ntitle: ba dc\nlayout: ef\ndescription: \"s'ti\" # gh\n---\nji"),
+        ("+++\ntitle = \"ab \\\"cd\\\"\"\ndraft = false\n+++\nef", "+++\ntitle = \"ba \\\"dc\\\"\"\ndraft = false\n+++\nfe"),
+        ("ab {%% if a %%}cd{%% endif %%} {#id} {ref}`ef gh`".replace("%%", "%"), "ba {% if a %}dc{% endif %} {#id} {ref}`ef gh`"),
+        ("ab &amp; cd \\* ef", "ba & dc \\* fe"),
+        ("$5 ab $6 cd", "5$ ba 6$ dc"),
+        ("| ab \\| `c\\|d` | *ef* |\n|---|---|\n", "| ba \\| `c\\|d` | *fe* |\n|---|---|\n"),
+        ("1. ab\n   cd\n\n   ef <span title='x'>gh</span>", "1. ba dc\n\n   fe <span title='x'>hg</span>"),
+    ],
+)  # fmt: skip
+def test_markdown_is_read_as_markdown_it_reads_it(before: str, after: str) -> None:
+    assert read("a.md", before).translated(reversed_words).decode() == after
+
+
+MARKDOWN = [
+    "ab_cd",
+    "*ef*",
+    "**gh**",
+    "`ij`",
+    "[kl](mn)",
+    "[op]",
+    "![qr](st)",
+    "<b>uv</b>",
+    "<br>",
+    "  \n",
+    "\\\n",
+    "\n",
+    "\n\n",
+    "- wx",
+    "> yz",
+    "# ab",
+    "\\* cd",
+    "$ef$",
+    "[^1]",
+    "&amp;",
+    " gh ",
+    "\n\n[op]: ij\n\n",
+    "\n\n[^1]: kl\n\n",
+    "~~mn~~",
+    "1. op",
+    "{{ qr }}",
+    "st*uv*wx",
+    "<http://x.y>",
+    "\n\n",
+    "\\",
+    "",
+]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_markdown_has_the_same_marks_before_and_after(seed: int) -> None:
+    rng = random.Random(seed)
+    parser = markdown_parser()
+    for _ in range(30):
+        text = "".join(rng.choice(MARKDOWN) + rng.choice(["", " "]) for _ in range(rng.randrange(15)))
+        out = read("a.md", text).translated(reversed_words_apart).decode()
+        before, after = (
+            re.findall(r"<(?!http)[^>]*>", re.sub(r"(?<=\"#fn)[^\"]*|(?<=alt=\")[^\"]*", "", parser.render(one)))
+            for one in (text, out)
+        )
+        assert before == after, (text, out)
+
+
+def markdown_parser() -> MarkdownIt:
+    """A parser as it is, without our places."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True).use(deflist_plugin)

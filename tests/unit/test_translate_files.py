@@ -225,3 +225,22 @@ def test_codes_are_no_text(text: str) -> None:
 )
 def test_texts_with_codes_are_texts(text: str) -> None:
     assert Splitter(is_word=lambda letters: letters == "NEW").is_text(text)
+
+
+def test_a_mistake_of_ours_ends_one_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("One.\n", encoding="utf-8")
+
+    class Broken(Upper):
+        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+            if not self.asked:
+                self.asked.append("")
+                raise AssertionError("edits\noverlap")
+            return super().n_best(sentences)
+
+    jobs = jobs_of([tmp_path / "a.txt", tmp_path / "b.txt"], FileOptions(tmp_path / "out"), "de")
+    with raises_error(Error.INCOMPLETE, "a.txt", "edits overlap"):
+        translate_files(pipeline(Broken()), jobs, FileOptions(), "x")
+    assert (tmp_path / "out" / "b.txt").read_text(encoding="utf-8") == "ONE.!\n"
+    with raises_error(Error.FAULT, "a.txt"):
+        translate_files(pipeline(Broken()), jobs[:1], FileOptions(), "x")

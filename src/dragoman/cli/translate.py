@@ -134,6 +134,10 @@ Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: t
 ColumnNames = Annotated[
     str | None, typer.Option("--columns", help="Of .csv and .tsv: the columns to translate, by heading or number.")
 ]
+JoinCues = Annotated[
+    bool,
+    typer.Option("--join-cues/--no-join-cues", help="Of subtitles: a sentence over several cues is translated as one."),
+]
 With = Annotated[
     str | None,
     typer.Option("--with", help="Of documents: translate these too: changes (deletions that are tracked)."),
@@ -206,6 +210,7 @@ def translate(
     columns: ColumnNames = None,
     with_: With = None,
     without: Without = None,
+    join_cues: JoinCues = True,
     as_json: AsJson = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
@@ -238,7 +243,7 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
-    choices = _file_choices(output, resume, everything, columns, with_, without)
+    choices = _file_choices(output, resume, everything, columns, with_, without, join_cues)
     lines = Lines(input, choices.output, Form(as_json, alignments))
     _translate(options, paths, lines, Blocks(bulk, shard, ray), choices)
 
@@ -250,12 +255,13 @@ def _file_choices(
     columns: str | None,
     with_: str | None,
     without: str | None,
+    join_cues: bool,
 ) -> FileOptions:
     """The choices for files. Raises DragomanError for kinds of text that are none."""
     is_folder = output is not None and output.endswith(("/", os.sep))
     asides = asides_of(names_in(with_ or ""), names_in(without or ""))
     place = Path(output) if output else None
-    return FileOptions(place, resume, everything, names_in(columns or ""), asides, is_folder)
+    return FileOptions(place, resume, everything, names_in(columns or ""), asides, is_folder, join_cues)
 
 
 class Lines(NamedTuple):
@@ -288,7 +294,7 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
-                columns=files.columns)  # fmt: skip
+                columns=files.columns, no_join_cues=not files.join_cues)  # fmt: skip
         if files.is_folder:
             raise Error.WRONG_FILE_TYPE("is a folder, and lines go to a file", "leave out the slash", file=lines.output)
         doubtful = _translate_lines(options, lines)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.errors import Error, writing
-from dragoman.formats.html import INLINE, VOID, Tag, scan
+from dragoman.formats.html import BLOCK
+from dragoman.formats.html_pieces import VOID, Tag, scan
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 
@@ -94,7 +95,7 @@ def paragraphs(page: str) -> Iterator[tuple[str, Paragraph]]:
             continue
         elif skipped or (piece.name == "span" and piece.opens and piece.get("class") == "MAC"):
             skipped += (1 if piece.opens else -1) if piece.name == "span" else 0
-        elif piece.name in INLINE:
+        elif piece.name and piece.name not in BLOCK:
             parts.append(_shortened(piece))
 
 

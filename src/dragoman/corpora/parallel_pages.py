@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from dragoman.formats.html import scan
+from dragoman.formats.html_pieces import scan
 
 HEADING = "heading"
 

@@ -24,11 +24,11 @@ from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.fix import judged
 from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
+from dragoman.formats.accelerators import without_accelerators
 from dragoman.formats.base import Entry
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.text_faults import mended
 from dragoman.runs import atomic_io
-from dragoman.text.accelerators import without_accelerators
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
 from dragoman.text.placeholders import spans

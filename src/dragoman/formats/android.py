@@ -1,62 +1,158 @@
 """Android's string resources (strings.xml): strings, arrays and plurals that are to be translated."""
 
+import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dragoman.formats.base import Code, Item, Options, Unit, refuse
-from dragoman.formats.inline import Kind, escaped, units_of
-from dragoman.formats.xml import Event, attribute, events, local, tokens
+from dragoman.formats.html_pieces import VOID, scan
+from dragoman.formats.inline import Kind, Token, escaped, units_of
+from dragoman.formats.messages import whole_characters
+from dragoman.formats.xml import Event, attribute, children, events, local, tokens
+from dragoman.languages.plurals import plurals_of
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
+_SECTION = re.compile(r"\s*<!\[CDATA\[(?P<inner>(?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|&(?:[A-Za-z]{2,8}|#\d{1,7});")
+_QUOTE = re.compile(
+    r"(?<!\\)(?:\\\\)*(?P<quote>\"|&quot;|&#34;|\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..)"
+)
+"""A quote, or a half of a character, which is none."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The strings; not those with translatable="false", nor references."""
-    held: list[Event] | None = None
-    kept, name, root, where = False, "", "", ""
+    held: list[Event] = []
+    depth = 0
     for event in events(text, options):
         tag = local(event.name)
-        if event.kind == "start" and not root:
-            root = tag
-            if root != "resources":
+        if event.kind == "start" and not depth:
+            if tag != "resources":
                 raise refuse(
                     options, text, event.start, f"<{tag}>, not <resources>: of XML, Android's strings alone are known"
                 )
-        if event.kind == "start" and tag in ("string", "string-array", "plurals"):
-            kept = attribute(event, "translatable") == "false"
-            name = attribute(event, "name")
-        if event.kind == "start" and tag in ("string", "item") and held is None:
-            held = []
-            quantity = attribute(event, "quantity")
-            where = f"{name}[{quantity}]" if quantity else name
-        if held is None:
+            depth = 1
             continue
-        held.append(event)
-        if event.kind == "end" and tag in ("string", "item"):
-            content = text[held[0].end : held[-1].start]
-            if not content.lstrip().startswith(("@", "?")):
-                inside = list(tokens(text, held[1:-1], _whole, ("b", "i", "u"), _read))
-                for unit in units_of(inside, where, _render, source=text, collapse=False):
-                    yield replace(unit, kept='translatable="false"') if kept else unit
-            held = None
+        if event.kind == "start" or held:
+            held.append(event)
+        depth += {"start": 1, "end": -1}.get(event.kind, 0)
+        if event.kind == "end" and depth == 1 and held:
+            yield from _resource(text, held, options)
+            held = []
+
+
+def _resource(text: str, element: Sequence[Event], options: Options) -> Iterator[Unit]:
+    """The units of a resource: a string, a list, or the plural forms of one."""
+    tag, name = local(element[0].name), attribute(element[0], "name")
+    reason = 'translatable="false"' if attribute(element[0], "translatable") == "false" else ""
+    if tag == "string":
+        yield from _string(text, element, name, reason)
+    elif tag in ("string-array", "plurals"):
+        items = [item for item in children(element) if local(item[0].name) == "item"]
+        for item in items:
+            quantity = attribute(item[0], "quantity")
+            yield from _string(text, item, f"{name}[{quantity}]" if quantity else name, reason)
+        if tag == "plurals" and items and not reason:
+            yield from _other_forms(text, name, items, options)
+
+
+def _other_forms(text: str, name: str, items: Sequence[Sequence[Event]], options: Options) -> Iterator[Unit]:
+    """The forms that the target language has and the source has not, each made of the one for other numbers."""
+    plurals = plurals_of(options.languages[1])
+    of = {attribute(item[0], "quantity"): item for item in items}
+    like = of.get("other", items[-1])
+    for form in plurals.forms if plurals else ():
+        for unit in _string(text, like, f"{name}[{form}]", "") if form not in of else ():
+            end = items[-1][-1].end
+            head, tail = text[like[0].start : unit.start], text[unit.end : like[-1].end]
+            head = re.sub(r"(quantity\s*=\s*[\"'])\w*", rf"\g<1>{form}", head, count=1)
+            indent = re.search(r"\s*$", text[: like[0].start])
+            before = (indent[0] if indent else "") + head
+
+            def render(items: Sequence[Item], unit: Unit = unit, before: str = before, tail: str = tail) -> str:
+                return before + unit.render(items) + tail
+
+            yield replace(unit, start=end, end=end, render=render, bilingual=True)
+
+
+def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
+    """The unit of one string."""
+    start, end = element[0].end, element[-1].start
+    content = text[start:end]
+    if content.lstrip().startswith(("@", "?")):
+        return
+    section = _SECTION.fullmatch(text, start, end)
+    if section:
+        inside = list(_of_section(text, *section.span("inner")))
+        says_amp = _MARKUP.search(section["inner"]) is not None and re.search(r"&(?!amp;)", section["inner"]) is None
+        render = partial(_written, escaped if says_amp else str)
+    else:
+        inside = [
+            piece
+            for token in tokens(text, element[1:-1], _whole, ("b", "i", "u"))
+            for piece in (_quotes(text, token) if token.kind == "text" else (token,))
+        ]
+        render = partial(_written, escaped)
+    for unit in units_of(inside, where, render, source=text, collapse=False):
+        yield replace(unit, kept=reason)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
-    return ("protected", "") if element[0].name == "xliff:g" else None
+    return ("protected", "") if local(element[0].name) == "g" else None
+
+
+def _of_section(text: str, start: int, end: int) -> Iterator[Token]:
+    """The tokens of a CDATA section, in which HTML may stand."""
+    is_markup = _MARKUP.search(text, start, end) is not None
+    for piece in scan(text[start:end]) if is_markup else [(0, end - start)]:
+        if isinstance(piece, tuple):
+            begin, stop = start + piece[0], start + piece[1]
+            said = text[begin:stop]
+            yield Token("text", begin, stop, _read(html.unescape(said) if is_markup else said))
+        else:
+            kind: Kind = "open" if piece.opens else "close"
+            is_alone = not piece.name or piece.name in VOID or piece.text.endswith("/>")
+            kind = ("break" if piece.name == "br" else "alone") if is_alone else kind
+            yield Token(
+                kind, start + piece.start, start + piece.end, text[start + piece.start : start + piece.end], piece.name
+            )
+
+
+def _quotes(text: str, token: Token) -> Iterator[Token]:
+    """A text parted at its quotes, which say that blanks count between them."""
+    raw = text[token.start : token.end]
+    if raw.startswith("<![CDATA["):
+        yield token._replace(text=_read(token.text))
+        return
+    done = 0
+    for match in [*_QUOTE.finditer(raw), None]:
+        stop = match.start("quote") if match else len(raw)
+        if done < stop:
+            yield Token("text", token.start + done, token.start + stop, _read(html.unescape(raw[done:stop])))
+        if match:
+            done = match.end("quote")
+            yield Token("alone", token.start + stop, token.start + done, match["quote"])
 
 
 def _read(text: str) -> str:
     text = re.sub(r"\s+", " ", text)  # white space that counts is written with a backslash
     text = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda match: chr(int(match.group(1), 16)), text)
-    return re.sub(r"\\(.)", lambda match: _SIMPLE.get(match.group(1), match.group(1)), text)
+    return whole_characters(re.sub(r"\\(.)", lambda match: _SIMPLE.get(match.group(1), match.group(1)), text))
 
 
-def _render(items: Sequence[Item]) -> str:
-    written = "".join(item.raw if isinstance(item, Code) else _written(item) for item in items)
-    return re.sub(r"^ | $", r"\\u0020", written)
-
-
-def _written(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return escaped(re.sub(r"^([@?])", r"\\\1", text))
+def _written(escape: Callable[[str], str], items: Sequence[Item]) -> str:
+    """Items as Android reads them. `escape`: what is done to text so that it is no markup."""
+    out = ""
+    for number, item in enumerate(items):
+        if isinstance(item, Code):
+            out += item.raw
+            continue
+        text = item.replace("\\", "\\\\").replace("'", "\\'").replace('"', '\\"')
+        text = re.sub(r"[\n\t]", lambda char: "\\n" if char[0] == "\n" else "\\t", text)
+        text = text if number else re.sub(r"^([@?])", r"\\\1", text)
+        edges = rf"{'^ +|' if not number else ''}{' +$|' if number == len(items) - 1 else ''}(?<= ) |\u00a0"
+        out += re.sub(edges, lambda blanks: "".join(f"\\u{ord(blank):04X}" for blank in blanks[0]), escape(text))
+    return out

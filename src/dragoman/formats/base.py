@@ -86,6 +86,8 @@ class Options:
     """The columns of a table to translate, by heading or by number from 1."""
     asides: frozenset[str] = frozenset(set(ASIDES) - {"changes"})
     """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
+    join_cues: bool = True
+    """A sentence of subtitles that goes on in the next cue is translated as one."""
 
 
 Pass = Callable[[str, Options], Iterator[Unit]]

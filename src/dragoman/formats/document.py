@@ -212,7 +212,7 @@ FORMATS: dict[str, Format] = {
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),
-        (html.attribute_units, html.text_units),
+        (html.attribute_units, html.embedded_units, html.text_units),
         finish=html.with_language,
         declares="html",
     ),
@@ -231,7 +231,7 @@ FORMATS: dict[str, Format] = {
     "odp": Format("an OpenDocument presentation", (".odp", ".otp"), parts_of=opendocument.parts, declares="xml"),
     "odg": Format("an OpenDocument drawing", (".odg", ".otg"), parts_of=opendocument.parts, declares="xml"),
     "epub": Format("an e-book", (".epub",), parts_of=epub.parts, declares="xml"),
-    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=language.of_catalogue),
+    "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=po.with_header),
     "xliff": Format(
         "XLIFF",
         (".xlf", ".xliff", ".sdlxliff", ".mxliff"),
@@ -241,7 +241,7 @@ FORMATS: dict[str, Format] = {
     ),
     "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), declares="xml"),
     "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,), finish=language.of_messages),
-    "properties": Format("Java properties", (".properties",), (properties.units,)),
+    "properties": Format("Java properties", (".properties",), (properties.units,), declares="properties"),
     "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),
     "pdf": Format("a PDF", (".pdf",), (plain_text.units,)),

@@ -4,10 +4,12 @@ import codecs
 import re
 from typing import Literal, NamedTuple
 
+import webencodings
+
 from dragoman.errors import Error
 
-Declares = Literal["", "xml", "html", "po"]
-"""The way in which a kind of file says its encoding; "": it says none."""
+Declares = Literal["", "xml", "html", "po", "properties"]
+"""The way in which a kind of file says its encoding; "": it says none. Java's properties are UTF-8 or ISO-8859-1."""
 
 _XML = r"""^<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)"""
 _DECLARATIONS: dict[Declares, re.Pattern[str]] = {
@@ -17,8 +19,22 @@ _DECLARATIONS: dict[Declares, re.Pattern[str]] = {
 }
 _LOOKED_AT = 8192
 """Bytes in which a declaration stands."""
-_OF_BROWSERS = dict.fromkeys(("latin-1", "iso8859-1", "ascii"), "cp1252")
-"""Encodings that HTML's own rules read as another one, which holds them."""
+_SINGLE_BYTE = re.compile(r"iso8859|latin|cp\d|koi8|mac|ascii")
+_UNDEFINED = "dragoman.undefined"
+"""The name for what is done with bytes that a codec does not define: as in browsers, they are control characters."""
+
+
+def _undefined(error: UnicodeError) -> tuple[str | bytes, int]:
+    if isinstance(error, UnicodeDecodeError) and not error.encoding.startswith(("utf", "gb", "big5", "euc", "cp9")):
+        return error.object[error.start : error.start + 1].decode("latin-1"), error.start + 1
+    if isinstance(error, UnicodeEncodeError):
+        char = error.object[error.start]
+        known = "\x80" <= char <= "\x9f"
+        return char.encode("latin-1") if known else f"&#{ord(char)};", error.start + 1
+    raise error
+
+
+codecs.register_error(_UNDEFINED, _undefined)
 
 
 class Encoding(NamedTuple):
@@ -26,6 +42,8 @@ class Encoding(NamedTuple):
 
     codec: str
     mark: bytes = b""
+    is_declared: bool = True
+    """False if the file declares another one."""
 
 
 def declared(data: bytes, declares: Declares) -> str:
@@ -35,34 +53,54 @@ def declared(data: bytes, declares: Declares) -> str:
     said = next(filter(None, match.groups()), "") if match else ""
     if not said or (declares == "po" and said == "CHARSET"):  # a template's header, which nobody has filled in
         return "utf-8"
+    if declares == "html" and (label := webencodings.lookup(said)):  # `latin1` is windows-1252 there, and so on
+        return "utf-8" if label.name.startswith("utf-16") else label.codec_info.name
     try:
         codec = codecs.lookup(said).name
     except LookupError:
         return said
-    if declares != "html" or codec.startswith("utf"):
-        return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here
-    return _OF_BROWSERS.get(codec, codec)
+    return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here
 
 
-def decoded(data: bytes, name: str, declares: Declares = "") -> tuple[str, Encoding]:
-    """The text of bytes, and how it was written. Raises DragomanError, with the line, for what is no text."""
+def _encoding_of(data: bytes, declares: Declares) -> Encoding:
+    """The way to read bytes: as their mark says, or else as the file declares.
+
+    A file that was converted to UTF-8, and still declares what it was before, is UTF-8.
+    """
     for mark, codec in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"),
     ):
         if data.startswith(mark):
-            encoding = Encoding(codec, mark)
-            break
-    else:
-        encoding = Encoding(declared(data, declares))
+            return Encoding(codec, mark)
+    codec = declared(data, declares)
+    if declares == "properties":
+        return Encoding("utf-8" if _is_utf8(data) else "iso8859-1")
+    if _SINGLE_BYTE.match(codec) and not data.isascii() and _is_utf8(data):
+        return Encoding("utf-8", is_declared=False)
+    return Encoding(codec)
+
+
+def _is_utf8(data: bytes) -> bool:
     try:
-        text = data[len(encoding.mark) :].decode(encoding.codec)
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def decoded(data: bytes, name: str, declares: Declares = "") -> tuple[str, Encoding]:
+    """The text of bytes, and how it was written. Raises DragomanError, with the line, for what is no text."""
+    encoding = _encoding_of(data, declares)
+    try:
+        text = data[len(encoding.mark) :].decode(encoding.codec, _UNDEFINED if declares == "html" else "strict")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Error.NOT_UTF8(
             f"byte 0x{data[error.start]:02X} is not {encoding.codec.upper()}",
-            "convert the file from the encoding that it is in to UTF-8: `iconv -f ENCODING -t UTF-8`",
+            "convert the file from the encoding that it is in to UTF-8: `iconv -f ENCODING -t UTF-8`"
+            + (", and let it declare UTF-8" if declares in _DECLARATIONS else ""),
             file=name,
             line=line,
         ) from error
@@ -78,13 +116,35 @@ def decoded(data: bytes, name: str, declares: Declares = "") -> tuple[str, Encod
 
 
 def encoded(text: str, encoding: Encoding, name: str, declares: Declares = "") -> bytes:
-    """The bytes of a text. What an encoding lacks is written as XML and HTML do, or the file declares UTF-8 from now
-    on, or it is refused."""
+    """The bytes of a text. What an encoding lacks is written as XML, HTML and Java do, or the file declares UTF-8 from
+    now on, or it is refused."""
+    if not encoding.is_declared:
+        return encoding.mark + _declaring_utf8(text, declares).encode(encoding.codec)
+    instead = {"xml": "xmlcharrefreplace", "html": _UNDEFINED}.get(declares, "strict")
+    if declares == "properties" and encoding.codec == "iso8859-1":
+        text = re.sub(r"[^\x00-\xff]", lambda char: as_java_escape(char[0]), text)
     try:
-        return encoding.mark + text.encode(encoding.codec, "strict" if declares in ("", "po") else "xmlcharrefreplace")
+        return encoding.mark + text.encode(encoding.codec, instead)
     except UnicodeEncodeError as error:
-        if match := declares == "po" and _DECLARATIONS["po"].search(text):
-            return f"{text[: match.start(1)]}UTF-8{text[match.end(1) :]}".encode()
+        if declares == "po" and _DECLARATIONS["po"].search(text):
+            return _declaring_utf8(text, declares).encode()
         raise Error.CANNOT_WRITE(
             f"{text[error.start]!r} cannot be written in {encoding.codec}", "convert the file to UTF-8 first", file=name
         ) from error
+
+
+def _declaring_utf8(text: str, declares: Declares) -> str:
+    match = _DECLARATIONS[declares].search(text[:_LOOKED_AT])
+    assert match is not None
+    start, end = match.span(match.lastindex or 0)
+    return f"{text[:start]}UTF-8{text[end:]}"
+
+
+def as_java_escape(char: str) -> str:
+    """A character as Java and JSON write it in ASCII, one beyond U+FFFF as its two halves.
+
+    >>> as_java_escape("ü"), as_java_escape("😀")
+    ('\\\\u00FC', '\\\\uD83D\\\\uDE00')
+    """
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))

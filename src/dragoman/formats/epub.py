@@ -26,7 +26,7 @@ BOOK = Part(
     ),
     one_after_another(in_element("dc:language"), in_attributes({"package": ("lang",)})),
 )
-CHAPTER = Part((html.attribute_units, html.text_units), html.with_language)
+CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), html.with_language)
 CONTENTS = Part(
     (contents_of(("text",), "table of contents"),), in_attributes({"ncx": ("lang",), "docTitle": ("lang",)})
 )

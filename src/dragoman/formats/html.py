@@ -1,33 +1,42 @@
-"""HTML (and XHTML) by a scanner of its own, as parsers write a page anew. It survives whatever browsers do.
+"""HTML (and XHTML): a page is never written anew, its texts are.
 
-Elements of lines (`<b>`, `<a>`, `<img>` ...) are codes inside of a text; all others, and `<br>`, part texts. Scripts,
-styles, code and what says `translate="no"` stay as they are. Attributes that people read are texts by themselves.
+Elements that stand in lines (`<b>`, `<a>`, `<img>`, elements of a page's own ...) are codes inside of a text; all
+others, and `<br>`, part texts. Scripts, styles, code and what says `translate="no"` stay as they are, and so does the
+code of templates. Attributes that people read are texts by themselves.
 """
 
+import functools
 import html
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from dragoman.formats.base import Edit, Options, Unit, line_of, spliced
-from dragoman.formats.inline import Token, as_attribute, units_of
+from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, spliced
+from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, pieces
+from dragoman.formats.inline import Kind, Token, as_attribute, units_of
 from dragoman.languages.codes import language_of, tag_of
 
-INLINE = frozenset({
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
-    "ins", "kbd", "label", "mark", "math", "q", "ruby", "rt", "rp", "s", "samp", "small", "span", "strike", "strong",
-    "sub", "sup", "svg", "time", "tt", "u", "var", "wbr", "x", "g",
+BLOCK = frozenset({
+    "address", "article", "aside", "base", "blockquote", "body", "br", "caption", "center", "col", "colgroup", "dd",
+    "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frame",
+    "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr", "html", "legend", "li", "link",
+    "listing", "main", "menu", "meta", "nav", "noframes", "noscript", "ol", "optgroup", "option", "p", "plaintext",
+    "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr", "ul", "xmp",
 })  # fmt: skip
+"""Elements that part texts."""
 REPEATS = frozenset({"b", "big", "em", "font", "i", "mark", "s", "small", "strike", "strong", "sub", "sup", "tt", "u"})
 """Elements that may be closed and opened again, if they have no id."""
-NOT_TRANSLATED = frozenset(
-    {"code", "samp", "var", "tt", "pre", "script", "style", "svg", "math", "textarea", "template"}
-)
-RAW = ("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext")
-"""Elements whose content is no markup."""
-VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
-READ = ("title", "alt", "placeholder", "aria-label", "aria-description", "label", "summary")
+NO_WORD = frozenset({"script", "style", "template", "svg", "textarea"})
+"""Elements that are not translated and stand for no word in a sentence."""
+READ = frozenset({
+    "title", "alt", "placeholder", "aria-label", "aria-description", "aria-placeholder", "aria-roledescription",
+    "aria-valuetext", "label", "summary", "abbr",
+})  # fmt: skip
 """Attributes that people read."""
+READ_IN_META = frozenset({
+    "description", "keywords", "title", "og:title", "og:description", "og:site_name", "og:image:alt", "twitter:title",
+    "twitter:description", "twitter:image:alt", "application-name", "apple-mobile-web-app-title", "dc.title",
+    "dc.description", "dcterms.title", "dcterms.description", "headline",
+})  # fmt: skip
 
 _NOTE = re.compile(
     r"(?:<(?:sup|small)\b[^<>]*>\s*)?<a\b[^<>]*>\s*(?:<(?:sup|small)\b[^<>]*>\s*)?"
@@ -35,195 +44,188 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 """A link whose text is the mark of a note: a code, and no word."""
-_NAME = re.compile(r"[A-Za-z][^\s/>]*")
-_ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
-
-@dataclass(slots=True)
-class Tag:
-    """A piece of markup: `name` is "" for comments, declarations and the like."""
-
-    start: int
-    end: int
-    text: str
-    name: str = ""
-    opens: bool = True
-    kept: bool = False
-    """True for a whole element that is not translated."""
-
-    def attributes(self) -> list[tuple[str, str, int, int]]:
-        """(name, value, and where that begins and ends in the file) of each attribute."""
-        found = []
-        for match in _ATTRIBUTE.finditer(self.text, len(self.name) + 1):
-            start, end = match.span(match.lastindex or 0) if match.lastindex != 1 else (match.end(), match.end())
-            value = html.unescape(self.text[start:end])
-            found.append((match[1].lower(), value, self.start + start, self.start + end))
-        return found
-
-    def get(self, name: str) -> str | None:
-        return next((value for key, value, _, _ in self.attributes() if key == name), None)
-
-
-def scan(text: str) -> Iterator[Tag | tuple[int, int]]:
-    """Tags, and (start, end) of what is text between them, in linear time."""
-    done = at = 0
-    last_end = text.rfind(">")
-    no_more: set[str] = set()
-
-    def find(mark: str, begin: int) -> int:
-        if mark in no_more:
-            return -1
-        place = text.find(mark, begin)
-        if place < 0:
-            no_more.add(mark)
-        return place
-
-    while 0 <= (at := text.find("<", at)) <= last_end:
-        tag = None
-        if text.startswith(("<!--", "<![CDATA["), at):
-            end = find("-->", at + 4) if text.startswith("<!--", at) else find("]]>", at)
-            tag = Tag(at, end + 3, "") if end >= 0 else None
-        elif text.startswith(("<!", "<?"), at):
-            tag = Tag(at, text.index(">", at) + 1, "")
-        elif match := _NAME.match(text, at + (2 if text.startswith("</", at) else 1)):
-            end = _tag_end(text, match.end())
-            name = match.group().lower()
-            tag = Tag(at, end, text[at:end], name, not text.startswith("</", at))
-        if tag is None:
-            at += 1
-            continue
-        if tag.start > done:
-            yield done, tag.start
-        yield tag
-        at = done = tag.end
-        if tag.opens and tag.name in RAW and not tag.text.endswith("/>"):
-            close = (
-                re.compile(rf"</{tag.name}[\s/>]", re.IGNORECASE).search(text, at) if tag.name not in no_more else None
-            )
-            if close is None:
-                no_more.add(tag.name)
-                continue
-            if close.start() > at:
-                yield Tag(at, close.start(), "")
-            at = done = close.start()
-    if done < len(text):
-        yield done, len(text)
-
-
-def _tag_end(text: str, at: int) -> int:
-    """The end of a tag whose name ends at `at`: the next `>` that is not in quotes, or else just the next."""
-    first = text.index(">", at)
-    place = at
-    while True:
-        match = re.compile("[>\"']").search(text, place)
-        if match is None:
-            return first + 1
-        if match.group() == ">":
-            return match.end()
-        if text[match.start() - 1] not in "= \t\n\r\f":  # a quote in the middle of a value
-            place = match.end()
-            continue
-        place = text.find(match.group(), match.end()) + 1
-        if place == 0:
-            return first + 1
+_CODE = re.compile(CODE, re.DOTALL)
+_pieces = functools.lru_cache(maxsize=1)(pieces)  # of a page that two passes look at, one after the other
 
 
 def attribute_units(text: str, options: Options) -> Iterator[Unit]:
     """The attributes that people read."""
-    for tag in _pieces(text):
-        if isinstance(tag, tuple) or tag.kept or not tag.opens or not tag.name:
+    for piece in _pieces(text):
+        if piece.tag is None or not piece.is_translated or not piece.tag.opens or not piece.name:
             continue
-        found = tag.attributes()
-        values = {name: value for name, value, _, _ in found}
-        names: tuple[str, ...] = READ
-        if tag.name == "input" and values.get("type", "").lower() in ("submit", "button", "reset"):
-            names = (*READ, "value")
-        if tag.name == "meta" and values.get("name", "").lower() in ("description", "keywords", "title"):
-            names = (*READ, "content")
-        for name, value, start, end in found:
+        attributes = piece.tag.attributes()
+        names = _read_in(piece.name, {name: value for name, value, _, _ in attributes})
+        for name, _, start, end in attributes:
             if name in names and start < end:
-                token = Token("text", start, end, value)
-                yield from units_of([token], f"line {line_of(text, start)}, {name}", as_attribute)
+                written = functools.partial(_quoted, is_bare=text[start - 1] not in "\"'")
+                where = f"line {line_of(text, start)}, {name}"
+                yield from units_of(list(_attribute_tokens(text, start, end)), where, written)
 
 
-def _pieces(text: str) -> Iterator[Tag | tuple[int, int]]:
-    """The pieces of `scan`; an element that is not translated is one tag, and nothing where it is not closed."""
-    kept, depth, note_end = None, 0, 0
-    for piece in scan(text):
-        start = piece.start if isinstance(piece, Tag) else piece[0]
-        if start < note_end:
-            continue
-        if kept is not None:
-            if isinstance(piece, Tag) and piece.name == kept.name and not piece.text.endswith("/>"):
-                depth += 1 if piece.opens else -1
-                if not depth:
-                    yield Tag(kept.start, piece.end, text[kept.start : piece.end], kept.name, kept=True)
-                    kept = None
-        elif isinstance(piece, Tag) and piece.opens and piece.name and piece.name not in VOID and _is_kept(piece):
-            kept, depth = piece, 1
-        elif text[start] == "<" and (note := _NOTE.match(text, start)):
-            note_end = note.end()
-            yield Tag(start, note_end, note.group())
-        else:
-            yield piece
+def _read_in(name: str, values: dict[str, str]) -> frozenset[str]:
+    """The names of the attributes of a tag that people read."""
+    if name == "input" and values.get("type", "").lower() in ("submit", "button", "reset"):
+        return READ | {"value"}
+    says = (values.get(key, "").lower() for key in ("name", "property", "itemprop"))
+    if name == "meta" and not READ_IN_META.isdisjoint(says):
+        return READ | {"content"}
+    return READ
 
 
-def _is_kept(tag: Tag) -> bool:
-    """True for an element whose content is not to be translated."""
-    if tag.text.endswith("/>"):
-        return False
-    if tag.name in NOT_TRANSLATED:
-        return tag.get("translate") != "yes"
-    lowered = tag.text.lower()
-    if "translate" not in lowered:
-        return False
-    return tag.get("translate") == "no" or "notranslate" in (tag.get("class") or "").split()
+def _attribute_tokens(text: str, start: int, end: int) -> Iterator[Token]:
+    """The text of an attribute, and code of templates in it."""
+    done = start
+    for match in [*_CODE.finditer(text, start, end), None]:
+        stop = match.start() if match else end
+        if stop > done:
+            yield Token("text", done, stop, html.unescape(text[done:stop]))
+        if match:
+            yield Token("protected", *match.span(), match.group())
+            done = match.end()
+
+
+def _quoted(items: Sequence[Item], is_bare: bool) -> str:
+    written = as_attribute(items)
+    return f'"{written}"' if is_bare else written
 
 
 def text_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts between the elements that part them."""
-    tokens: list[Token] = []
-    line = 1
-    counted = 0
+    yield from _units(text, _pieces(text), embedded=False)
 
-    def flush() -> Iterator[Unit]:
-        nonlocal line, counted
-        if tokens:
-            line += text.count("\n", counted, tokens[0].start)
-            counted = tokens[0].start
-            yield from units_of(tokens, f"line {line}", source=text)
-            tokens.clear()
 
-    for tag in _pieces(text):
-        if isinstance(tag, tuple):
-            tokens.append(Token("text", *tag, html.unescape(text[slice(*tag)])))
-        elif tag.kept and tag.name in INLINE:
-            tokens.append(Token("protected", tag.start, tag.end, tag.text))
-        elif not tag.name:
-            tokens.append(Token("alone", tag.start, tag.end, text[tag.start : tag.end]))
-        elif tag.kept or tag.name not in INLINE:
-            yield from flush()
-        elif tag.name in VOID or tag.text.endswith("/>"):
-            tokens.append(Token("alone", tag.start, tag.end, tag.text))
+def embedded_units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts inside of elements that are one code of the text around them: the choices of a form ..."""
+    yield from _units(text, _pieces(text), embedded=True)
+
+
+def _units(text: str, page: Sequence[Piece], *, embedded: bool) -> Iterator[Unit]:
+    block: list[Piece] = []
+    for piece in [*page, None]:
+        if piece is not None and (piece.is_embedded == embedded or not embedded) and not _parts(piece, embedded):
+            block.append(piece)
+        elif block:
+            tokens = _apart(list(_tokens(text, block, embedded)))
+            yield from units_of(tokens, f"line {line_of(text, block[0].start)}", source=text)
+            block = []
+
+
+def _parts(piece: Piece, embedded: bool) -> bool:
+    """True for a tag that parts texts."""
+    if piece.is_embedded and not embedded:
+        return False
+    if piece.tag is not None and piece.name == "input":
+        return (piece.tag.get("type") or "").lower() in ("radio", "checkbox")
+    return piece.name in BLOCK or (embedded and piece.name in EMBEDDED)
+
+
+def _tokens(text: str, block: Sequence[Piece], embedded: bool) -> Iterator[Token]:
+    """The tokens of the pieces between two tags that part texts."""
+    at = 0
+    while at < len(block):
+        piece = block[at]
+        if piece.is_embedded and not embedded:
+            end = next((place for place in range(at, len(block)) if not block[place].is_embedded), len(block))
+            yield Token("alone", piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
+        elif not piece.is_translated:
+            end, kind = _kept(block, at)
+            if kind is None:
+                yield from (_token(text, one) for one in block[at:end])
+            else:
+                yield Token(kind, piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
+        elif piece.tag is not None and (note := _NOTE.match(text, piece.start)):
+            end = next((place for place in range(at, len(block)) if block[place].start >= note.end()), len(block))
+            yield Token("alone", *note.span(), note.group())
+        elif piece.tag is None:
+            end = at + 1
+            yield Token("text", piece.start, piece.end, html.unescape(text[piece.start : piece.end]))
         else:
-            repeats = tag.name in REPEATS and "id=" not in tag.text.lower()
-            tokens.append(Token("open" if tag.opens else "close", tag.start, tag.end, tag.text, tag.name, repeats))
-    yield from flush()
+            end = at + 1
+            yield _token(text, piece)
+        at = end
+
+
+def _kept(block: Sequence[Piece], at: int) -> tuple[int, Kind | None]:
+    """Where the element that begins at a piece and is not translated ends, and the kind of its token; None for an
+    element with something in it that is translated."""
+    name, depth = block[at].name, 0
+    for place in range(at, len(block)):
+        piece = block[place]
+        if piece.is_translated:
+            return place, None
+        if piece.tag is None or piece.name != name or name in VOID:
+            continue
+        depth += 1 if piece.tag.opens else -1
+        if depth <= 0:
+            return place + 1, "alone" if name in NO_WORD else "protected"
+    return len(block), "alone" if name in NO_WORD else "protected"
+
+
+def _token(text: str, piece: Piece) -> Token:
+    """The token of one piece."""
+    start, end, raw, tag = piece.start, piece.end, text[piece.start : piece.end], piece.tag
+    if tag is None:
+        return Token("protected", start, end, raw)
+    if not tag.name:
+        is_word = tag.is_code and tag.text.startswith(("{{", "<%=", "<?="))
+        return Token("protected" if is_word else "alone", start, end, raw)
+    if tag.name in VOID or raw.endswith("/>"):
+        return Token("alone", start, end, raw)
+    repeats = tag.name in REPEATS and "id=" not in raw.lower()
+    return Token("open" if tag.opens else "close", start, end, raw, tag.name, repeats)
+
+
+def _apart(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with breaks between links, buttons and the like that stand side by side: each is a text by itself.
+
+    They do so where nothing is between them, or if there are no words but in them.
+    """
+    depth = 0
+    only = True
+    for token in tokens:
+        depth += _step(token)
+        only = only and (depth > 0 or token.kind != "text" or not has_letters(token.text))
+    out: list[Token] = []
+    closed = -1
+    """Number of tokens up to the last one that was closed, if no word came since."""
+    depth = 0
+    for token in tokens:
+        step = _step(token)
+        if step > 0 and depth == 0 and closed >= 0 and (only or closed == len(out)):
+            if closed < len(out):
+                out.insert(closed, Token("break", out[closed].start, out[closed].start, ""))
+            out.append(Token("break", token.start, token.start, ""))
+        depth = max(0, depth + step)
+        out.append(token)
+        if step < 0 and depth == 0:
+            closed = len(out)
+        elif depth == 0 and token.kind in ("text", "protected") and has_letters(token.text):
+            closed = -1
+    return out
+
+
+def _step(token: Token) -> int:
+    """1 for the begin of a link, a button or an element of the page's own, -1 for its end."""
+    if token.name not in ("a", "button", "label") and "-" not in token.name:
+        return 0
+    return {"open": 1, "close": -1}.get(token.kind, 0)
 
 
 def with_language(text: str, options: Options) -> str:
     """The page with its language changed to the target's, where it says one; so are elements in the source's."""
     src, tgt = options.languages
     edits = []
-    for tag in _pieces(text) if tgt else ():
-        if isinstance(tag, tuple) or tag.kept or not tag.opens or not _LANGUAGE.search(tag.text):
+    for piece in _pieces(text) if tgt else ():
+        if piece.tag is None or not piece.tag.opens or not _LANGUAGE.search(piece.tag.text):
             continue
-        found = tag.attributes()
-        values = {name: value for name, value, _, _ in found}
+        attributes = piece.tag.attributes()
+        values = {name: value for name, value, _, _ in attributes}
         is_said = values.get("property", values.get("http-equiv", values.get("name", ""))).lower() in _SAYING_LANGUAGE
-        for name, value, start, end in found:
-            is_language = name in ("lang", "xml:lang") or (tag.name == "meta" and name == "content" and is_said)
-            if is_language and value and (tag.name == "html" or language_of(value) == language_of(src)):
+        for name, value, start, end in attributes:
+            is_language = name in ("lang", "xml:lang") or (piece.name == "meta" and name == "content" and is_said)
+            is_source = piece.is_translated and language_of(value) == language_of(src)
+            if is_language and value and (piece.name == "html" or is_source):
                 said = tag_of(tgt, value if "_" in value else "")
                 edits.append(Edit(start, end, said.replace("-", "_") if "_" in value else said))
     return spliced(text, edits)

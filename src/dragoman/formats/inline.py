@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from dragoman.formats.base import Code, Item, Unit, has_letters, plain
+from dragoman.formats.base import Code, Item, Unit, has_letters
 
 Kind = Literal["text", "open", "close", "alone", "protected", "break", "cue"]
 
@@ -42,8 +42,8 @@ def as_markup(items: Sequence[Item]) -> str:
 
 
 def as_attribute(items: Sequence[Item]) -> str:
-    """Text as it is written between quotes; an attribute has no codes."""
-    return html.escape(plain(items))
+    """Text as it is written between quotes; codes of an attribute are those of a template."""
+    return "".join(item.raw if isinstance(item, Code) else html.escape(item) for item in items)
 
 
 def units_of(
@@ -124,7 +124,7 @@ def _edges(paired: Sequence[tuple[Token, int]]) -> tuple[int, int]:
             first += 1
         elif _is_edge(end_token):
             last -= 1
-        elif token.kind == "open" and closes[pair] == last - 1:
+        elif token.kind == "open" and closes[pair] == last - 1 and not end_token.fixed:
             first, last = first + 1, last - 1
         elif token.kind == "open" and _is_blank(paired[first + 1 : closes[pair]]):
             first = closes[pair] + 1

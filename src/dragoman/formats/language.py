@@ -109,27 +109,6 @@ _ASIAN = frozenset({"Hans", "Hant", "Jpan", "Kore"})
 _WESTERN = frozenset({"", "Latn", "Cyrl", "Grek", "Armn", "Geor"})
 
 
-_PO_HEADER = re.compile(r'msgid\s+""\s*\n\s*msgstr\s+""\s*\n((?:\s*"[^\n]*"[ \t\r]*\n?)+)')
-_PO_LANGUAGE = re.compile(r'("Language:[ \t]*)([\w@.-]*)(\s*\\n")')
-
-
-def of_catalogue(text: str, options: Options) -> str:
-    """A PO file with the target language in its header, where that names none or the source's."""
-    tgt = options.languages[1].replace("-", "_")
-    header = _PO_HEADER.search(text)
-    if header is None or not tgt:
-        return text
-    found = _PO_LANGUAGE.search(text, *header.span(1))
-    if found is None:
-        newline = "\r\n" if "\r\n" in header[1] else "\n"
-        lines = header[1].rstrip()
-        end = header.start(1) + len(lines)
-        return f'{text[:end]}{newline}"Language: {tgt}\\n"{text[end:]}' if lines.endswith('\\n"') else text
-    if found[2] and language_of(found[2]) != language_of(options.languages[0]):
-        return text
-    return f"{text[: found.start(2)]}{tgt}{text[found.end(2) :]}"
-
-
 def by_key(pattern: str) -> Finish:
     """Writes the target language where the first group of a pattern finds one: `"@@locale": "de"`."""
     compiled = re.compile(pattern, re.MULTILINE)

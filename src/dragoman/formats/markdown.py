@@ -1,200 +1,315 @@
-"""Markdown: the blocks by markdown-it-py (CommonMark, tables); inside of them emphasis, links and code as codes.
+"""Markdown by markdown-it-py and its plugins: blocks and inline markup are what they find, each with its place.
 
-Fences, indented code, HTML blocks, formulas, link definitions, front matter and the marks of tasks, footnotes, alerts
-and definitions stay as they are.
+Tables, footnotes, definition lists, admonitions, formulas and strikethrough are known beside CommonMark. Fences, code,
+HTML blocks, formulas, link targets and definitions, shortcodes, the marks of tasks and alerts, and all front matter but
+titles and descriptions stay as they are.
 """
 
-import html
+import functools
+import itertools
+import json
 import re
-from collections.abc import Collection, Iterator, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import normalizeReference
+from markdown_it.helpers import parseLinkLabel
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token as Found
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
-from dragoman.formats.base import Code, Item, Options, Unit
-from dragoman.formats.html import VOID
+from dragoman.formats.base import Code, Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.html_pieces import VOID
 from dragoman.formats.inline import Kind, Token, units_of
 
-_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n.*?\n(?:\1|\.\.\.)[ \t]*\r?\n", re.DOTALL)
-_INLINE = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<whole>(?<!`)(`+)(?!`).{0,2000}?(?<!`)\3(?!`)|<(?:https?://|mailto:)[^<>\s]{1,2000}>"
-    r"|\$\$.{1,2000}?\$\$|\$(?=[^\s$])[^$\n]{0,500}(?<=[^\s$])\$(?!\d)|\{\{.{0,500}?\}\}|\{%.{0,500}?%\})"
-    r"|(?P<tag></?[A-Za-z][^<>\n]{0,1000}>|<!--.{0,2000}?-->)"
-    r"|(?P<link>!?\[(?!\^))|(?P<alone>\[\^[^\]\n]{1,100}\]|\{[#.:][^{}\n]{1,200}\})"
-    r"|(?P<end>\](?:\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)|\[[^\[\]\n]{0,500}\])?)"
-    r"|(?P<mark>\*{1,3}|_{1,3}|~~)"
-    r"|(?P<entity>&(?:[A-Za-z]{1,31}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)",
-    re.DOTALL,
+READ_IN_FRONT = frozenset({
+    "title", "linkTitle", "subtitle", "description", "summary", "excerpt", "tagline", "caption", "abstract", "lead",
+    "heading", "sidebar_label", "alt",
+})  # fmt: skip
+"""Names of the values of front matter that people read."""
+
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?P<inner>.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FIELD = re.compile(
+    r"""^[ \t]*["']?(?P<name>[\w-]+)["']?[ \t]*[:=][ \t]*"""
+    r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'|[^\s"'\[{&*|>#!%@`-][^\n#]*?)"""
+    r"[ \t]*(?:#[^\n]*)?\r?$",
+    re.MULTILINE,
 )
+_TEMPLATE = re.compile(
+    r"\{\{[^\n]{0,500}?\}\}|\{%.{0,500}?%\}|\{[#.:][^{}\n]{1,200}\}|\{\w+\}`[^`\n]{0,500}`", re.DOTALL
+)
+"""Shortcodes, code of templates, attributes and roles."""
 _BEFORE = re.compile(
-    r"(?:\[[ xX]\](?=\s)|\[\^[^\]\s]{1,100}\]:|\[![A-Za-z]{1,20}\][-+]?|:(?=[ \t])|:{3,}[ \t]*[\w-]*"
-    r"|[!?]{3}\+?[ \t]+[\w-]+|\[TOC\]|\[\[toc\]\])[ \t]*"
+    r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)|={3}[!+]*[ \t]+(?=\")"
+    r"|\[TOC\]|\[\[toc\]\])[ \t]*"
 )
-"""The mark of a task, a footnote, an alert, a definition, a container or an admonition before a line's text."""
-_LABEL_END = re.compile(r"((?:[^\[\]\\]|\\.){0,999})\](\(|\[([^\[\]]{0,999})\])?")
-_NOTE, _NO_NOTE = "[^", "\1^"
-"""Notes are unknown to CommonMark, which takes `[^1]: word` for the definition of a link."""
+"""The mark of a task, an alert, a container or a tab before a line's text."""
+_ALONE = frozenset({"footnote_ref", "footnote_anchor", "template"})
+_WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink"})
 
 Place = tuple[int, int]
 """Where a line begins and ends in the file."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
-    """The paragraphs, headings, items and cells of tables."""
+    """The titles of the front matter, paragraphs, headings, items and cells of tables."""
     front = _FRONT.match(text)
     begin = front.end() if front else 0
+    if front and front["inner"]:
+        yield from _front_units(text, *front.span("inner"))
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
-    env: dict[str, Any] = {}
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     is_cell = False
-    for token in parser.parse(text[begin:].replace(_NOTE, _NO_NOTE), env):
+    for token in _parser().parse(text[begin:]):
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
         if token.type != "inline" or token.map is None or not token.content.strip():
             continue
         at = max(at, starts[token.map[0]])
-        limit = starts[token.map[1]] - 1
-        content = token.content.replace(_NO_NOTE, _NOTE)
-        lines = [line.strip() for line in (content.replace("|", "\\|") if is_cell else content).split("\n")]
-        for line in lines:
-            # Where the parser has unescaped or joined something, the text is not there as it reads: left alone.
-            place = text.find(line, at, limit + 1) if line else -1
-            if place < 0:
-                break
-            at = place + len(line)
-        else:
-            where = f"line {first_line + token.map[0]}"
-            places = _places(text, lines, max(starts[token.map[0]], begin), at)
-            for part in _parts(text, places):
-                tokens = list(_tokens(text, part, env.get("references", {})))
-                yield from units_of(tokens, where, partial(_render, is_cell), source=text)
-
-
-def _places(text: str, lines: Sequence[str], begin: int, end: int) -> list[Place]:
-    """The places of a block's lines, the last of which ends at `end`."""
-    places: list[Place] = []
-    for line in reversed(lines):  # from the end: a cell's text may stand in the cells before it, too
-        start = text.rfind(line, begin, end)
-        places.append((start, start + len(line)))
-        end = start
-    return places[::-1]
-
-
-def _parts(text: str, places: Sequence[Place]) -> Iterator[list[Place]]:
-    """The lines of each text of a block: a hard line break parts it, and a line with a mark begins another one."""
-    part: list[Place] = []
-    in_formula = False
-    for number, (start, stop) in enumerate(places, 1):
-        line = text[start:stop]
-        if in_formula or line.startswith("$$"):
-            yield part
-            part, in_formula = [], in_formula != (line.count("$$") == 1)
+        limit = starts[min(max(token.map[1], token.map[0] + 1), len(starts) - 1)] - 1
+        lines = token.content.split("\n")
+        places = _places(text, [line.replace("|", "\\|") if is_cell else line for line in lines], at, limit)
+        where = f"line {first_line + token.map[0]}"
+        if places is None:
+            yield Unit((token.content,), at, at, plain, where, kept="text that is not in the file as it reads")
             continue
-        if mark := _BEFORE.match(text, start, stop):
-            yield part
-            part, start = [], mark.end()
-        backslash = number < len(places) and text[stop - 1] == "\\"
-        part.append((start, stop - backslash))
-        if backslash or number == len(places) or text[stop : stop + 2] == "  " or start == stop:
-            yield part
-            part = []
-    yield part
+        at = places[-1][1]
+        block = _Block(text, lines, places, is_cell)
+        tokens = list(block.tokens(token.children or []))
+        yield from units_of(tokens, where, functools.partial(_render, is_cell), source=text)
 
 
-def _tokens(text: str, places: Sequence[Place], references: Collection[str]) -> Iterator[Token]:
-    """The tokens of a text. `references`: labels of links that the file defines."""
-    labels: list[str] = []
-    previous = None
-    for start, stop in places:
-        if previous is not None:
-            yield Token("text", previous, start, " ")
-        previous = stop
-        done = start
-        for match in _INLINE.finditer(text, start, stop):
-            kind = next(name for name in _INLINE.groupindex if match[name])
-            if kind == "link":
-                label = _label(text, match.end(), stop, references)
-                if label is None:
-                    continue
-                labels.append(label)
-            elif kind == "end" and not labels:
+def _places(text: str, lines: Sequence[str], at: int, limit: int) -> list[Place] | None:
+    """The places of a block's lines; None where the parser has changed one."""
+    places: list[Place] = []
+    for line in lines:
+        bare = line.strip()
+        place = text.find(bare, at, limit + 1)
+        if place < 0:
+            return None
+        lead = len(line) - len(line.lstrip())
+        at = place + len(bare)
+        places.append((place - lead if text[place - lead : place] == line[:lead] else place, at))
+    return places
+
+
+class _Block:
+    """A block of text: its lines as the parser reads them, and where these stand in the file."""
+
+    def __init__(self, text: str, lines: Sequence[str], places: Sequence[Place], is_cell: bool) -> None:
+        self.text, self.lines, self.places, self.is_cell = text, lines, places, is_cell
+        self.begins = [0]
+        """Of each line: its first character, counted in the block."""
+        for line in lines:
+            self.begins.append(self.begins[-1] + len(line) + 1)
+        self.marks = [_BEFORE.match(text, *place) for place in places]
+
+    def place(self, at: int) -> int:
+        """Where a character of the block stands in the file."""
+        number = next(number for number in reversed(range(len(self.lines))) if self.begins[number] <= at)
+        start, end = self.places[number]
+        inside = self.lines[number][: at - self.begins[number]]
+        lead = 0 if self.text.startswith(self.lines[number][:1], start) else len(inside) - len(inside.lstrip())
+        return min(start + len(inside) - lead + (inside.count("|") if self.is_cell else 0), end)
+
+    def tokens(self, children: Sequence[Found]) -> Iterator[Token]:
+        """The tokens of the block, in order."""
+        codes = [*self._codes(children, 0), *self._breaks(children)]
+        if self.is_cell:  # a bar in a cell parts texts
+            codes += [
+                Token("break", *match.span(), match.group())
+                for match in re.compile(r"\\\|").finditer(self.text, *self.places[0])
+            ]
+        done = self.places[0][0]
+        for code in sorted(codes, key=lambda code: (code.start, -code.end)):
+            if code.start < done:
                 continue
-            if match.start() > done:
-                yield Token("text", done, match.start(), text[done : match.start()])
-            done = match.end()
-            yield _mark(text, match, start, stop) if kind == "mark" else _token(match, kind, labels)
-        if done < stop:
-            yield Token("text", done, stop, text[done:stop])
+            if done < code.start:
+                yield Token("text", done, code.start, self.text[done : code.start])
+            yield code
+            done = code.end
+        if done < self.places[-1][1]:
+            yield Token("text", done, self.places[-1][1], self.text[done : self.places[-1][1]])
+
+    def _breaks(self, children: Sequence[Found]) -> Iterator[Token]:
+        """Line ends, of which some part texts, and the marks before lines."""
+        hard = {one.meta["span"][0] for one in children if one.type == "hardbreak" and "span" in one.meta}
+        if first := self.marks[0]:
+            yield Token("break", *first.span(), first.group())
+        for number in range(1, len(self.lines)):
+            before, (start, _) = self.places[number - 1], self.places[number]
+            mark, previous = self.marks[number], self.marks[number - 1]
+            end = mark.end() if mark else start
+            is_hard = any(self.begins[number - 1] <= at < self.begins[number] for at in hard)
+            is_apart = self.text.startswith("$$", start) or self.text.endswith("$$", *before)
+            if previous is not None:
+                is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith((":", "="))
+            begin = before[1] - (is_hard and self.text.endswith("\\", *before))
+            if mark or is_apart or is_hard:
+                yield Token("break", begin, end, self.text[begin:end])
+            else:
+                yield Token("text", before[1], start, " ")
+
+    def _codes(self, children: Sequence[Found], offset: int) -> Iterator[Token]:
+        """The codes among the parser's tokens. `offset`: where in the block their text begins."""
+        for one in children:
+            if "span" not in one.meta or one.type in ("softbreak", "hardbreak", "text"):
+                continue
+            first, last = (at + offset for at in one.meta["span"])
+            if one.type.startswith("strong"):  # it is the inner one of two marks
+                first, last = (first - 1, last) if one.nesting > 0 else (first, last + 1)
+            start, end = self.place(first), self.place(last)
+            raw = self.text[start:end]
+            if one.type == "image":
+                middle = self.place(offset + one.meta["label"][1])
+                yield Token("open", start, start + 2, "![", "image")
+                yield from self._codes(one.children or [], offset + one.meta["label"][0])
+                yield self._target("image", start + 2, middle, end)
+            elif one.type == "link_close":
+                yield self._target("link", self.place(offset + one.meta["label"][0]), start, end)
+            elif one.type == "text_special":
+                yield Token("text", start, end, one.content)
+            elif one.type == "html_inline":
+                yield _tag(start, end, raw)
+            elif one.type in _WHOLE:
+                yield Token("protected", start, end, raw)
+            elif one.type in _ALONE or not one.nesting:
+                yield Token("alone", start, end, raw)
+            else:
+                name = one.type.rpartition("_")[0]
+                kind: Kind = "open" if one.nesting > 0 else "close"
+                yield Token(kind, start, end, raw, name, name in ("em", "strong", "s"))
+
+    def _target(self, name: str, begin: int, middle: int, end: int) -> Token:
+        """The end of a link; one whose text, which is translated, is its label, too, says its label from now on."""
+        raw = self.text[middle:end]
+        if raw in ("]", "][]"):
+            return Token("close", middle, end, f"][{self.text[begin:middle]}]", name, fixed=True)
+        return Token("close", middle, end, raw, name)
 
 
-def _token(match: re.Match[str], kind: str, labels: list[str]) -> Token:
-    """The token of a piece of markup. `labels`: of the links that are open."""
-    raw, place = match.group(), match.span()
-    if kind == "escape":
-        return Token("text", *place, raw[1:])
-    if kind == "entity":
-        return Token("text", *place, html.unescape(raw))
-    if kind == "whole":
-        return Token("protected", *place, raw)
-    if kind == "link":
-        return Token("open", *place, raw, "link")
-    if kind == "end":
-        label = labels.pop()
-        return Token("close", *place, f"][{label}]" if label else raw, "link")
-    if kind == "tag":
-        name = re.sub(r"[</>]|[\s].*", "", raw)
-        is_alone = raw.endswith("/>") or raw.startswith("<!--") or name in VOID
-        other: Kind = "alone" if is_alone else "close" if raw.startswith("</") else "open"
-        return Token("break" if name == "br" else other, *place, raw, f"<{name}")
-    return Token("alone", *place, raw)
+def _tag(start: int, end: int, raw: str) -> Token:
+    name = re.sub(r"[</>]|[\s].*", "", raw, flags=re.DOTALL).lower()
+    is_alone = raw.endswith("/>") or raw.startswith(("<!", "<?")) or name in VOID
+    kind: Kind = "alone" if is_alone else "close" if raw.startswith("</") else "open"
+    return Token("break" if name == "br" else kind, start, end, raw, f"<{name}")
 
 
-def _label(text: str, start: int, stop: int, references: Collection[str]) -> str | None:
-    """The label of a link whose text, which is translated, is its label, too; "" for other links; None: it is none."""
-    match = _LABEL_END.match(text, start, stop)
-    if match is None:  # there are brackets in it
-        return "" if re.compile(r"[^\n]{0,2000}?\]\(").match(text, start, stop) else None
-    if (match[2] or "")[:1] == "(":
-        return ""
-    label = match[3] or match[1]
-    if normalizeReference(label) not in references:
-        return None
-    return "" if match[3] else label
+# -- the parser ----------------------------------------------------------------------------------------------------
 
 
-def _mark(text: str, match: re.Match[str], start: int, stop: int) -> Token:
-    """A run of emphasis marks: it opens before a word, closes after one, and is text by itself or inside of a word."""
-    before = text[match.start() - 1] if match.start() > start else " "
-    after = text[match.end()] if match.end() < stop else " "
-    raw = match.group()
-    if raw[0] == "_" and before.isalnum() and after.isalnum():
-        return Token("text", *match.span(), raw)
-    opens = not after.isspace() and (after.isalnum() or before.isspace() or not before.isalnum())
-    closes = not before.isspace() and (before.isalnum() or after.isspace() or not after.isalnum())
-    if opens and (before.isspace() or not closes or before in "([{\"'“„«"):
-        return Token("open", *match.span(), raw, raw, True)
-    if closes:
-        return Token("close", *match.span(), raw, raw, True)
-    return Token("text", *match.span(), raw)
+@functools.cache
+def _parser() -> MarkdownIt:
+    """markdown-it with the plugins, whose inline tokens say where they stand in their block (`meta["span"]`)."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True)
+    parser.use(deflist_plugin).use(admon_plugin)
+    parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
+    parser.inline.ruler.before("escape", "template", _template)
+    for rule in [*parser.inline.ruler.__rules__]:
+        if rule.name != "text":
+            parser.inline.ruler.at(rule.name, _recorded(rule.name, rule.fn))
+    return parser
+
+
+def _template(state: StateInline, silent: bool) -> bool:
+    """A rule for shortcodes and code of templates."""
+    match = _TEMPLATE.match(state.src, state.pos) if state.src[state.pos] == "{" else None
+    if match is None:
+        return False
+    if not silent:
+        state.push("template", "", 0)
+    state.pos = match.end()
+    return True
+
+
+def _recorded(name: str, rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    """A rule whose tokens have their places."""
+
+    def run(state: StateInline, silent: bool) -> bool:
+        start, count = state.pos, len(state.tokens)
+        is_link = not silent and name in ("link", "image")
+        begin = start + (2 if name == "image" else 1)
+        label = (begin, parseLinkLabel(state, begin - 1, name == "link")) if is_link else (0, 0)
+        if not rule(state, silent):
+            return False
+        new, place = state.tokens[count:], state.pos
+        if silent or not new:
+            return True
+        if name in ("emphasis", "strikethrough"):
+            for token in reversed(new):  # each mark of a run, and before it what was pending
+                if place > start and token.type == "text":
+                    token.meta["span"] = (place - len(token.content), place)
+                    place -= len(token.content)
+        elif name == "link":
+            opening = next(token for token in new if token.type == "link_open" and "span" not in token.meta)
+            opening.meta["span"] = (start, start + 1)
+            new[-1].meta |= {"span": (label[1], place), "label": label}
+        elif name == "autolink":
+            new[-1].type = "autolink"
+            new[-1].meta["span"] = (start, place)
+        else:
+            new[-1].meta |= {"span": (start, place), "label": label}
+        return True
+
+    return run
+
+
+# -- front matter --------------------------------------------------------------------------------------------------
+
+
+def _front_units(text: str, begin: int, end: int) -> Iterator[Unit]:
+    """The values of YAML and TOML that people read."""
+    for match in _FIELD.finditer(text, begin, end):
+        if match["name"] not in READ_IN_FRONT:
+            continue
+        written = match["value"]
+        said = _unquoted(written)
+        if said is None or not has_letters(said):
+            continue
+        render = functools.partial(_quoted, written[0])
+        where = f"line {line_of(text, match.start('value'))}, {match['name']}"
+        yield Unit((said,), *match.span("value"), render, where)
+
+
+def _unquoted(written: str) -> str | None:
+    """The text of a value; None for one with escapes that are not JSON's."""
+    if written[0] == '"':
+        try:
+            return str(json.loads(written))
+        except ValueError:
+            return None
+    return written[1:-1].replace("''", "'") if written[0] == "'" else written
+
+
+def _quoted(quote: str, items: Sequence[Item]) -> str:
+    said = plain(items)
+    if quote == "'" and "'" not in said:
+        return f"'{said}'"
+    needs_none = quote not in "\"'" and re.fullmatch(r"[^\W\d_](?:[^:#\n\"]|:(?=\S)|#)*", said) and " #" not in said
+    return said if needs_none and said.strip() == said else json.dumps(said, ensure_ascii=False)
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
 
 
 def _render(is_cell: bool, items: Sequence[Item]) -> str:
     out = ""
-    for item in items:
+    for item, following in itertools.zip_longest(items, items[1:]):
         out += item.raw if isinstance(item, Code) else _escaped(item, out)
+        if isinstance(following, Code) and following.raw == "[" and out.endswith("!"):  # that is no picture
+            out = out[:-1] + "\\!"
     return re.sub(r"(?<!\\)\|", r"\\|", out) if is_cell else out
 
 
 def _escaped(text: str, before: str) -> str:
     """Text in which nothing is read as markup that is none."""
-    text = re.sub(r"([\\`*\[\]<])|&(?=#?\w{1,31};)", lambda match: f"\\{match.group()}", text)
+    text = re.sub(r"([\\`*\[\]<]|~(?=~))|&(?=#?\w{1,31};)", lambda match: f"\\{match.group()}", text)
     text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)
-    if not before:  # at the beginning of a block
+    if not before or before.endswith("\n"):  # at the beginning of a line
         text = re.sub(r"^(\d{1,9})([.)])(?=\s)", r"\1\\\2", text)
         text = re.sub(r"^(#{1,6}(?=\s|$)|>|[-+](?=\s|$)|=+$|-+$|~~~)", r"\\\1", text)
     return text

@@ -3,10 +3,13 @@
 import gettext
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, plain, refuse
+from dragoman.formats.messages import label
+from dragoman.languages.codes import language_of
+from dragoman.languages.plurals import plurals_of
 
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
@@ -24,33 +27,70 @@ class Field(NamedTuple):
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
-    """The strings of entries that have no translation; of all, if translations are to be made again."""
+    """The strings of entries that have no translation; of all, if translations are to be made again.
+
+    A plural gets as many forms as the catalogue's header says, or else the target language has.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
+    rule = Rule()
     for start, fields, flags, flags_at in _entries(text, options):
         source = fields.get("msgid")
-        if source is None or not source.text:
+        if source is None:
             continue
-        fuzzy = "fuzzy" in flags
-        where = f"line {source.line}"
+        if not source.text and "msgctxt" not in fields:
+            rule = rule_for(_joined(fields), options.languages[1])
+        if not source.text:
+            continue
         mark = _fuzzy(start, flags, flags_at, newline)
-        for name, target in fields.items():
-            if not name.startswith("msgstr"):
-                continue
-            if target.text and not (options.translated_too or fuzzy):
-                yield Unit((), target.start, target.end, plain, where, kept="translated already", bilingual=True)
-                continue
-            plural = fields.get("msgid_plural")
-            said = plural if plural is not None and name != "msgstr[0]" else source
-            also, mark = mark, ()
-            items, render = (said.text.strip("\n"),), partial(_written, said.text, newline)
-            yield Unit(items, target.start, target.end, render, where, also, bilingual=True)
+        is_open = options.translated_too or "fuzzy" in flags
+        for unit in _of_entry(fields, rule, newline, is_open):
+            also, mark = (unit.also, mark) if unit.kept else ((*unit.also, *mark), ())
+            yield replace(unit, also=also)
 
 
-def _written(source: str, newline: str, items: Sequence[Item]) -> str:
+def _of_entry(fields: dict[str, Field], rule: "Rule", newline: str, is_open: bool) -> Iterator[Unit]:
+    """The units of an entry. `is_open`: its translations are made again."""
+    source, plural = fields["msgid"], fields.get("msgid_plural")
+    targets = {name: field for name, field in fields.items() if name.startswith("msgstr")}
+    done = [field for field in targets.values() if field.text and not is_open]
+    is_whole = [*targets] == [f"msgstr[{number}]" for number in range(len(targets))]
+    count = rule.size if plural is not None and rule.size and not done and is_whole else len(targets)
+    where = f"line {source.line}"
+    surplus: tuple[Edit, ...] = ()
+    if 0 < count < len(targets):
+        ends = [field.end for field in targets.values()]
+        surplus = (Edit(ends[count - 1], ends[-1], ""),)
+    for number, target in enumerate([*targets.values()][:count]):
+        said = source if plural is None or rule.takes_singular(number, source.text, plural.text) else plural
+        if target in done:
+            yield Unit((), target.start, target.end, plain, where, kept="translated already", bilingual=True)
+            continue
+        items, render = _message(said.text, newline)
+        yield Unit(items, target.start, target.end, render, where, surplus, bilingual=True)
+        surplus = ()
+    for number in range(len(targets), count):
+        assert plural is not None
+        said = source if rule.takes_singular(number, source.text, plural.text) else plural
+        items, render = _message(said.text, newline, f"{newline}msgstr[{number}] ")
+        end = [*targets.values()][-1].end
+        yield Unit(items, end, end, render, where, bilingual=True)
+
+
+def _message(said: str, newline: str, before: str = "") -> tuple[tuple[Item, ...], Callable[[Sequence[Item]], str]]:
+    """The items of a string, and what writes its translation."""
+    bare, written = label(said.strip("\n"))
+
+    def render(items: Sequence[Item]) -> str:
+        return before + _written(said, newline, written(items))
+
+    return (bare,), render
+
+
+def _written(source: str, newline: str, translation: str) -> str:
     """A string with the line ends of its source: on one line, or from the second on where it has several."""
     before = source[: len(source) - len(source.lstrip("\n"))]
     after = source[len(source.rstrip("\n")) :] if source.strip("\n") else ""
-    lines = re.findall(r"[^\n]*\n|[^\n]+", before + plain(items) + after) or [""]
+    lines = re.findall(r"[^\n]*\n|[^\n]+", before + translation + after) or [""]
     quoted = [f'"{line.translate(_ESCAPED)}"' for line in lines]
     return newline.join(quoted if len(quoted) == 1 else ['""', *quoted])
 
@@ -108,6 +148,71 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
         elif stripped and not stripped.startswith("#"):
             raise refuse(options, text, at, f"not a line of a PO file: {stripped[:40]!r}")
         at += len(line) + 1
+
+
+class Rule(NamedTuple):
+    """The plural forms of a catalogue's translations."""
+
+    size: int = 0
+    """Number of forms; 0: as many as are there."""
+    form: Callable[[int], int] | None = None
+    """The number of the form for a count."""
+    stated: str = ""
+    """The rule as the header has to say it; "": it says it already."""
+
+    def takes_singular(self, number: int, singular: str, plural: str) -> bool:
+        """True if a form translates the singular: it is that of 1, and of no other count, which is to be said."""
+        if self.form is None:
+            return number == 0
+        if self.form(1) != number or self.size == 1:
+            return False
+        is_said = len(re.findall("[%{]", singular)) >= len(re.findall("[%{]", plural))
+        return is_said or all(self.form(count) != number for count in range(2, 200))
+
+
+def rule_for(header: str, language: str) -> Rule:
+    """The rule of a catalogue with that header, whose translations are in a language."""
+    facts = header_of(header)
+    stated = re.search(r"nplurals\s*=\s*(\d)", header)
+    fits = facts.languages is None or language_of(facts.languages[1]) == language_of(language)
+    if stated and facts.form is not None and (fits or not language):
+        return Rule(int(stated[1]), facts.form)
+    plurals = plurals_of(language) if language else None
+    if plurals is None:
+        return Rule()
+    count = re.search(r"\d", plurals.rule)
+    return Rule(int(count[0]) if count else 0, header_of(f"Plural-Forms: {plurals.rule}\n").form, plurals.rule)
+
+
+def with_header(text: str, options: Options) -> str:
+    """The catalogue with a header that says the language of its translations, and its rule for plurals."""
+    language = options.languages[1].replace("-", "_")
+    for _, fields, _, _ in _entries(text, options):
+        source = fields.get("msgid")
+        if source is None or source.text or "msgctxt" in fields or not language:
+            continue
+        header = _joined(fields)
+        field = next(fields[name] for name in fields if name.startswith("msgstr"))
+        facts = {}
+        if (rule := rule_for(header, language).stated) and ("msgid_plural" in text or "Plural-Forms:" in header):
+            facts["Plural-Forms"] = rule
+        said = language_of(dict(line.partition(": ")[::2] for line in header.split("\n")).get("Language", ""))
+        if said in ("", language_of(options.languages[0])):
+            facts["Language"] = language
+        newline = "\r\n" if "\r\n" in text else "\n"
+        written = text[field.start : field.end]
+        for name, value in facts.items():
+            line = f"{name}: {value}\\n"
+            found = re.search(rf"(?<=[\"n]){name}:[^\\\"]*(?:\\n)?", written)
+            written = (
+                f"{written[: found.start()]}{line}{written[found.end() :]}" if found else f'{written}{newline}"{line}"'
+            )
+        return text[: field.start] + written + text[field.end :]
+    return text
+
+
+def _joined(fields: dict[str, Field]) -> str:
+    return "".join(field.text for name, field in fields.items() if name.startswith("msgstr"))
 
 
 class Header(NamedTuple):

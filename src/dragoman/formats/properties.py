@@ -1,9 +1,12 @@
 """Java properties: the values. What a file of ASCII cannot hold is written as `\\uXXXX`, as there."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.base import Code, Item, Options, Unit, has_letters, line_of
+from dragoman.formats.encoding import as_java_escape
+from dragoman.formats.messages import items_of, label, whole_characters
 
 _ENTRY = re.compile(
     r"^[ \t\f]*(?![#!])(?P<key>(?:[^\s=:\\]|\\.)+)[ \t\f]*[=: \t][ \t\f]*(?P<value>(?:[^\\\r\n]|\\\r?\n|\\.)*)",
@@ -11,6 +14,9 @@ _ENTRY = re.compile(
 )
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\"}.items()})
+_ARGUMENT = re.compile(r"\{\d{1,3}[,}]")
+_QUOTED = re.compile(r"'[{}][^'\n]{0,200}'")
+"""Braces of a MessageFormat that stand for themselves."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -20,15 +26,43 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         said = _read(match["value"]).rstrip()
         if not has_letters(said):
             continue
-        quoted = "''" in said  # MessageFormat: an apostrophe is written twice
-
-        def render(items: Sequence[Item], quoted: bool = quoted) -> str:
-            return _written(plain(items), ascii_only, quoted)
-
         where = f"line {line_of(text, match.start())}, {match['key']}"
         start = match.start("value")
         end = start + len(match["value"].rstrip())
-        yield Unit((said.replace("''", "'") if quoted else said,), start, end, render, where)
+        items, quoted = _items(said)
+        bare, written = label(said)
+        if bare != said and items == (said,):
+            render = partial(_label_written, ascii_only, written)
+            yield Unit((bare,), start, end, render, where)
+        else:
+            render = partial(_written, ascii_only, quoted)
+            yield Unit(items, start, end, render, where)
+
+
+def _label_written(ascii_only: bool, written: Callable[[Sequence[Item]], str], items: Sequence[Item]) -> str:
+    return _written(ascii_only, False, (written(items),))
+
+
+def _items(said: str) -> tuple[tuple[Item, ...], bool]:
+    """The items of a value, and whether it is a MessageFormat, in which an apostrophe is written twice.
+
+    It is one that has arguments, unless there is an apostrophe in it that is not.
+    """
+    quoted = _QUOTED.findall(said)
+    plain_text = _QUOTED.sub("", said)
+    is_message = "''" in plain_text or bool(quoted) or (bool(_ARGUMENT.search(said)) and "'" not in plain_text)
+    if not is_message:
+        return items_of(said), False
+    items: list[Item] = []
+    done = 0
+    for match in [*_QUOTED.finditer(said), None]:
+        stop = match.start() if match else len(said)
+        if done < stop:
+            items.append(said[done:stop].replace("''", "'"))
+        if match:
+            items.append(Code(match.group(), "protected"))
+            done = match.end()
+    return tuple(items), True
 
 
 def _read(value: str) -> str:
@@ -36,15 +70,14 @@ def _read(value: str) -> str:
         code, line, simple = match.groups()
         return chr(int(code, 16)) if code else "" if line is not None else _SIMPLE.get(simple, simple)
 
-    return re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(\r?\n[ \t\f]*)|(.))", char, value)
+    return whole_characters(re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(\r?\n[ \t\f]*)|(.))", char, value))
 
 
-def _written(text: str, ascii_only: bool, quoted: bool) -> str:
-    text = (text.replace("'", "''") if quoted else text).translate(_ESCAPED)
+def _written(ascii_only: bool, quoted: bool, items: Sequence[Item]) -> str:
+    text = "".join(
+        item.raw if isinstance(item, Code) else item.replace("'", "''") if quoted else item for item in items
+    ).translate(_ESCAPED)
     if text[:1] == " ":
         text = "\\" + text
-    if not ascii_only:
-        return text
-    units = text.encode("utf-16-be")
-    chars = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
-    return "".join(chr(code) if code < 128 else f"\\u{code:04X}" for code in chars)
+    escaped = r"[^\x20-\x7e]" if ascii_only else r"[\x00-\x1f\x7f\ud800-\udfff]"
+    return re.sub(escaped, lambda char: as_java_escape(char[0]), text)

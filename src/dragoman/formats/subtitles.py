@@ -1,62 +1,149 @@
 """Subtitles, SubRip (.srt) and WebVTT (.vtt): times stay, texts are translated.
 
-A sentence that goes on in the next cue is translated as a whole, and shared among its cues by their length.
+A sentence that goes on in the next cue, without a pause, is translated as a whole and shared among its cues by length.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
+from dragoman.errors import Error
 from dragoman.formats.base import Code, Item, Options, Unit, line_of
 from dragoman.formats.inline import Token, units_of
 
 MAX_CUES = 6
 """Cues that one sentence may go over."""
-DASHES = ("-", "–", "—")
+MAX_PAUSE = 1.0
+"""Seconds between two cues, from which on the second one begins a sentence of its own."""
+LINE_WIDTH = 42
+"""Characters of a line, at least: as broadcasters have them. A file with longer lines keeps its own width."""
+DASHES = ("-", "–", "—", "‐")
 """Marks of who speaks."""
 
-_TIMES = re.compile(r"^[ \t]*(?:\d+:)?\d+:\d+[.,]\d+[ \t]*-->[ \t]*(?:\d+:)?\d+:\d+[.,]\d+[^\n]*(?:\n|$)", re.MULTILINE)
-_CODE = re.compile(r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>")
-_END = re.compile(r"[.!?…。！？♪][\"'”’»)\]]*\s*$")
+_TIME = r"-?(?:\d{1,3}[ \t]*:[ \t]*){1,2}\d{1,2}(?:[ \t]*[.,:;][ \t]*\d{1,3})?"
+_TIMES = re.compile(rf"^[ \t\ufeff]*({_TIME})[ \t]*(?:-{{1,2}}[ \t]?>|[–—→]>?)[ \t]*({_TIME})(?!\d).*$")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_CODE = re.compile(
+    r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});"
+    r"|\\[Nnh]"
+)
+_LEAD = re.compile(r"(?:\s|<[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\})*")
+_TRAIL = re.compile(r"(?:\s|</[A-Za-z][^<>\n]{0,200}>)*\Z")
+_MARK = re.compile(r"(?:[-–—‐]+(?!\d)|[♪♫#*]+(?=\s))\s*")
+"""A dash before what somebody says, or a note before a song."""
+_END = re.compile(r"[.!?…。！？♪♫؟۔।॥։።][\"'”’»)\]]*\s*$")
+
+
+class Place(NamedTuple):
+    """Characters `start` to `end` of a file that are one text of a cue, the cue's number, and its times in seconds."""
+
+    start: int
+    end: int
+    cue: int
+    begins: float
+    ends: float
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """Sentences over cues, or one cue."""
-    cues = [cue for cue in _cues(text) if text[cue[0] : cue[1]].strip()]
+    places = list(_places(text))
+    is_vtt = text.startswith("WEBVTT")
+    if not places and text.strip() and not is_vtt:
+        raise Error.WRONG_SHAPE(
+            "no times of subtitles", "are they written as 00:00:01,000 --> 00:00:02,000?", file=options.name
+        )
+    width = max(
+        [LINE_WIDTH, *(len(line) for place in places for line in _bare(text[place.start : place.end]).splitlines())]
+    )
     at = 0
-    while at < len(cues):
-        group = [cues[at]]
-        while not _is_whole(text, group[-1]) and len(group) < MAX_CUES and at + len(group) < len(cues):
-            group.append(cues[at + len(group)])
+    while at < len(places):
+        group = [places[at]]
+        while len(group) < MAX_CUES and at + len(group) < len(places) and options.join_cues:
+            if not _goes_on(text, group[-1], places[at + len(group)]):
+                break
+            group.append(places[at + len(group)])
         at += len(group)
-        tokens: list[Token] = []
-        for number, (start, end) in enumerate(group):
-            if number:
-                tokens.append(Token("cue", group[number - 1][1], start, text[group[number - 1][1] : start]))
-            tokens += _tokens(text, start, end)
-        render = partial(_written, [text[start:end] for start, end in group])
-        yield from units_of(tokens, f"line {line_of(text, group[0][0])}", render, source=text)
+        yield from _unit(text, group, width)
 
 
-def _cues(text: str) -> Iterator[tuple[int, int]]:
-    """Where the text of each cue begins and ends; each line of a dialogue by itself."""
-    for match in _TIMES.finditer(text):
-        start = match.end()
-        blank = re.compile(r"\n[ \t]*\r?\n|\Z").search(text, max(start - 1, 0))
-        assert blank is not None
-        end = max(start, blank.start())
-        lines = text[start:end].split("\n")
-        if len(lines) > 1 and sum(_bare(line).startswith(DASHES) for line in lines) > 1:
-            for line in lines:
-                yield start, start + len(line.rstrip())
-                start += len(line) + 1
-        else:
-            yield start, start + len(text[start:end].rstrip())
+def _unit(text: str, group: Sequence[Place], width: int) -> Iterator[Unit]:
+    """The unit of a text that goes over some places. Tags around each of them stay where they are."""
+    cores = [_core(text, place) for place in group] if len(group) > 1 else [(group[0].start, group[0].end)]
+    tokens: list[Token] = []
+    for number, (start, end) in enumerate(cores):
+        if number:
+            before = cores[number - 1][1]
+            tokens.append(Token("cue", before, start, text[before:start]))
+        tokens += _tokens(text, start, end)
+    render = partial(_written, [text[start:end] for start, end in cores], width)
+    yield from units_of(tokens, f"line {line_of(text, group[0].start)}", render, source=text)
 
 
-def _is_whole(text: str, cue: tuple[int, int]) -> bool:
-    said = _bare(text[cue[0] : cue[1]])
-    return _END.search(said) is not None or said.startswith((*DASHES, "[", "♪")) or said.isupper()
+def _places(text: str) -> Iterator[Place]:
+    """The texts of each cue: what blank lines part, and each speaker's."""
+    lines = [match.span() for match in _LINE.finditer(text) if match.end() > match.start()]
+    heads = [
+        number
+        for number, line in enumerate(lines)
+        if "-" in text[slice(*line)] or "→" in text[slice(*line)] or "—" in text[slice(*line)]
+    ]
+    timed = [(number, match) for number in heads if (match := _TIMES.match(text[slice(*lines[number])].rstrip()))]
+    is_vtt = text.startswith("WEBVTT")
+    for cue, (number, times) in enumerate(timed):
+        following = timed[cue + 1][0] if cue + 1 < len(timed) else len(lines)
+        last = following - 1
+        if following < len(lines) and last > number and text[slice(*lines[last])].strip().isdigit():
+            following -= 1  # the number of the next cue
+        own: list[tuple[int, int]] = []
+        for start, end in [*lines[number + 1 : following], (0, 0)]:
+            said = text[start:end]
+            is_blank = not said.strip()
+            if own and (is_blank or _bare(said).startswith(DASHES)):
+                yield _place(text, own, cue, times)
+                own = []
+            if is_blank and is_vtt and end:
+                break  # what follows belongs to no cue
+            if not is_blank:
+                own.append((start, end))
+
+
+def _place(text: str, lines: Sequence[tuple[int, int]], cue: int, times: re.Match[str]) -> Place:
+    start, end = lines[0][0], lines[-1][1]
+    return Place(start, start + len(text[start:end].rstrip()), cue, _seconds(times[1]), _seconds(times[2]))
+
+
+def _seconds(written: str) -> float:
+    """Seconds of a time.
+
+    >>> _seconds("00:01:02,500"), _seconds("1:02.5"), _seconds("0:01:02")
+    (62.5, 62.5, 62.0)
+    """
+    numbers = re.findall(r"\d+", written)
+    marks = re.sub(r"[\d\s-]", "", written)
+    fraction = float(f"0.{numbers.pop()}") if marks[-1:] in ".,;" or len(numbers) > 3 else 0.0
+    return sum(int(number) * 60**power for power, number in enumerate(reversed(numbers))) + fraction
+
+
+def _core(text: str, place: Place) -> tuple[int, int]:
+    """Where a place's text begins and ends, without the tags around it."""
+    said = text[place.start : place.end]
+    lead, trail = _LEAD.match(said), _TRAIL.search(said)
+    assert lead is not None
+    assert trail is not None
+    return place.start + lead.end(), max(place.start + trail.start(), place.start + lead.end())
+
+
+def _goes_on(text: str, place: Place, following: Place) -> bool:
+    """True if a sentence goes on in the next place: there is no end, no pause, and no other speaker."""
+    if place.cue != following.cue and not place.begins < following.begins <= place.ends + MAX_PAUSE:
+        return False
+    cores = [text[slice(*_core(text, one))] for one in (place, following)]
+    leads = [text[one.start : _core(text, one)[0]].strip() for one in (place, following)]
+    if leads[0] != leads[1] or any(_CODE.search(core) for core in cores) or _END.search(cores[0]):
+        return False
+    return not any(core.startswith((*DASHES, "[", "(", "♪", "♫", "#")) or core.isupper() for core in cores)
 
 
 def _bare(text: str) -> str:
@@ -64,46 +151,57 @@ def _bare(text: str) -> str:
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
+    """The tokens of one text. A dash before it is none of its words."""
+    is_begin = True
     done = start
-    for match in _CODE.finditer(text, start, end):
-        if match.start() > done:
-            yield Token("text", done, match.start(), text[done : match.start()])
-        raw = match.group()
-        name = re.sub(r"[</>]|[ .].*", "", raw)
-        if raw.startswith("</"):
-            yield Token("close", *match.span(), raw, name, True)
-        elif raw.startswith("<") and not raw[1].isdigit():
-            yield Token("open", *match.span(), raw, name, True)
-        else:
-            yield Token("alone", *match.span(), raw)
-        done = match.end()
-    if done < end:
-        yield Token("text", done, end, text[done:end])
+    for match in [*_CODE.finditer(text, start, end), None]:
+        stop = match.start() if match else end
+        if done < stop and is_begin and (mark := _MARK.match(text, done, stop)):
+            yield Token("alone", *mark.span(), mark.group())
+            done = mark.end()
+        if done < stop:
+            yield Token("text", done, stop, re.sub(r"[ \t]*(?:\r\n|\r|\n)[ \t]*", " ", text[done:stop]))
+            is_begin = is_begin and not text[done:stop].strip()
+        if match:
+            yield _code(match)
+            done = match.end()
 
 
-def _written(sources: Sequence[str], items: Sequence[Item]) -> str:
-    """A translation in as many lines a cue as its source has."""
-    out, cue = "", ""
-    left = iter(sources)
-    for item in items:
-        if isinstance(item, Code) and item.kind == "cue":
-            out, cue = out + _wrapped(cue, next(left)) + item.raw, ""
-        else:
-            cue += item if isinstance(item, str) else item.raw
-    return out + _wrapped(cue, next(left))
+def _code(match: re.Match[str]) -> Token:
+    raw = match.group()
+    name = re.sub(r"[</>]|[ .].*", "", raw)
+    if raw.startswith("</"):
+        return Token("close", *match.span(), raw, name, True)
+    if raw.startswith("<") and not raw[1].isdigit():
+        return Token("open", *match.span(), raw, name, True)
+    return Token("break" if raw in ("\\N", "\\n") else "alone", *match.span(), raw)
 
 
-def _wrapped(text: str, source: str) -> str:
-    """The text in about equally long lines, as many as its source has."""
-    lines = source.count("\n") + 1
-    text = text.strip()
-    places = [
-        match.start()
-        for match in re.finditer(" ", text)
-        if "<" not in text[max(0, match.start() - 20) : match.start()].rpartition(">")[2]
+def _written(sources: Sequence[str], width: int, items: Sequence[Item]) -> str:
+    """A translation in as many lines a cue as its source has, or more where they would be too long."""
+    cues = [
+        "".join(item if isinstance(item, str) else item.raw for item in group)
+        for is_cue, group in itertools.groupby(items, lambda item: isinstance(item, Code) and item.kind == "cue")
+        if not is_cue
     ]
-    if lines == 1 or not places:
-        return text
-    place = min(places, key=lambda at: abs(at - len(text) / lines))
-    newline = "\r\n" if "\r\n" in source else "\n"
-    return text[:place] + newline + _wrapped(text[place + 1 :], "\n" * (lines - 2))
+    between = [item.raw for item in items if isinstance(item, Code) and item.kind == "cue"]
+    wrapped = [_wrapped(cue, source, width) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")]
+    return "".join(itertools.chain(*itertools.zip_longest(wrapped, between, fillvalue="")))
+
+
+def _wrapped(text: str, source: str, width: int) -> str:
+    """The text in about equally long lines, as many as its source has."""
+    text = text.strip()
+    newline = (re.search(r"\r\n|\r|\n", source) or ["\n"])[0]
+    length = len(_bare(text))
+    left = max(len(source.strip().splitlines()), -(-length // width))
+    lines = []
+    while left > 1:
+        places = [match.start() for match in re.finditer(r" (?![^<{]*[>}])", text)]
+        if not places:
+            break
+        share = len(_bare(text)) / left
+        place = min(places, key=lambda at: abs(len(_bare(text[:at])) - share))
+        lines.append(text[:place])
+        text, left = text[place + 1 :], left - 1
+    return newline.join([*lines, text])

@@ -161,7 +161,7 @@ def separator_of(text: str) -> str:
     >>> separator_of("open;ouvrir\\nclose, now;fermer\\n")
     ';'
     """
-    lines = [line for line in itertools.islice(io.StringIO(text), LOOKED_AT) if line.strip()]
+    lines = [line for line in itertools.islice(io.StringIO(text, newline=None), LOOKED_AT) if line.strip()]
 
     def agreement(separator: str) -> tuple[int, int]:
         counts = [len(cells) for cells in csv.reader(lines, delimiter=separator) if len(cells) > 1]

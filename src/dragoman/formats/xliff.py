@@ -6,9 +6,11 @@ target language gets it.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of, spliced
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.languages.codes import language_of
@@ -18,69 +20,246 @@ _BREAK = re.compile(r"(?:^|[|:-])(?:lb|pb|br|tab)(?:\||$)|<br\s*/?>|\|[\r\n\t]+$
 """The words of a code for a line break or a tab: `ctype="lb"`, `equiv-text="&lt;br/&gt;"`, `&lt;br&gt;` in it."""
 
 
+@dataclass(frozen=True)
+class _Says:
+    """The facts that an element states for all that is in it."""
+
+    kept: bool = False
+    approved: bool = False
+    preserve: bool = False
+    """White space in it is as it is."""
+
+    def inside(self, event: Event) -> "_Says":
+        """The facts for an element that stands in this one."""
+        translate, space = attribute(event, "translate"), attribute(event, "space")
+        approved = attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed")
+        return _Says(
+            translate == "no" or (translate != "yes" and self.kept), approved, (space or self._space) == "preserve"
+        )
+
+    @property
+    def _space(self) -> str:
+        return "preserve" if self.preserve else "default"
+
+
+_FRAMES = ("xliff", "file", "body", "group", "trans-unit", "unit", "segment")
+
+
 def xliff_units(text: str, options: Options) -> Iterator[Unit]:
     """The sources without a translation; all, if translations are to be made again."""
-    kept: list[bool] = []
-    approved: list[bool] = []
-    segment: list[Event] = []
+    says = [_Says()]
+    unit: list[Event] = []
     version = "1.2"
     for event in events(text, options):
         tag = local(event.name)
         if event.kind == "start" and tag == "xliff":
             version = attribute(event, "version", "1.2")
-        if event.kind == "start" and tag in ("file", "group", "trans-unit", "unit", "segment"):
-            says = attribute(event, "translate")
-            kept.append(says == "no" or (says != "yes" and any(kept[-1:])))
-            approved.append(attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed"))
+        if event.kind == "start" and tag in _FRAMES:
+            says.append(says[-1].inside(event))
         if tag in ("trans-unit", "segment") and event.kind == "start":
-            segment = []
-        segment.append(event)
+            unit = []
+        unit.append(event)
         if event.kind == "end" and tag in ("trans-unit", "segment"):
-            yield from _segment(text, segment, version, kept[-1], approved[-1], options)
-            segment = []
-        if event.kind == "end" and tag in ("file", "group", "trans-unit", "unit", "segment"):
-            kept.pop()
-            approved.pop()
+            yield from _TransUnit(text, unit, version, says[-1], options).units()
+            unit = []
+        if event.kind == "end" and tag in _FRAMES:
+            says.pop()
 
 
-def _segment(
-    text: str, inside: Sequence[Event], version: str, kept: bool, approved: bool, options: Options
-) -> Iterator[Unit]:
-    # A tool that has cut the source into sentences wants them marked in the target, too.
-    source, target = _element(inside, "seg-source") or _element(inside, "source"), _element(inside, "target")
-    if source is None:
-        return
-    where = f"line {line_of(text, source[0].start)}"
-    collapse = attribute(source[0], "space") != "preserve"
-    found = units_of(_tokens(text, source), where, source=text if collapse else None, collapse=collapse)
-    unit = next(found, None) or _without_letters(text, source, where)
-    if unit is None:
-        return
-    has_target = target is not None and any(event.kind == "text" and event.text.strip() for event in target)
-    reason = 'translate="no"' if kept else "approved" if approved and has_target else ""
-    if not reason and has_target and not options.translated_too:
-        assert target is not None
-        if not attribute(target[0], "state").startswith(("new", "needs-translation", "initial")):
-            reason = "translated already"
-    before, after = text[source[0].end : unit.start], text[unit.end : source[-1].start]
-    start, end = (target[0].start, target[-1].end) if target is not None else (source[-1].end, source[-1].end)
-    if reason:
-        yield Unit(unit.items, start, end, as_markup, where, kept=reason, bilingual=True)
-        return
-    name = source[0].name[: -len(local(source[0].name))] + "target"
-    state = ' state="needs-review-translation"' if version.startswith("1") else ""
-    opening = f"<{name}{state}>"
-    if target is not None:
-        written = text[target[0].start : target[0].end]
+class _TransUnit:
+    """A `<trans-unit>`, or a `<segment>` of XLIFF 2: a source, and a target that is there or not."""
+
+    def __init__(self, text: str, inside: Sequence[Event], version: str, says: _Says, options: Options) -> None:
+        self.text, self.inside, self.says, self.options = text, inside, says, options
+        self.is_old = version.startswith("1")
+        self.source, self.target = _element(inside, "source"), _element(inside, "target")
+        # A tool that has cut the source into segments wants them marked in the target, too.
+        if (cut := _element(inside, "seg-source")) is not None:
+            self.source = cut
+
+    def units(self) -> Iterator[Unit]:
+        """The units, one for each segment."""
+        if self.source is None:
+            return
+        segments = _segments(self.source)
+        theirs = {attribute(one[0], "mid"): one for one in _segments(self.target or ())}
+        if not segments:
+            yield from self._one(self.source)
+        elif self.target is not None and (theirs or _has_text(self.target)):
+            for segment in segments:
+                yield from self._beside(segment, theirs)
+        else:
+            yield from self._all(segments)
+
+    def _one(self, source: Sequence[Event]) -> Iterator[Unit]:
+        """The unit of a source without segments."""
+        unit = self._unit(source)
+        if unit is None:
+            return
+        start, end = self._place()
+        if reason := self._reason(self.target):
+            yield replace(unit, start=start, end=end, kept=reason, bilingual=True)
+            return
+        before, after = self.text[source[0].end : unit.start], self.text[unit.end : source[-1].start]
+        opening, closing = self._opening()
+        also = () if self.is_old else _initial(self.text, self.inside[0])
+        render = partial(_around, opening + before, after + closing)
+        yield replace(unit, start=start, end=end, render=render, also=also, bilingual=True)
+
+    def _all(self, segments: Sequence[Sequence[Event]]) -> Iterator[Unit]:
+        """The units of the segments of a source whose target is made: each writes what stands before it, too."""
+        assert self.source is not None
+        start, end = self._place()
+        opening, closing = self._opening()
+        before = opening + self.text[self.source[0].end : segments[0][0].start]
+        for number, segment in enumerate(segments):
+            following = segments[number + 1][0].start if number + 1 < len(segments) else self.source[-1].start
+            unit = self._unit(segment)
+            if unit is None:  # nothing is in it
+                before += self.text[segment[0].start : following]
+                continue
+            before += self.text[segment[0].start : unit.start]
+            after = self.text[unit.end : following] + (closing if following == self.source[-1].start else "")
+            kept = self._reason(None)
+            render = partial(_around, before, after)
+            yield replace(
+                unit, start=start, end=end, render=render, also=self._draft(segment), kept=kept, bilingual=True
+            )
+            before, start = "", end
+
+    def _beside(self, segment: Sequence[Event], theirs: dict[str, Sequence[Event]]) -> Iterator[Unit]:
+        """The unit of a segment of a target that has other ones."""
+        assert self.target is not None
+        unit, target = self._unit(segment), theirs.get(attribute(segment[0], "mid"))
+        if unit is None:
+            return
+        if target is None and not theirs:  # what is there belongs to all of them
+            yield replace(unit, kept=self._reason(self.target) or "translated already", bilingual=True)
+        elif target is None:
+            end = self.target[-1].start
+            before, after = self.text[segment[0].start : unit.start], self.text[unit.end : segment[-1].end]
+            render = partial(_around, " " + before, after)
+            kept = self._reason(None)
+            yield replace(unit, start=end, end=end, render=render, also=self._draft(segment), kept=kept, bilingual=True)
+        else:
+            place = target[0].start, max(target[0].end, target[-1].end)
+            before, after = self.text[segment[0].start : unit.start], self.text[unit.end : segment[-1].end]
+            kept, also = self._reason(target), self._draft(segment)
+            yield replace(
+                unit, start=place[0], end=place[1], render=partial(_around, before, after), also=also, kept=kept,
+                bilingual=True,
+            )  # fmt: skip
+
+    def _unit(self, source: Sequence[Event]) -> Unit | None:
+        """The unit of the content of an element; None for one with nothing in it."""
+        where = f"line {line_of(self.text, source[0].start)}"
+        preserve = (attribute(source[0], "space") or ("preserve" if self.says.preserve else "")) == "preserve"
+        content = None if preserve else self.text
+        found = units_of(_tokens(self.text, source), where, source=content, collapse=not preserve)
+        unit = next(found, None)
+        if unit is None:
+            return _without_letters(self.text, source, where)
+        return replace(unit, items=_with_arms(unit.items))
+
+    def _reason(self, target: Sequence[Event] | None) -> str:
+        """The reason why nothing is to be translated; "" if there is none."""
+        has_text = target is not None and _has_text(target)
+        if self.says.kept:
+            return 'translate="no"'
+        if self.says.approved and has_text:
+            return "approved"
+        if not has_text or self.options.translated_too or target is None:
+            return ""
+        state = attribute(target[0], "state") or ("" if self.is_old else attribute(self.inside[0], "state"))
+        return "" if state.startswith(("new", "needs-translation", "initial")) else "translated already"
+
+    def _place(self) -> tuple[int, int]:
+        if self.target is not None:
+            return self.target[0].start, max(self.target[0].end, self.target[-1].end)
+        assert self.source is not None
+        return self.source[-1].end, self.source[-1].end
+
+    def _opening(self) -> tuple[str, str]:
+        """The tags around the translation: those that are there, with the state that it is to be reviewed."""
+        assert self.source is not None
+        name = self.source[0].name[: -len(local(self.source[0].name))] + "target"
+        state = ' state="needs-review-translation"' if self.is_old else ""
+        space = ' xml:space="preserve"' if attribute(self.source[0], "space") == "preserve" else ""
+        if self.target is None:
+            return f"{_indent(self.text, self.source[0].start)}<{name}{state}{space}>", f"</{name}>"
+        written = self.text[self.target[0].start : self.target[0].end]
         opening = re.sub(r"\s*/?>$", ">", re.sub(r"\s(?:state|state-qualifier)=(\"[^\"]*\"|'[^']*')", "", written))
-        opening = opening[:-1] + state + ">"
-    indent = "" if target is not None else _indent(text, source[0].start)
-    also = () if version.startswith("1") else _initial(text, inside[0])
+        space = "" if attribute(self.target[0], "space") else space
+        return f"{opening[:-1]}{state}{space}>", f"</{name}>"
 
-    def render(items: Sequence[Item]) -> str:
-        return f"{indent}{opening}{before}{as_markup(items)}{after}</{name}>"
+    def _draft(self, segment: Sequence[Event]) -> tuple[Edit, ...]:
+        """Trados says of each segment how far it is."""
+        mid = attribute(segment[0], "mid")
+        for event in self.inside:
+            if event.kind == "start" and event.name == "sdl:seg" and event.attributes.get("id") == mid:
+                written = self.text[event.start : event.end]
+                if match := re.search(r"\sconf=(\"[^\"]*\"|'[^']*')", written):
+                    return (Edit(event.start + match.start(1), event.start + match.end(1), '"Draft"'),)
+        return ()
 
-    yield Unit(unit.items, start, end, render, where, also, bilingual=True)
+
+def _around(before: str, after: str, items: Sequence[Item]) -> str:
+    return before + as_markup(items) + after
+
+
+def _segments(source: Sequence[Event]) -> list[Sequence[Event]]:
+    """The segments that a tool has cut a source or a target into."""
+    found = (mark for _, mark in elements(source, ("mrk",)))
+    return [mark for mark in found if attribute(mark[0], "mtype") == "seg"]
+
+
+def _has_text(element: Sequence[Event]) -> bool:
+    return any(event.kind == "text" and event.text.strip() for event in element)
+
+
+def _with_arms(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Items of a message with codes in its arms (ICU's MessageFormat) with what is around the arms as breaks: each arm
+    is a text by itself.
+
+    >>> codes = _with_arms(("{n, plural, one {ein ", Code("<x/>", "alone"), " Hemd} other {# {a} Hemden}}"))
+    >>> [item if isinstance(item, str) else item.raw for item in codes]
+    ['{n, plural, one {', 'ein ', '<x/>', ' Hemd', '} other {', '# {a} Hemden', '}}']
+    """
+    if all(isinstance(item, str) for item in items) or not any(
+        _HEAD.search(item) for item in items if isinstance(item, str)
+    ):
+        return items
+    out: list[Item] = []
+    opened: list[str] = []
+    for item in items:
+        if isinstance(item, Code):
+            out.append(item)
+            continue
+        for piece in _ARMS.findall(item):
+            if _HEAD.fullmatch(piece):
+                opened.append("argument")
+            is_syntax = bool(opened) and opened[-1] == "argument"
+            if not is_syntax and piece == "}" and opened and opened[-1] == "arm":
+                opened.pop()
+                is_syntax = True
+            elif piece == "}" and opened:
+                opened.pop()
+            elif piece == "{":
+                opened.append("arm" if is_syntax else "placeholder")
+            last = out[-1] if out else None
+            if is_syntax and isinstance(last, Code) and last.kind == "break":
+                out[-1] = last._replace(raw=last.raw + piece)
+            elif is_syntax:
+                out.append(Code(piece, "break"))
+            elif isinstance(last, str):
+                out[-1] = last + piece
+            else:
+                out.append(piece)
+    return tuple(out)
+
+
+_HEAD = re.compile(r"\{\s*\w{1,64}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d{1,3}\s*)?")
+_ARMS = re.compile(rf"{_HEAD.pattern}|[{{}}]|[^{{}}]+")
 
 
 def _without_letters(text: str, source: Sequence[Event], where: str) -> Unit | None:
@@ -179,8 +358,9 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
 
 
 def with_target_language(text: str, options: Options) -> str:
-    """The file with its target language, where it does not say one."""
+    """The file with its target language, wherever it does not say one."""
     tgt = options.languages[1]
+    edits: list[Edit] = []
     for event in events(text, options):
         tag = local(event.name)
         if event.kind != "start" or not tgt:
@@ -188,5 +368,5 @@ def with_target_language(text: str, options: Options) -> str:
         src, name = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(tag, ("", ""))
         if name and attribute(event, src) and not attribute(event, name):
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
-            return f"{text[:end]} {name}={quoteattr(tgt)}{text[end:]}"
-    return text
+            edits.append(Edit(end, end, f" {name}={quoteattr(tgt)}"))
+    return spliced(text, edits)

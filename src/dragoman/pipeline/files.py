@@ -4,7 +4,8 @@ import functools
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +51,8 @@ class FileOptions:
     """The kinds of text beside the text itself that are translated."""
     is_folder: bool = False
     """True if the output is a folder, even where there is none yet."""
+    join_cues: bool = True
+    """A sentence of subtitles that goes on in the next cue is translated as one."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
@@ -137,7 +140,8 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
                 copy_file(job)
                 copied += 1
                 continue
-            doubts += _translate_file(pipeline, job, options, identity)
+            with _told_in_a_line(job):
+                doubts += _translate_file(pipeline, job, options, identity)
         except DragomanError as error:
             if len(jobs) == 1:
                 raise
@@ -150,9 +154,26 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
     return doubts
 
 
+@contextmanager
+def _told_in_a_line(job: Job) -> Iterator[None]:
+    """Whatever a file holds that nobody thought of ends the work on this file alone. Raises DragomanError."""
+    try:
+        yield
+    except (DragomanError, OSError):
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise Error.FAULT(
+            f"a mistake of Dragoman ({said})", "please report it, with the file", file=job.source
+        ) from error
+
+
 def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity: str) -> int:
     document = Document.load(
-        job.source, Options(str(job.source), pipeline.languages, options.everything, options.columns, options.asides)
+        job.source,
+        Options(
+            str(job.source), pipeline.languages, options.everything, options.columns, options.asides, options.join_cues
+        ),
     )
     total = sum(1 for _ in document.texts())
     with writing(job.target):

@@ -40,6 +40,46 @@ def without_accelerator(text: str, mark: str) -> str:
     return bare if bare != text else _MARKED[mark].sub("", text, count=1)
 
 
+def accelerator_in(text: str) -> str:
+    """The mark of an accelerator in a text that has no translation to look at; "" for one that seems to have none.
+
+    >>> [accelerator_in(text) for text in ("E_xit", "_Save as…", "my_name is set", "a=1&b=2", "~/notes", "Q&A")]
+    ['_', '_', '', '', '', '']
+    """
+    mark = accelerator(text)
+    if not mark or len(text) > LONGEST_LABEL or re.search(r"[/=<>{}\\`]|\.\w", text) or _LOWER_NAME.fullmatch(text):
+        return ""
+    if mark == "_" and any(name[0] != "_" and not name[0].isupper() for name in _NAME.findall(text)):
+        return ""
+    return mark
+
+
+def with_accelerator(text: str, like: str, mark: str) -> str:
+    """A text with the accelerator of another one: before the same letter, where a word begins with it, or else before
+    its first; behind a text without letters that have a case.
+
+    >>> with_accelerator("Save file", "_Datei speichern", "_"), with_accelerator("Open", "&Datei...", "&")
+    ('_Save file', '&Open')
+    >>> with_accelerator("文件...", "&File...", "&"), with_accelerator("File", "文件(_F)", "_")
+    ('文件(&F)...', '_File')
+    """
+    behind = _BEHIND.search(like)
+    place = like.index(mark) + 1
+    letter = like[place]
+    begins = [
+        match.start()
+        for match in re.finditer(r"(?<![^\W_])[^\W\d_]", text)
+        if text[match.start()].isupper() or text[match.start()].islower()
+    ]
+    if not begins:
+        shown = letter.upper() if letter.isascii() else "A"
+        end = re.search(r"(?:\.{3}|[…:：.。])?\s*$", text)
+        at = end.start() if end else len(text)
+        return text if behind and behind[0] in text else f"{text[:at]}({mark}{shown}){text[at:]}"
+    at = next((begin for begin in begins if text[begin].casefold() == letter.casefold()), begins[0])
+    return text[:at] + mark + text[at:]
+
+
 def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     """A text and its translation without the mark of their accelerator, where both have one of the same kind.
 

@@ -1,0 +1,310 @@
+"""The pieces of a page, HTML or XHTML, with their places: tags, text, and code of templates.
+
+Pieces are cut as HTML's tokenizer cuts them. Which element a piece belongs to says tinyhtml5's tree, which is given the
+pieces one by one: end tags that are left out, misnested ones and the rest are what browsers make of them.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from tinyhtml5.constants import Token, table_insert_mode_elements
+from tinyhtml5.parser import HTMLParser
+from tinyhtml5.treebuilder import Element
+
+NOT_TRANSLATED = frozenset({
+    "code", "kbd", "samp", "var", "tt", "pre", "listing", "script", "style", "svg", "math", "textarea", "template",
+    "xmp", "plaintext",
+})  # fmt: skip
+EMBEDDED = frozenset({"select", "datalist", "audio", "video", "object", "canvas", "picture", "map", "iframe"})
+"""Elements that stand in a line as one thing; what is read in them are texts of their own."""
+RAW = frozenset({
+    "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"
+})  # fmt: skip
+"""Elements whose content is no markup."""
+VOID = frozenset({
+    "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img", "input", "keygen",
+    "link", "meta", "param", "source", "track", "wbr",
+})  # fmt: skip
+MAX_DEPTH = 256
+"""Elements in elements; what is deeper belongs to the last one. Browsers have such a limit, too."""
+
+_S = " \t\n\f\r"
+CODE = r"<%.{0,1000}?%>|<\?.{0,1000}?\?>|\{%.{0,1000}?%\}|\{\{.{0,1000}?\}\}"
+"""Code of a template inside of a tag."""
+_ATTRIBUTE = (
+    rf"(?:{CODE}|(?P<name>=[^{_S}/>=]*+|[^{_S}/>=]++)(?:[{_S}]*+=[{_S}]*+"
+    rf'(?:"(?P<double>(?:[^"<{{]++|{CODE}|[<{{])*+)(?:"|\Z)'
+    rf"|'(?P<single>(?:[^'<{{]++|{CODE}|[<{{])*+)(?:'|\Z)"
+    rf"|(?P<bare>(?![\"'])(?:[^{_S}><{{]++|{CODE}|[<{{])++))?+)?+)"
+)
+_ATTRIBUTES = re.compile(_ATTRIBUTE, re.DOTALL)
+_BARE_ATTRIBUTE = re.sub(r"\?P<\w+>", "?:", _ATTRIBUTE)
+_PIECE = re.compile(
+    rf"(?P<tag></?[A-Za-z][^{_S}/>]*+(?:[{_S}/]++|{_BARE_ATTRIBUTE})*+>)"
+    r"|(?P<comment><!--(?:-?>|.*?(?:--!?>|\Z)))"
+    r"|(?P<code><%|<\?(?:php\b|[=\s])|\{\{|\{%|\{#)"
+    r"|(?P<other><[!?][^>]*+(?:>|\Z)|</(?:>|[^A-Za-z][^>]*+(?:>|\Z)))"
+    r"|(?P<cut></?[A-Za-z].*)",
+    re.DOTALL,
+)
+"""A piece of markup. A tag that the page ends in is nothing that browsers show, as is all in it."""
+_NAME = re.compile(rf"</?([^{_S}/>]+)")
+_CLOSED_BY = {"<%": "%>", "<?": "?>", "{{": "}}", "{%": "%}", "{#": "#}"}
+_DOCTYPE = re.compile(
+    r"""<!doctype\s+([^\s>]+)(?:\s+public\s*("[^">]*"|'[^'>]*')|\s+system)?(?:\s*("[^">]*"|'[^'>]*'))?""", re.IGNORECASE
+)
+
+
+@dataclass(slots=True)
+class Tag:
+    """A piece of markup: `name` is "" for comments, declarations, code of templates and what is in a script."""
+
+    start: int
+    end: int
+    text: str
+    name: str = ""
+    opens: bool = True
+
+    def attributes(self) -> list[tuple[str, str, int, int]]:
+        """(name, value, and where that begins and ends in the file) of each attribute."""
+        found = []
+        for match in _ATTRIBUTES.finditer(self.text, len(self.name) + 1, len(self.text) - 1):
+            if match["name"]:
+                group = next((name for name in ("double", "single", "bare") if match[name] is not None), None)
+                start, end = match.span(group) if group else (match.end(), match.end())
+                value = html.unescape(self.text[start:end])
+                found.append((match["name"].lower(), value, self.start + start, self.start + end))
+        return found
+
+    def get(self, name: str) -> str | None:
+        return next((value for key, value, _, _ in self.attributes() if key == name), None)
+
+    @property
+    def is_code(self) -> bool:
+        """True for code of a template (Jinja, PHP, ASP, ERB ...)."""
+        return not self.name and self.text.startswith(("{", "<%", "<?")) and not self.text.startswith("<?xml")
+
+
+def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, int]]:
+    """Tags, and (start, end) of what is text between them, in linear time.
+
+    `tree`: has taken each tag before the next one is asked for, and knows where a `<title>` is none.
+    """
+    done = at = 0
+    is_xml = _is_xml(text)
+    last = {mark: text.rfind(mark) for mark in _CLOSED_BY.values()}
+    while match := _PIECE.search(text, at):
+        tag = _tag_of(text, match, last, tree is not None and tree.is_foreign())
+        if tag is None:
+            at = match.start() + 1
+            continue
+        if tag.start > done:
+            yield done, tag.start
+        yield tag
+        at = done = tag.end
+        is_raw = tag.opens and tag.name in RAW and not (is_xml and tag.text.endswith("/>"))
+        if is_raw and (tree is None or tree.is_raw()):
+            close = re.compile(rf"</{tag.name}[{_S}/>]", re.IGNORECASE).search(text, at)
+            end = len(text) if close is None or tag.name == "plaintext" else close.start()
+            if end > at:
+                yield (at, end) if tag.name in ("title", "plaintext") else Tag(at, end, "")
+            at = done = end
+    if done < len(text):
+        yield done, len(text)
+
+
+def _is_xml(text: str) -> bool:
+    """True for XHTML, where a tag may close itself."""
+    return re.match(r"\s*<\?xml\s", text) is not None or re.search(r"<html\s[^<>]*\bxmlns\s*=", text[:8192]) is not None
+
+
+def _tag_of(text: str, match: re.Match[str], last: dict[str, int], is_foreign: bool) -> Tag | None:
+    """The piece that begins at a place; None for what is text."""
+    start, end = match.span()
+    if match["code"]:
+        close = _CLOSED_BY[match["code"][:2]]
+        end = text.find(close, match.end()) + 2 if match.end() <= last[close] else 0
+        if not end and match["code"].startswith("<?"):  # PHP to the end of the file
+            end = len(text)
+        if not end or (match["code"] in ("{{", "{#") and ("\n" in text[start:end] or end > start + 1000)):
+            return None
+        return Tag(start, end, text[start:end])
+    if match["tag"]:
+        name = _NAME.match(match["tag"])
+        assert name is not None
+        return Tag(start, end, match["tag"], name[1].lower(), match["tag"][1] != "/")
+    if is_foreign and text.startswith("<![CDATA[", start):
+        end = text.find("]]>", start) + 3
+        end = len(text) if end < 3 else end
+    return Tag(start, end, "" if match["comment"] else text[start:end])
+
+
+@dataclass(slots=True)
+class Piece:
+    """A tag, or text, and what it stands in."""
+
+    start: int
+    end: int
+    tag: Tag | None
+    """None: text."""
+    is_translated: bool
+    """True where nothing around it says that it is not to be translated."""
+    is_embedded: bool
+    """True inside of an element of `EMBEDDED`, and for its tags."""
+
+    @property
+    def name(self) -> str:
+        return self.tag.name if self.tag else ""
+
+
+def pieces(text: str) -> list[Piece]:
+    """The pieces of a page, in order; together they cover it."""
+    tree = _Tree()
+    found: list[Piece] = []
+    is_xml = _is_xml(text)
+
+    def tokens() -> Iterator[dict[str, Any]]:
+        for tag in scan(text, tree):
+            if isinstance(tag, tuple):
+                said = text[slice(*tag)]
+                blank = said[: len(said) - len(said.lstrip(_S))]
+                if blank:
+                    yield {"type": Token.SPACE_CHARACTERS, "data": blank}
+                if len(blank) < len(said):
+                    yield {"type": Token.CHARACTERS, "data": said[len(blank) :]}
+                found.append(Piece(*tag, None, *tree.says(is_text=len(blank) < len(said))))
+            elif not tag.name:
+                if doctype := _DOCTYPE.match(tag.text):
+                    yield _doctype(doctype)
+                found.append(Piece(tag.start, tag.end, tag, *tree.says()))
+            elif tag.opens:
+                is_closed = is_xml and tag.text.endswith("/>")
+                tree.tokenizer.state = None
+                if tag.name in ("a", "nobr"):
+                    tree.moves(tag.name)
+                if len(tree.tree.open_elements) < MAX_DEPTH or tag.name in VOID:
+                    yield _start(tag)
+                says = tree.says(tag)
+                if is_closed and tag.name not in VOID:
+                    yield {"type": Token.END_TAG, "name": tag.name, "data": {}, "selfClosing": False}
+                found.append(Piece(tag.start, tag.end, tag, *says))
+            else:
+                says = tree.says_of_closed(tag.name)
+                tree.moves(tag.name)
+                yield {"type": Token.END_TAG, "name": tag.name, "data": {}, "selfClosing": False}
+                found.append(Piece(tag.start, tag.end, tag, *says))
+
+    tree.read(tokens())
+    return found
+
+
+def _start(tag: Tag) -> dict[str, Any]:
+    attributes: dict[str, str] = {}
+    for name, value, _, _ in tag.attributes():
+        attributes.setdefault(name, value)
+    return {
+        "type": Token.START_TAG, "name": tag.name, "data": attributes,
+        "selfClosing": tag.text.endswith("/>"), "selfClosingAcknowledged": False,
+    }  # fmt: skip
+
+
+def _doctype(match: re.Match[str]) -> dict[str, Any]:
+    name, public, system = match.groups()
+    ids = {"publicId": public and public[1:-1], "systemId": system and system[1:-1]}
+    return {"type": Token.DOCTYPE, "name": name.lower(), **ids, "correct": True}
+
+
+class _Tree(HTMLParser):
+    """tinyhtml5's tree of a page whose pieces come from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(namespace_html_elements=False)
+        self.moved = 0
+
+    def read(self, tokens: Iterator[dict[str, Any]]) -> None:
+        """Take tokens, of which each is in the tree before the next one is asked for."""
+        self.container, self.scripting = None, False
+        states = ("rcdata_state", "rawtext_state", "script_data_state", "plaintext_state")
+        stream = SimpleNamespace(encoding=(None, "certain"))
+        self.tokenizer = _Tokens(tokens, stream=stream, state=None, **{name: name for name in states})
+        self.reset()
+        self.main_loop()
+
+    def parse_error(self, errorcode: str, datavars: dict[str, Any] | None = None) -> None:
+        """Take no note of it."""
+
+    def is_foreign(self) -> bool:
+        """True inside of SVG and MathML."""
+        return bool(self.tree.open_elements) and self.tree.open_elements[-1].namespace != self.tree.default_namespace
+
+    def is_raw(self) -> bool:
+        """True if what follows the tag that came last is no markup."""
+        state, self.tokenizer.state = self.tokenizer.state, None
+        return state is not None
+
+    def says(self, tag: Tag | None = None, *, is_text: bool = False) -> tuple[bool, bool]:
+        """(is translated, is embedded) of what came last."""
+        if not self.tree.open_elements:
+            return tag is None or tag.name not in NOT_TRANSLATED, False
+        if is_text and self.phase is self.phases["in table text"]:
+            self.phase.flush_characters()
+        element = self.tree.open_elements[-1]
+        if is_text and element.name in table_insert_mode_elements and not self.is_foreign():
+            element = self.tree.get_table_misnested_node_position()[0]  # text in a table goes before it
+        translated, embedded = self._says(element)
+        if tag is not None and element.name != tag.name:  # it has no content
+            attributes = {name: value for name, value, _, _ in tag.attributes()}
+            own = _own(tag.name, attributes)
+            translated = translated if own is None else own
+        return translated, embedded
+
+    def says_of_closed(self, name: str) -> tuple[bool, bool]:
+        """As `says`, of the element that an end tag closes."""
+        for element in reversed(self.tree.open_elements):
+            if element.name == name:
+                return self._says(element)
+        return self.says()
+
+    def moves(self, name: str) -> None:
+        """Take note that a tag may close a misnested element, and so move others."""
+        if self.tree.open_elements and self.tree.open_elements[-1].name != name:
+            self.moved += 1
+
+    def _says(self, element: Element | None) -> tuple[bool, bool]:
+        """(is translated, is embedded) of what stands in an element; kept there until elements are moved."""
+        path: list[Element] = []
+        while element is not None and getattr(element, "says", (-1,))[0] != self.moved:
+            path.append(element)
+            element = element.parent
+        translated, embedded = (True, False) if element is None else element.says[1]
+        for one in reversed(path):
+            own = _own(one.name, one.attributes)
+            translated = translated if own is None else own
+            embedded = embedded or one.name in EMBEDDED
+            one.says = (self.moved, (translated, embedded))
+        return translated, embedded
+
+
+class _Tokens(SimpleNamespace):
+    """In the place of a tokenizer: its states are those of `scan`."""
+
+    def __init__(self, tokens: Iterator[dict[str, Any]], **states: Any) -> None:
+        super().__init__(**states)
+        self._tokens = tokens
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._tokens
+
+
+def _own(name: str, attributes: dict[str, str]) -> bool | None:
+    """True or False for an element that says if it is to be translated; None: it is as what it stands in."""
+    says = attributes.get("translate", "").strip().lower()
+    if says == "no" or "notranslate" in attributes.get("class", "").split():
+        return False
+    if says == "yes" or ("translate" in attributes and not says):
+        return True
+    return False if name in NOT_TRANSLATED else None

@@ -1,0 +1,37 @@
+"""The plural forms of languages, by CLDR."""
+
+import functools
+from typing import NamedTuple
+
+from babel import Locale
+from babel.core import UnknownLocaleError
+from babel.messages.plurals import get_plural
+
+FORMS = ("zero", "one", "two", "few", "many", "other")
+"""All forms that a language may have."""
+_COUNTS = range(1001)
+"""Counts that are asked for their form: what only millions have, or fractions, no message needs."""
+
+
+class Plurals(NamedTuple):
+    """The forms that a language has for counts: `one`, `few`, `other` ..., and gettext's rule for them."""
+
+    forms: tuple[str, ...]
+    rule: str
+
+
+@functools.cache
+def plurals_of(code: str) -> Plurals | None:
+    """The plural forms of a language; None for one that CLDR does not know.
+
+    >>> plurals_of("pl").forms, plurals_of("ja").forms
+    (('one', 'few', 'many'), ('other',))
+    >>> plurals_of("de_AT").rule, plurals_of("xx")
+    ('nplurals=2; plural=(n != 1);', None)
+    """
+    try:
+        locale = Locale.parse(code.replace("-", "_"))
+    except (ValueError, UnknownLocaleError):
+        return None
+    forms = {locale.plural_form(count) for count in _COUNTS}
+    return Plurals(tuple(form for form in FORMS if form in forms), str(get_plural(locale)))
