@@ -21,6 +21,8 @@ from typing import Any
 from peers.processor_time import start_clock
 
 RESULTS = Path(__file__).parent / "runs" / "budget.jsonl"
+RULE, BEFORE = "rule", "by-pairs"
+"""Names of the settings that `--budget` takes, and of those that the number of pairs alone gives."""
 DATA = Path(os.environ.get("DRAGOMAN_DATA", "data"))
 
 
@@ -59,7 +61,26 @@ def settings() -> dict[str, Any]:
             base, encoder_layers=2, decoder_layers=2, batch_tokens=1024, d_model=192, lr=4e-3
         ),
         "e2d2-batch1024-v4000": replace(base, encoder_layers=2, decoder_layers=2, batch_tokens=1024, vocab_size=4_000),
+        "e4d4": replace(base, decoder_layers=4, lr=3e-3, ema_decay=0.999),
+        "e2d2-d192": replace(base, encoder_layers=2, decoder_layers=2, d_model=192, vocab_size=8_000, lr=4e-3),
+        "e2d2-d256": replace(base, encoder_layers=2, decoder_layers=2, d_model=256, vocab_size=8_000, lr=3e-3),
     }
+
+
+def by_rule(corpus: str, minutes: float, *, budget: bool = True) -> Any:
+    """What `--budget` takes; `budget=False`: what the number of pairs says alone."""
+    from dragoman.config import parse
+    from dragoman.experiments.speed import measured_speed
+    from dragoman.tasks import auto_recipe, sizes
+    from dragoman.text.corpus import FilesSource
+
+    source = parse(FilesSource, corpora()[corpus]["train"], corpus)
+    if not budget:
+        return sizes.size_for(sum(1 for _ in source.pairs()))
+    words = auto_recipe._words(source)
+    return sizes.size_within(
+        sizes.Budget(60 * minutes, lambda: measured_speed("cpu", 60 * minutes)), sizes.PIECES_A_WORD * words
+    )
 
 
 def corpora() -> dict[str, dict[str, Any]]:
@@ -78,6 +99,7 @@ def corpora() -> dict[str, dict[str, Any]]:
     return {
         "help": pair("libreoffice-help-en-de", "train", "valid", "en", "de"),
         "captions": pair("multi30k", "train", "val", "en", "de"),
+        "packages": pair("packages-en-fr", "train", "valid", "en", "fr", ""),
         "debian": pair("debian-en-de", "train", "valid", "en", "de", ""),
         "toy": {
             "src_lang": "de",
@@ -96,7 +118,8 @@ def train(corpus: str, size: Any, minutes: float, seed: int) -> dict[str, Any]:
 
     plain = settings_of(size)
     plain["training"] |= {"max_steps": 10**6, "validate_every": 10**9, "validate_seconds": 1e9}
-    plain["training"]["schedule"]["warmup_steps"] = 1_000  # a fifth of the steps, where those are fewer than 5,000
+    if size.max_steps == 1:  # by hand: a fifth of the steps, where those are fewer than 5,000
+        plain["training"]["schedule"]["warmup_steps"] = 1_000
     with tempfile.TemporaryDirectory() as folder:
         data = {"run_dir": folder, "seed": seed, "corpus": {**corpora()[corpus], "doctor": "skip"}, **plain}
         outcome = recipes.run(recipes.parsed(data, "settings by hand"), 60 * minutes).outcome
@@ -120,8 +143,8 @@ def train(corpus: str, size: Any, minutes: float, seed: int) -> dict[str, Any]:
 
 def run(arguments: argparse.Namespace) -> None:
     chosen = settings()
-    for name in arguments.only or chosen:
-        size = chosen[name]
+    for name in arguments.only or [RULE, BEFORE, *chosen]:
+        size = chosen[name] if name in chosen else by_rule(arguments.corpus, arguments.minutes, budget=name == RULE)
         for seed in arguments.seed:
             result = train(arguments.corpus, size, arguments.minutes, seed)
             row = {"corpus": arguments.corpus, "minutes": arguments.minutes, "threads": arguments.threads, "name": name,

@@ -1,0 +1,106 @@
+"""A company's first day: a folder of catalogues and help, 75 packages of it, to a translator that is served, by the clock.
+
+    dragoman data debian --pair en-fr --to data/debian-en-fr
+    python benchmarks/folder.py folder data/debian-en-fr/files data/first-day     # copies the 75 packages
+    python benchmarks/folder.py train data/first-day runs/first-day --minutes 28  # one command, then a first answer
+
+`train` says how long it took until the server gave its first translation.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+PACKAGES = """
+    amule-common anjuta-common ardour-data audacity-data cairo-dock-plug-in-data calligraplan calligrasheets-data
+    cinnamon-l10n claws-mail-i18n coreutils darktable digikam-data dolphin-emu-data e2fsprogs-l10n evolution-common
+    filezilla-common fontforge-common freeciv-data freeipa-common frescobaldi gimp-data git gnome-commander-data
+    gnome-control-center-data gnome-user-docs gnucash-common gnumeric-common gnupg-l10n gramps gretl grisbi-common
+    inkscape installation-guide k3b-i18n kate5-data kdevelop-l10n kile-l10n kleopatra kmymoney-common
+    konversation-data krita-l10n krusader kvirc-data labplot-data libgda-5.0-common libgegl-common libgladeui-common
+    libgphoto2-l10n libgtk-3-common libkf5kdelibs4support-data lyx-common mailutils-common manaplus-data
+    mate-user-guide mkvtoolnix network-manager orca php-horde-imp phpmyadmin picard pidgin-data pspp
+    python3-django-horizon r-cran-rcmdr rkward-data subversion sylpheed-i18n sympa tortoisehg ufoai-misc
+    util-linux-locales vlc-l10n weechat-core wordpress-l10n wx3.2-i18n
+""".split()
+"""Those with most pairs among programs that a desktop has, and help pages; none of compilers, maps and databases."""
+DRAGOMAN = [sys.executable, "-m", "dragoman"]
+
+
+def copy(files: Path, to: Path) -> None:
+    """Copy the packages that there are."""
+    for name in PACKAGES:
+        if (files / name).is_dir():
+            shutil.copytree(files / name, to / name, dirs_exist_ok=True)
+        else:
+            print(f"{files} has no {name}", file=sys.stderr)
+
+
+def train(folder: Path, run: Path, minutes: float, languages: tuple[str, str]) -> None:
+    """Train on a folder, serve the run, ask it for one line; print the times of both."""
+    started = time.monotonic()
+    source, target = languages
+    subprocess.run(
+        [*DRAGOMAN, "train", "--files", str(folder), "--src-lang", source, "--tgt-lang", target,
+         "--budget", f"{60 * minutes:g}s", "--run", str(run)],
+        check=True,
+    )  # fmt: skip
+    trained = time.monotonic() - started
+    port = free_port()
+    server = subprocess.Popen([*DRAGOMAN, "serve", str(run), "--port", str(port)])
+    try:
+        answer = first_answer(port, source, target)
+    finally:
+        server.terminate()
+        server.wait()
+    served = time.monotonic() - started
+    print(json.dumps({"trained_s": round(trained), "served_s": round(served), "cores": os.cpu_count(), **answer}))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def first_answer(port: int, source: str, target: str) -> dict[str, str]:
+    body = json.dumps({"q": "Save the file before you close the window.", "source": source, "target": target})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/translate", body.encode(), {"Content-Type": "application/json"}
+    )
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return {"translation": json.load(answer)["translatedText"]}
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the server does not answer")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["folder", "train"])
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--minutes", type=float, default=28.0)
+    parser.add_argument("--languages", nargs=2, default=["en", "fr"])
+    arguments = parser.parse_args()
+    if arguments.what == "folder":
+        copy(arguments.source, arguments.target)
+    else:
+        train(arguments.source, arguments.target, arguments.minutes, tuple(arguments.languages))
+
+
+if __name__ == "__main__":
+    main()
