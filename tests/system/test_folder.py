@@ -1,4 +1,4 @@
-"""The script of a company's first day runs in small: packages are copied, a run is trained on them, a server answers."""
+"""The script of a company's first day in small: packages are copied, a run is trained on them, a server answers."""
 
 import json
 import subprocess
