@@ -69,6 +69,7 @@ SHAPES = [
     Shape(128, 4, 2, 6_000, 5e-3),
     Shape(192, 2, 2, 8_000, 4e-3),
     Shape(192, 4, 2, 8_000, 4e-3),
+    Shape(256, 2, 2, 8_000, 3e-3),
     Shape(256, 4, 2, 8_000, 3e-3),
     Shape(256, 6, 3, 16_000, 2e-3),
     Shape(384, 6, 3, 16_000, 1.4e-3),
@@ -84,9 +85,9 @@ DROPOUTS = [(6.0, 0.0), (15.0, 0.05), (30.0, 0.1), (60.0, 0.2), (float("inf"), 0
 BATCHES = [(6_000, 1024), (20_000, 2048), (60_000, 4096), (float("inf"), 8192)]
 """(fewer steps of 2,048 tokens than this, tokens of a batch): where time is short, steps count, and not their size."""
 
-STEPS_FOR_LAYERS = [(4, 0), (6, 4_000), (9, 15_000), (12, 40_000)]
-"""(layers of both sides, steps that so many need): a deep model takes longer until its attention finds the source.
-Measured for 4 and 6 layers (benchmarks/budget.md); the others are estimates."""
+STEPS_FOR_LAYERS = [(4, 0), (6, 10_000), (9, 20_000), (12, 40_000)]
+"""(layers of both sides, steps of 2,048 tokens that so many need): a deep model takes longer until its attention finds the source.
+Measured for 4 and 6 layers, where 7,400 steps are too few (benchmarks/budget.md); the others are estimates."""
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
@@ -170,7 +171,7 @@ def size_for(pairs: float) -> Size:
 def size_within(budget: Budget, tokens: float) -> Size:
     """The sizes with the lowest predicted loss for a corpus of so many tokens (both sides) and a time."""
     sizes = [_size(shape, budget, tokens) for shape in SHAPES]
-    sizes = [size for size in sizes if size.max_steps >= _steps_needed(size)] or sizes[:1]
+    sizes = [size for size in sizes if size.max_steps * size.batch_tokens >= 2048 * _steps_needed(size)] or sizes[:1]
     return min(sizes, key=lambda size: CURVE.loss(size.parameters, tokens, epochs_of(size, budget, tokens)))
 
 
