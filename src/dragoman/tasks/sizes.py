@@ -87,7 +87,7 @@ BATCHES = [(6_000, 1024), (20_000, 2048), (60_000, 4096), (float("inf"), 8192)]
 
 STEPS_FOR_LAYERS = [(4, 0), (6, 10_000), (9, 20_000), (12, 40_000)]
 """(layers of both sides, steps of 2,048 tokens that so many need): a deep model takes longer until its attention finds
-the source. Measured for 4 and 6 layers, where 7,400 steps are too few (benchmarks/budget.md); the others are estimates."""
+the source. Measured for 4 and 6 layers, where 7,400 are too few (benchmarks/budget.md); the others are estimates."""
 
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
