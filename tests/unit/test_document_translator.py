@@ -107,7 +107,7 @@ def test_codes_of_a_text_that_is_too_long_go_around_it_well_nested(
     translate: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_LINKS", 3)
-    assert page(translate, "<p>x <b>one</b> <i>two</i><img> y</p>") == "<p><b><i><img>y two one x</i></b></p>"
+    assert page(translate, "<p>x <b>one</b> <i>two</i><img> y</p>") == "<p><b><i><img> y two one x</i></b></p>"
     assert translate.report.wrapped == 1
 
 

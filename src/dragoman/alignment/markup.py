@@ -9,8 +9,9 @@ import bisect
 import itertools
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,8 @@ NOTHING = 0.1
 
 _MARKS = ".,;:!?-–—。，；：！？、"
 """Marks between parts of a sentence."""
+CLOSING, _OPENING = tuple(".,;:!?)]}»”…%"), tuple("([{«“„¿¡")
+"""Marks that stand close to what is before them, and to what follows."""
 
 
 def is_protected(char: str) -> bool:
@@ -39,10 +42,23 @@ def is_protected(char: str) -> bool:
 
 
 def text_and_codes(items: Sequence[Item]) -> tuple[str, list[tuple[int, Code]], list[str]]:
-    """(text with a character for each protected piece, codes with their places in it, the protected pieces)."""
-    text, codes, protected = "", [], []
-    for item in items:
+    """(text with a character for each protected piece, codes with their places in it, the protected pieces).
+
+    Of blanks on both sides of a code one is left, and before a mark none: the text reads as if no code were in it
+    (`with_blanks` has them again).
+    """
+    text = ""
+    codes: list[tuple[int, Code]] = []
+    protected: list[str] = []
+    solid = {place for first, last in _solid(items) for place in range(first, last + 1)}
+    for place, item in enumerate(items):
         if isinstance(item, str):
+            if text[-1:] == " " and place - 1 in solid:
+                if item[:1] == " ":
+                    item = item[1:]
+                elif item[:1] in CLOSING:
+                    text = text[:-1]
+                    codes = [(min(at, len(text)), code) for at, code in codes]
             # A character of that range in a file (a font's symbol) is protected as well.
             for char in item:
                 if is_protected(char):
@@ -79,16 +95,114 @@ def unprotected(items: Sequence[Item], protected: Sequence[str]) -> list[Item]:
     return joined
 
 
-def transfer_markup(pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: Links) -> list[Item]:
+class _Blanks(NamedTuple):
+    """The sides of a code on which its source has a blank, be it behind other codes."""
+
+    before: bool
+    after: bool
+
+
+def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
+    """The items of a translation with a blank on each side of a code where the source has one.
+
+    Codes are those that stand alone, and pairs with no text in them.
+
+    >>> note = Code("<x/>", "alone")
+    >>> with_blanks(["one", note, "two."], ["eins ", note, " zwei."])
+    ['one ', Code(raw='<x/>', kind='alone', pair=-1, repeats=False), ' two.']
+    """
+    wanted: dict[Item, list[_Blanks]] = {}
+    texts = _texts(source)
+    for first, last in _solid(source):
+        left, right = (str(source[at]) if at is not None else "" for at in (texts[first][0], texts[last][1]))
+        wanted.setdefault(source[first], []).append(_Blanks(left[-1:].isspace(), right[:1].isspace()))
+    glued = set(itertools.pairwise(source))
+    out = list(items)
+    texts = _texts(items)
+    apart = False  # does a blank stand before what comes next?
+    for first, last in reversed(_solid(items)):
+        blanks = wanted[out[first]].pop() if wanted.get(out[first]) else _Blanks(before=False, after=False)
+        following = out[last + 1] if last + 1 < len(out) else ""
+        before, after = texts[first][0], texts[last][1]
+        if apart and blanks.after and isinstance(following, Code) and (out[last], following) not in glued:
+            out.insert(last + 1, " ")
+        elif after is not None:
+            after += len(out) - len(items)
+        _put_blanks(out, before, last + 1 if out[last + 1 : last + 2] == [" "] else after, blanks, before == first - 1)
+        apart = blanks.before
+    return out
+
+
+def _texts(items: Sequence[Item]) -> list[tuple[int | None, int | None]]:
+    """Of each item the numbers of the nearest texts before it and after it; None where there is none."""
+
+    def nearest(places: Iterable[int]) -> list[int | None]:
+        found: list[int | None] = []
+        at = None
+        for place in places:
+            found.append(at)
+            at = place if isinstance(items[place], str) else at
+        return found
+
+    count = len(items)
+    return list(zip(nearest(range(count)), reversed(nearest(range(count - 1, -1, -1))), strict=True))
+
+
+def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
+    """(first, last) number of each code that stands alone, and of each pair without text, with all that is in it."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(items):
+        item, last = items[at], at
+        if isinstance(item, Code) and item.kind == "open":
+            while last + 1 < len(items) and isinstance(following := items[last + 1], Code):
+                last += 1
+                if following.kind == "close" and following.pair == item.pair:
+                    found.append((at, last))
+                    break
+            else:
+                last = at
+        elif isinstance(item, Code) and item.kind == "alone":
+            found.append((at, at))
+        at = last + 1
+    return found
+
+
+def _put_blanks(items: list[Item], before: int | None, after: int | None, blanks: _Blanks, beside: bool) -> None:
+    """Put the blanks in that a code lacks between the texts `before` and `after` it.
+
+    A blank on the wrong side changes sides. `beside`: no other code is between the code and the text before it.
+    """
+    left, right = ("" if at is None else str(items[at]) for at in (before, after))
+    has_after = right[:1].isspace()
+    if after is not None and blanks.after and not (has_after or right.startswith(CLOSING)):
+        items[after] = " " + right
+    if before is not None and blanks.before and not (left[-1:].isspace() or left.endswith(_OPENING)):
+        items[before] = left + " "
+    elif before is not None and blanks.after and beside and not blanks.before and not has_after:
+        items[before] = left.removesuffix(" ")
+
+
+class Piece(NamedTuple):
+    """A sentence, or a gap between two, and its translation: characters from and to in the two texts."""
+
+    src: Span
+    tgt: Span
+
+
+def transfer_markup(
+    pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: Links, pieces: Sequence[Piece] = ()
+) -> list[Item]:
     """The items of a translation: its text with the codes of its source.
 
-    `codes`: each with its place in characters of the source, in order.
+    `codes`: each with its place in characters of the source, in order. `pieces`: the sentences of a text of several,
+    each of which a code that stands between two does not enter, and which a pair around all of it goes around.
     """
     links = np.nan_to_num(np.asarray(links, dtype=float), posinf=0.0, neginf=0.0).clip(min=0)
     links = links / np.maximum(links.sum(axis=1, keepdims=True), 1)
     root = _tree(codes, len(pair.src))
     root.place = Span(0, len(pair.tgt))
-    placement = _Placement(*_parted_words(pair, codes, links))
+    placement = _Placement(*_parted_words(pair, codes, links), pieces)
     nodes = [root]
     for node in nodes:  # grows as it goes: a node has its place before its children have theirs
         placement.place_children(node)
@@ -195,9 +309,9 @@ class _Placement:
     stands alone goes beside the word that translates its neighbour (`_beside`).
     """
 
-    def __init__(self, pair: AlignedPair, links: Links) -> None:
+    def __init__(self, pair: AlignedPair, links: Links, pieces: Sequence[Piece]) -> None:
         self.src, self.tgt, self.src_words, self.tgt_words = pair
-        self.links = links
+        self.links, self.pieces = links, pieces
         self.attended = links.argmax(axis=1) if links.size else np.zeros(len(self.tgt_words), dtype=int)
         self.src_starts, self.src_ends = np.array(self.src_words, dtype=int).reshape(-1, 2).T
         self.tgt_starts, self.tgt_ends = np.array(self.tgt_words, dtype=int).reshape(-1, 2).T
@@ -219,8 +333,12 @@ class _Placement:
 
     def _place_pairs(self, pairs: Sequence[_Node], inside: Sequence[Sequence[int]], within: Span) -> list[Span]:
         """Give each pair its place in a range; returns the places from left to right."""
-        windows = self._windows(inside, *self._words_of(within))
-        windows = [self._without_marks(child, *window) for child, window in zip(pairs, windows, strict=True)]
+        first, last = self._words_of(within)
+        whole = {number: window for number, child in enumerate(pairs) if (window := self._whole(child, first, last))}
+        windows = [
+            window if number in whole else self._without_marks(pairs[number], *window)
+            for number, window in enumerate(self._windows(inside, first, last, whole))
+        ]
         order = sorted(zip(windows, pairs, strict=True), key=lambda entry: entry[0])
         taken: list[Span] = []
         for number, (window, child) in enumerate(order):
@@ -244,8 +362,42 @@ class _Placement:
             found = list(range(low, min(low + 1, len(self.src_words))))
         return found
 
-    def _windows(self, inside: Sequence[Sequence[int]], first: int, last: int) -> list[tuple[int, int]]:
-        """A window of target words, from `first` to `last`, for each group of source words; none has another's."""
+    def _whole(self, node: _Node, first: int, last: int) -> tuple[int, int] | None:
+        """The target words, among those from `first` to `last`, of a pair around whole pieces; None for other pairs."""
+        start, end = self._place_between(node.start, starts=True), self._place_between(node.end)
+        if start is None or end is None or start >= end:
+            return None
+        begin = max(first, int(np.searchsorted(self.tgt_starts, start)))
+        stop = min(last, int(np.searchsorted(self.tgt_ends, end, side="right")))
+        return (begin, stop) if begin < stop else None
+
+    def _place_between(self, at: int, starts: bool = False) -> int | None:
+        """The place in the translation of one between two pieces, or at an end; None for a place in a piece.
+
+        A place before the marks at a piece's end is one before those of its translation. `starts`: something begins
+        there.
+        """
+        ends = [piece for piece in self.pieces if piece.src.end >= at]
+        following = ends[0] if ends else None
+        if following is None:
+            return len(self.tgt)
+        if at <= following.src.start or (at == following.src.end and starts and len(ends) > 1):
+            following = following if at <= following.src.start else ends[1]
+            gap = following.src.start - at
+            return max(following.tgt.start - gap, 0)
+        left = self.src[at : following.src.end]
+        if left.strip(_MARKS):
+            return None
+        said = self.tgt[slice(*following.tgt)]
+        return following.tgt.end - (len(said) - len(said.rstrip(_MARKS)) if left else 0)
+
+    def _windows(
+        self, inside: Sequence[Sequence[int]], first: int, last: int, whole: Mapping[int, tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """A window of target words, from `first` to `last`, for each group of source words; none has another's.
+
+        `whole`: those that are known by the number of the group.
+        """
         count = last - first
         if not inside:
             return []
@@ -259,7 +411,11 @@ class _Placement:
         gains = np.where(is_best | (mass == 0), gains, -OTHERS)
         free = np.ones(count, dtype=bool)
         windows: dict[int, tuple[int, int]] = {}
-        surest = sorted(range(len(inside)), key=lambda group: -float(np.clip(gains[group], 0, None).sum()))
+        for group, (begin, stop) in whole.items():
+            windows[group] = (begin - first, stop - first)
+            free[begin - first : stop - first] = False
+        unknown = [group for group in range(len(inside)) if group not in windows]
+        surest = sorted(unknown, key=lambda group: -float(np.clip(gains[group], 0, None).sum()))
         is_mark = np.array([_is_mark(self.tgt, word) for word in self.tgt_words[first:last]])
         of_marks = [all(_is_mark(self.src, self.src_words[word]) for word in group) for group in inside]
         for group in surest:
@@ -330,6 +486,8 @@ class _Placement:
             return _free(within.end, taken, within)
         if not has_before and not self.src[parent.start : at].strip():
             return _free(within.start, taken, within)
+        if len(self.pieces) > 1 and (place := self._place_between(at)) is not None:
+            return _free(place, taken, within)
         following = self.src[at : at + 1]
         leans_left = not self.src[at - 1 : at].isspace() and (following.isspace() or not following.isalnum())
         is_left = has_before and (leans_left or not has_after)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dragoman.formats import formulas
 from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left_aside, plain
 from dragoman.formats.encoding import decoded
-from dragoman.formats.inline import Kind, units_of
+from dragoman.formats.inline import Kind, Token, units_of
 from dragoman.formats.language import in_element, of_opendocument
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
@@ -104,14 +104,31 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
 
 
 def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    yield from units_of(list(tokens(text, inside[1:-1], _whole, ("span",))), where, source=text)
+    yield from units_of(_with_blanks(list(tokens(text, inside[1:-1], _whole, ("span",)))), where, source=text)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     tag, is_empty = local(element[0].name), element[-1].start == element[-1].end
     if tag in BREAKS or (tag == "s" and attribute(element[0], "c", "1") != "1"):
         return "break", ""
-    return None if tag in (*PAIRS, *FIELDS_OF_TEXT) and not is_empty else ("alone", "")
+    return None if tag in (*PAIRS, *FIELDS_OF_TEXT) and not is_empty else ("alone", tag)
+
+
+def _with_blanks(found: Sequence[Token]) -> list[Token]:
+    """Tokens with a blank in the place of a `text:s` that is the only blank between two words."""
+    out = list(found)
+    before = ""
+    waiting: list[int] = []
+    for place, token in enumerate(found):
+        if token.kind == "alone" and token.name == "s":
+            waiting.append(place)
+        elif token.kind == "break":
+            before, waiting = "", []
+        elif token.kind == "text" and token.text:
+            if len(waiting) == 1 and before and not (before[-1].isspace() or token.text[0].isspace()):
+                out[waiting[0]] = found[waiting[0]]._replace(kind="text", text=" ")
+            before, waiting = token.text, []
+    return out
 
 
 def _beside(text: str) -> list[Beside]:

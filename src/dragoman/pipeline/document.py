@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,13 +10,15 @@ import numpy as np
 
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, proportional, with_terms_linked
-from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected
+from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.translation import NBest
+from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Joined
 from dragoman.quality.faults import is_in_capitals
 from dragoman.quality.warnings import Warning, WarningKind, doubts
+from dragoman.text.segment import Span
 from dragoman.text.words import Word, words
 
 NOTHING = "codes, numbers, placeholders"
@@ -98,7 +100,7 @@ class DocumentTranslator:
         """The translation of each text."""
         read = [text_and_codes(items) for items in texts]
         splitter = self.pipeline.splitter
-        pieces = [splitter.pieces(text) for text, _, _ in read]
+        pieces = [splitter.pieces(text, [at for at, _ in codes]) for text, codes, _ in read]
         wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
         made = self.by_sentence(wanted) if wanted else []
         found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
@@ -107,11 +109,16 @@ class DocumentTranslator:
         sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
         links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
         out = []
-        for (text, codes, protected), of_text in zip(read, pieces, strict=True):
+        spaced = not written_without_spaces(self.pipeline.splitter.languages[1])
+        for source, (text, codes, protected), of_text in zip(texts, read, pieces, strict=True):
+            if not any(piece.is_text for piece in of_text):
+                out.append(_Made(list(source), [], is_text=False))
+                continue
             joined = splitter.joined(text, of_text, said)
             items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             warnings = [one for piece in of_text if piece.is_text for one in found[piece.text].warnings]
-            out.append(_Made(unprotected(items, protected), warnings, any(piece.is_text for piece in of_text)))
+            items = with_blanks(items, source) if codes and spaced else items
+            out.append(_Made(unprotected(items, protected), warnings, is_text=True))
         return out
 
     def _count(self, unit: Unit, warnings: Sequence[Warning], is_text: bool) -> None:
@@ -153,11 +160,11 @@ class DocumentTranslator:
         for block in blocks:
             matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
-        items = transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix)
+        pieces = [Piece(piece.span, Span(at, at + len(said))) for piece, at, said in joined.places]
+        items = transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
         if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
             return self._around(codes, joined.text)
-        between = {code for at, code in codes if text[max(at - 1, 0) : at].isspace() and text[at : at + 1].isspace()}
-        return _with_blanks(items, between) if " " in joined.text else items
+        return items
 
     def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
         """All codes around a text: pairs in their order, what stands alone before it.
@@ -188,24 +195,6 @@ class DocumentTranslator:
             links = links if links.any() else proportional(*links.shape)
             found[pair] = links if glossary is None else with_terms_linked(pairing, links, glossary.find(pair[0]))
         return found
-
-
-def _with_blanks(items: Sequence[Item], between: Set[Code]) -> list[Item]:
-    """Items with a blank on each side of the codes that stood between two blanks: a translation without them has one.
-
-    >>> _with_blanks(["one ", Code("<x/>", "alone"), "two"], {Code("<x/>", "alone")})[2]
-    ' two'
-    """
-    out = list(items)
-    for place, item in enumerate(items):
-        if not isinstance(item, Code) or item.kind != "alone" or item not in between:
-            continue
-        before, after = out[place - 1] if place else "", out[place + 1] if place + 1 < len(out) else ""
-        if isinstance(before, str) and before and not before[-1].isspace():
-            out[place - 1] = before + " "
-        if isinstance(after, str) and after[:1].isalnum():
-            out[place + 1] = " " + after
-    return out
 
 
 def _is_break(item: Item) -> bool:

@@ -22,6 +22,7 @@ from dragoman.text.placeholders import (
     Removed,
     keeps_codes,
     kept_apart,
+    lost_or_added,
     put_back,
     spans,
     survive,
@@ -136,7 +137,8 @@ class GuardedTranslator:
         for word, span in put:
             kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
         notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]
-        lost = () if survive(src, kept) else (Warning(WarningKind.PLACEHOLDERS_LOST),)
+        names = lost_or_added(src, kept)
+        lost = (Warning(WarningKind.PLACEHOLDERS_LOST, " ".join(names)),) if names else ()
         again = self._with_warnings(src, replace(item, text=kept, warnings=()))
         return replace(again, warnings=(*again.warnings, *lost, *notes, Warning(WarningKind.PLACEHOLDERS_PUT_BACK)))
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.formats.html_pieces import VOID
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.faults import UNITS
 from dragoman.text.message_format import is_message
-from dragoman.text.placeholders import without_spans
+from dragoman.text.placeholders import span_ranges, without_spans
 from dragoman.text.segment import Span, sentences
+from dragoman.text.words import UNSPACED
 
 SEVERAL = 0.5
 """A corpus of which a larger share of lines has several sentences teaches to translate such lines as a whole.
@@ -20,19 +22,24 @@ gains 1.5 BLEU by it (docs/log.md).
 
 _LETTER = re.compile(r"[^\W\d_]")
 _BREAK = re.compile(
-    r"[\t\n\r\u2028\u2029]+"
-    r"|(?:</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre)\b[^<>]{0,1000}>\s*)+",
-    re.IGNORECASE,
+    r"(?:[\t\n\r\u2028\u2029]|_x000[9ADad]_)+"
+    r"|(?:(?i:</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre)\b)[^<>]{0,1000}>\s*)+"
+    r"|(?:\\[rnt])*(?:\\[nt](?![a-z0-9_])|(?<=[.!?:;]\\)n|\\N(?![a-z]))"
+    r"|[ \u00a0]?(?<!\|)\|(?!\||[\w.:-]{1,60}\|(?!\w))[ \u00a0]?|(?<=\w)\|(?=\w)"
+    r"|[ \u00a0]*(?:\.{5,}|_{5,}|…{2,}|(?:\. ){4,}\.?)[ \u00a0]*"
 )
-"""Line ends, tabs, and tags that part paragraphs or lines."""
+"""Line ends, tabs, tags that part paragraphs or lines, `\n` and Excel's `_x000D_` as programs write them, the bar
+between forms of a plural, and leaders."""
 _MARK = re.compile(
     r"(?:(?:[-–—*+•◦▪●‣·○■□➢►]|\[[ xX]\]|\[\d{1,3}\]|\[\^[^\]\s]{1,50}\]:?|\(?(?:\d{1,3}|[A-Za-z])\))\s+)+"
 )
 """Marks of a list, of a dialogue or of a note before a text."""
-_WRAPPED = re.compile(r"<(\w{1,20})\b[^<>]{0,1000}(?<!/)>(?P<inner>(?:(?!</?\1\b).)+)</\1\s*>", re.DOTALL)
-"""A text in a pair of tags, which is not asked what becomes of them."""
+_TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,1000}>")
+_ENDED = re.compile(r"[.!?…][\"'”’»“)\]]{0,3}$")
+"""The end of a sentence before a tag."""
+_BEGINS = "\"'„“‘«¿¡("
 _NO_SENTENCE = re.compile(
-    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|[A-Za-z]|TRUE|FALSE|NULL|N/A|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
+    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
 )
 """Addresses, files, options of commands, constants: nothing to translate."""
 _CODE = re.compile(r"(?=\D*\d)(?!\d+(?:st|nd|rd|th|er|e|s)$)(?!.*(?=[A-Za-z]{4})[A-Z]*[a-z])[\x21-\x7e]+")
@@ -68,39 +75,48 @@ class Splitter:
     is_word: Callable[[str], bool] = lambda _: True
     """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
 
-    def pieces(self, text: str) -> list[Piece]:
-        """The pieces of a text, in order, without the white space and the marks before and after them.
+    def pieces(self, text: str, codes: Sequence[int] = ()) -> list[Piece]:
+        """The pieces of a text, in order, without the white space, marks and tags before and after them.
 
-        A message with arms stays whole.
+        A message with arms stays whole. `codes`: places where something stood that was taken out.
         """
         if is_message(text) or self.is_whole(text):
             spans = [_trimmed(text, 0, len(text))]
         else:
-            spans = [span for section in self._sections(text) for span in self._cut(text, section)]
+            spans = [span for section in self._sections(text) for span in self._cut(text, section, codes)]
         return [
             Piece(span, text[slice(*span)], self.is_text(text[slice(*span)])) for span in spans if span.start < span.end
         ]
 
     @staticmethod
     def _sections(text: str) -> Iterator[Span]:
-        """The parts of a text between its breaks."""
+        """The parts of a text between its breaks; a bar or a tab in a placeholder is none."""
         at = 0
-        for match in _BREAK.finditer(text):
+        breaks = list(_BREAK.finditer(text))
+        spans = iter(span_ranges(text) if breaks else ())
+        start, end = next(spans, (len(text), len(text)))
+        for match in breaks:
+            while end <= match.start() < len(text):
+                start, end = next(spans, (len(text), len(text)))
+            if start < match.start() or (start == match.start() and match.end() < end):
+                continue
             yield Span(at, match.start())
             at = match.end()
         yield Span(at, len(text))
 
-    def _cut(self, text: str, section: Span) -> Iterator[Span]:
-        """The sentences of a section, or all of it, without marks of a list before them."""
-        start, end = section
-        cuts = sentences(text[start:end], self.languages[0]) if self.sentences else [Span(0, end - start)]
+    def _cut(self, text: str, section: Span, codes: Sequence[int]) -> Iterator[Span]:
+        """The sentences of a section, or all of it, without marks of a list before them.
+
+        Tags and codes are looked through, and what stands between two sentences is part of neither.
+        """
+        read, places = _without_tags(text, section, codes)
+        cuts = sentences(read, self.languages[0]) if self.sentences else [Span(0, len(read))]
         for cut in cuts:
-            span = _trimmed(text, start + cut.start, start + cut.end)
-            mark = None if self.numbers else _MARK.match(text, *span)
+            span = _trimmed(read, *cut)
+            mark = None if self.numbers else _MARK.match(read, *span)
             span = span if mark is None else Span(mark.end(), span.end)
-            while inner := _WRAPPED.fullmatch(text, *span):
-                span = _trimmed(text, *inner.span("inner"))
-            yield span
+            if span.start < span.end:
+                yield _with_own_tags(text, section, Span(places[span.start], places[span.end - 1] + 1))
 
     def is_text(self, piece: str) -> bool:
         """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""
@@ -119,20 +135,79 @@ class Splitter:
         places: list[tuple[Piece, int, str]] = []
         for piece in pieces:
             gap = text[at : piece.span.start]
-            out += self._gap(gap) if places else gap
+            out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places else gap
             translation = said[piece.text] if piece.is_text else piece.text
             places.append((piece, len(out), translation))
             out += translation
             at = piece.span.end
         return Joined(out + text[at:], places)
 
-    def _gap(self, gap: str) -> str:
-        """White space between two sentences, as the target language writes it."""
+    def _gap(self, gap: str, before: str, after: str) -> str:
+        """White space between two sentences, as the target language writes it. `before`, `after`: what is beside it."""
         if gap.strip(" "):
             return gap
         if written_without_spaces(self.languages[1]):
             return gap if len(gap) > 1 else ""
-        return gap or " "
+        glued = before.isascii() and not re.match(f"[{UNSPACED}]", after)  # by a code that stood there
+        return gap or ("" if glued else " ")
+
+
+def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, list[int]]:
+    """(a section of a text without its tags, the place in the text of each character).
+
+    A blank is put where a tag or a code stands between the end of a sentence and a capital letter.
+    """
+    tags = [Span(*match.span()) for match in _TAG.finditer(text, *section)]
+    tags += [Span(at, at) for at in codes if section.start < at < section.end]
+    read, done = "", section.start
+    places: list[int] = []
+    for start, stop in sorted(tags):
+        if start < done:  # a code in a tag
+            continue
+        read += text[done:start]
+        places += range(done, start)
+        done = stop
+        following = text[stop : stop + 1]
+        begins = (following.isalpha() and following.lower() == following.upper()) or following.isupper()
+        if _ENDED.search(read[-4:]) and (begins or following in tuple(_BEGINS) or _TAG.match(text, stop)):
+            read += " "
+            places.append(stop)
+    read += text[done : section.end]
+    places += range(done, section.end)
+    return read, places
+
+
+def _with_own_tags(text: str, section: Span, span: Span) -> Span:
+    """A piece with the tags beside it whose other half is in it."""
+    start, end = span
+    opened: list[str] = []
+    closed: list[str] = []
+    for match in _TAG.finditer(text, start, end):
+        _note_tag(match.group(), opened, closed)
+    while opened and text.startswith(f"</{opened[-1]}>", end):
+        end += len(opened.pop()) + 3
+    before = [one.span() for one in _TAG.finditer(text, section.start, start)] if closed else []
+    while closed and before and before[-1][1] == start and _name(text[slice(*before[-1])]) == closed[0]:
+        start, _ = before.pop()
+        closed.pop(0)
+    return Span(start, end)
+
+
+def _note_tag(tag: str, opened: list[str], closed: list[str]) -> None:
+    """Keep account of the tags that are open, and of those that were closed without having been opened."""
+    name = _name(tag)
+    if not tag.startswith("</"):
+        if not tag.endswith("/>") and name not in VOID:
+            opened.append(name)
+    elif name in opened:
+        while opened.pop() != name:
+            pass
+    else:
+        closed.append(name)
+
+
+def _name(tag: str) -> str:
+    return re.sub(r"[</>]|\s.*", "", tag, flags=re.DOTALL)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:

@@ -37,7 +37,7 @@ class WarningKind(StrEnum):
     SOURCE_SCRIPT = "source-script", "source is in {}"
     SOURCE_CAPITALS = "source-capitals", "source in capitals"
     UNKNOWN_WORDS = "unknown-words", "unknown to the model: {}"
-    PLACEHOLDERS_LOST = "placeholders-lost", "placeholders lost"
+    PLACEHOLDERS_LOST = "placeholders-lost", "placeholders lost: {}"
     TERM_OUT_OF_PLACE = "term-out-of-place", "term perhaps out of place: {}"
     TERM_LEFT_OUT = "term-left-out", "term left out: {}"
     NOT_TRANSLATED = "not-translated", "not translated: {}"

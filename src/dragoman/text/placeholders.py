@@ -1,5 +1,7 @@
 """Spans that a translation must keep as they are: `%1$s`, `{name}`, `{{x}}`, tags, URLs, e-mail addresses, emoji.
 
+`SYSTEMS` has the kinds by who writes them.
+
 A model that never saw them leaves them out, doubles them or translates what is in them. A span that stands for a word
 or a number is then replaced by a word that the model knows, a name or a number, and takes the place of that word's
 translation. Any other one is taken out of the source, and put back where its neighbours went: beside the target word
@@ -20,22 +22,102 @@ _EMOJI = (
     "\u00a9\u00ae\u2122\u2300-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u3297\u3299"
     "\U0001f000-\U0001faff"
 )
-# Bounded everywhere: a line of a megabyte may hold anything.
-_KINDS = (
-    rf"(?:https?://|www\.)[^\s<>\"{_CJK}]*[^\s<>\".,;:!?)\]}}'»{_CJK}]",  # URL
-    r"(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",  # e-mail address
-    r"\{\{[^{}]{0,200}\}\}|\$?\{[^{}]{0,200}\}|\$\([^()]{0,200}\)",  # {{x}}, {name}, ${name}, $(name)
-    r"\$[A-Za-z_]\w{0,63}|`[^`\n]{1,200}`",  # $HOME, `code`
-    r"\]\([^()\s]{1,1000}\)|\[(?=[^\[\]]{1,500}\]\([^()\s]{1,1000}\))",  # the two halves around a Markdown link's text
-    # printf: %s, %1$s, %(name)s, %.2f, %ld; a unit may follow %d
-    r"%(?:\d{1,3}\$|\(\w{1,64}\))?[-+#0]{0,4}(?:[1-9]\d{0,4})?(?:\.\d{1,4})?(?:hh?|ll?|[zjtL])?"
-    r"(?:d|[sifgxXcu@](?![A-Za-z0-9_]))|%%",
-    r"</?[A-Za-z][^<>]{0,1000}>|&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});",  # tags, entities
-    r"[\ue100-\uf8ff]",  # private use: stands for a piece of a document that is not translated
-    "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3",  # flags, keycaps
-    f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",  # emoji with joiners
+
+
+class System(NamedTuple):
+    """A way to write placeholders."""
+
+    name: str
+    pattern: str
+    """Bounded everywhere: a line of a megabyte may hold anything."""
+    specified: str = ""
+    """The place where it is."""
+
+
+_CONVERSION = r"(?:hh?|ll?|[zjtLq]|I(?:32|64))?(?:d|[bsSifFgGeExXuoOcCpnaA@](?![A-Za-z0-9_]))"
+SYSTEMS = (
+    System("URL", rf"(?:https?://|www\.)[^\s<>\"{_CJK}]*[^\s<>\".,;:!?)\]}}'»{_CJK}]", "RFC 3986"),
+    System(
+        "e-mail address",
+        r"(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",
+        "RFC 5322",
+    ),
+    System("blocks of Jinja, Django, Twig, Liquid", r"\{%.{0,500}?%\}|\{#[^{}]{1,500}#\}", "jinja.palletsprojects.com"),
+    System("blocks of ERB, EJS, PHP", r"(?<!%)<%.{0,1000}?%>|<\?(?:php\b|=).{0,1000}?\?>", "docs.ruby-lang.org/ERB"),
+    System("FreeMarker", r"(?<!%)</?[#@][A-Za-z][^<>]{0,500}>", "freemarker.apache.org"),
+    System(
+        "Mustache, Handlebars, Jinja, Angular, Vue, Go, Hugo",
+        r"\{\{\{[^{}]{0,200}\}\}\}|\{\{[^{}]{0,200}\}\}",
+        "mustache(5)",
+    ),
+    System(
+        "i18next's nesting", r"\$t\((?:[^()\n]|\([^()\n]{0,100}\)){0,200}\)", "i18next.com/translation-function/nesting"
+    ),
+    System("shell, JavaScript, Kotlin", r"\$\{[^{}]{0,200}\}|\$\([^()]{0,200}\)", "POSIX, Shell Command Language"),
+    System("C's <inttypes.h>", r"%[-+#0]{0,4}\d{0,4}<PRI[a-zA-Z]{1,6}\d{0,3}>", "gettext, c-format"),
+    System(
+        "Ruby",
+        r"%\{[^{}]{0,200}\}|(?<!\d)%<[A-Za-z_]\w{0,63}>(?:[-+0]?\d{0,4}(?:\.\d{1,4})?[bdiouxXeEfgGaAcps](?![A-Za-z0-9_]))?",
+        "Ruby, Kernel#format",
+    ),
+    System("Java's MessageFormat, .NET, Python's format, ICU, Fluent", r"\{[^{}]{0,200}\}", "java.text.MessageFormat"),
+    System("Vue I18n's links", r"@(?:\.\w{1,20})?:(?:\([\w.]{1,100}\)|[\w.]{0,99}\w)", "vue-i18n.intlify.dev"),
+    System("Chrome's messages", r"\$[A-Za-z_]\w{0,63}\$", "developer.chrome.com, chrome.i18n"),
+    System("variables of shell, PHP, Perl", r"\$[A-Za-z_]\w{0,63}", "POSIX, Shell Command Language"),
+    System("MediaWiki, WebExtensions", r"\$[1-4](?![\d$]|[.,]\d)", "mediawiki.org, Localisation"),
+    System(
+        "Sphinx's roles and reStructuredText",
+        r":[A-Za-z][\w.+-]{0,30}(?::[A-Za-z][\w.+-]{0,30}){0,2}:`[^`]{1,300}`|\[[#*]?\w{0,30}\]_(?!\w)"
+        r"|(?<![\w|])\|[\w.:-]{1,60}\|(?!\w)",
+        "docutils, reStructuredText Markup Specification",
+    ),
+    System("code", r"``[^\n]{1,200}?``|`[^`\n]{1,200}`_{0,2}", "CommonMark, docutils"),
+    System(
+        "the two halves around a Markdown link's text",
+        r"\]\([^()\s]{1,1000}\)|\[(?=[^\[\]]{1,500}\]\([^()\s]{1,1000}\))",
+        "CommonMark",
+    ),
+    System("BBCode", r"\[/?(?:b|i|u|s|url|img|quote|code|color|size)(?:=[^\[\]\n]{1,200})?\]", "phpBB"),
+    System("Maketext", r"\[_\d{1,2}\]|\[(?:quant|numf|sprintf|\*|#),[^\[\]\n]{1,200}\]", "Locale::Maketext"),
+    System("Apple's plurals", r"%(?:\d{1,2}\$)?(?:#@\w{1,64}@|arg\b)", "NSLocalizedString, stringsdict"),
+    System(
+        "Symfony, Windows' variables",
+        r"%[A-Za-z_][\w.-]{1,62}[A-Za-z0-9]%(?![%A-Za-z0-9(])",
+        "symfony.com/doc, translation",
+    ),
+    System(  # a unit may follow %d
+        "printf of C, Python, PHP, Java, Objective-C",
+        r"%(?:\d{1,3}\$|\([^()\s]{1,64}\))?(?:'[^\s\w]|[-+#0'])?[-+#0]{0,4}(?:[1-9]\d{0,4}|\*(?:\d{1,2}\$)?)?"
+        rf"(?:\.(?:\d{{1,4}}|\*))?{_CONVERSION}|%%",
+        "POSIX printf, gettext's *-format",
+    ),
+    System("strftime", r"%[-_0^#]?[YmHMSjBIyZTFDR](?![A-Za-z0-9_])", "POSIX strftime"),
+    System("GCC's quotes", r"(?<!\d)%[<>](?![\w/]{1,64}>)", "GCC, diagnostics"),
+    System("Boost, Windows' FormatMessage", r"%\d{1,2}(?:%|![^!\s]{1,10}!)", "boost.org, FormatMessage"),
+    System("Qt", r"(?<!\d)%L?(?:\d{1,2}(?!\d)|n(?![A-Za-z]))", "doc.qt.io, QString::arg"),
+    System(
+        "Laravel, short names of emoji",
+        r"(?<![\w:/]):[a-z][a-z0-9_+-]{1,60}:?(?![\w:])",
+        "laravel.com/docs, localization",
+    ),
+    System("Drupal, Razor, mentions", r"(?<![\w.@/])@[A-Za-z_][\w.]{0,62}\w", "drupal.org, FormattableMarkup"),
+    System(
+        "tags, those of React by number", r"</?[A-Za-z][^<>]{0,1000}>|</?\d{1,3}/?>", "WHATWG HTML, react.i18next.com"
+    ),
+    System("entities", r"&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});", "WHATWG HTML"),
+    System("a piece of a document that is not translated", r"[\ue100-\uf8ff]", "alignment/markup.py"),
+    System("flags, keycaps", "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3", "UTS 51"),
+    System(
+        "emoji with joiners",
+        f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",
+        "UTS 51",
+    ),
 )
+"""The kinds of placeholders. Where two fit, the first is taken."""
+_KINDS = tuple(system.pattern for system in SYSTEMS)
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
+_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:\u20e3\ue100-\uf8ff{_EMOJI}]|www\.")
+"""A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
     r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
     # a version, which is neither a date nor a number with marks between its thousands
@@ -66,12 +148,12 @@ def spans(text: str) -> list[str]:
     >>> spans("Hi {name}, see https://x.org/a?b=1. 100%% of <b>%1$s</b>")
     ['{name}', 'https://x.org/a?b=1', '%%', '<b>', '%1$s', '</b>']
     """
-    return [match.group() for match in _SPAN.finditer(text)]
+    return [match.group() for match in _SPAN.finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def span_ranges(text: str) -> list[tuple[int, int]]:
     """Where the spans of a text begin and end."""
-    return [match.span() for match in _SPAN.finditer(text)]
+    return [match.span() for match in _SPAN.finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def keeps_codes(src: str, translation: str) -> bool:
@@ -138,12 +220,22 @@ STAND_INS = {
 
 _NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
 _VERSION = re.compile(r"\d+\.")
-_NO_WORD = re.compile(rf"[<&\]\[]|%%|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
+_NO_WORD = re.compile(rf"[<&\]\[]|%%|\{{[%#]|:[a-z0-9_+-]+:$|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
 def survive(src: str, translation: str) -> bool:
     """True if a translation holds exactly the spans of its source."""
-    return Counter(spans(src)) == Counter(spans(translation))
+    return not lost_or_added(src, translation)
+
+
+def lost_or_added(src: str, translation: str) -> list[str]:
+    """The spans of a source that its translation lacks; if it has all, those that it has beside them.
+
+    >>> lost_or_added("%s of {name}", "%s"), lost_or_added("one", "one %s")
+    (['{name}'], ['%s'])
+    """
+    before, after = Counter(spans(src)), Counter(spans(translation))
+    return list(((before - after) or (after - before)).elements())
 
 
 def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, list[Removed]]:
@@ -153,7 +245,7 @@ def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, lis
     ('Click.', [Removed(span='{name}', offset=5, before=' ', after='.')])
     """
     left, removed, done = "", [], 0
-    for match in pattern.finditer(text):
+    for match in pattern.finditer(text) if pattern is not _SPAN or _MAY_BEGIN.search(text) else ():
         left += text[done : match.start()]
         done = match.end()
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
@@ -179,7 +271,8 @@ def put_back(
     """The translation with the spans of its source.
 
     `links[t, s]`: how much target word t looks at source word s, of the texts without spans (`words`). A span goes
-    before the word that stands for its right neighbour where it leans on that one, else after that of its left one.
+    before the word that stands for its right neighbour where it leans on that one, after that of its left one where it
+    leans there, and else where the fewest links cross it (`_parting`).
     `between`: what stands between words in the target language. `whole`: ranges of the translation's characters that
     no span may part; it goes beside them.
     """
@@ -193,6 +286,9 @@ def put_back(
             places.append(0)
         elif not after or not tgt_words:
             places.append(len(translation))
+        elif item.before in _NOTHING and item.after in _NOTHING:
+            place = _parting(links, len(before))
+            places.append(tgt_words[place - 1].end if place else 0)
         elif leans_right:
             places.append(tgt_words[int(links[:, after[0]].argmax())].start)
         else:
@@ -212,6 +308,20 @@ def put_back(
         out += between if (right and tokenised) or _apart(right[:1], item.after, _CLOSING) else ""
         done += len(translation) - place - len(right)
     return (out + translation[done:]).strip()
+
+
+def _parting(links: np.ndarray, number: int) -> int:
+    """The number of target words before a place that parts them as the first `number` source words are parted.
+
+    The nearer a source word is to its place, the more its links count, each as a share of all that the source word
+    has: one that every target word looks at says nothing.
+    """
+    columns = links.shape[1]
+    distance = np.where(np.arange(columns) < number, number - np.arange(columns), np.arange(columns) - number + 1)
+    weighted = links / np.maximum(links.sum(axis=0), 1e-9) / distance
+    left, right = weighted[:, :number].sum(axis=1), weighted[:, number:].sum(axis=1)
+    scores = np.concatenate([[0.0], np.cumsum(left - right)])
+    return int(len(scores) - 1 - scores[::-1].argmax())  # the last one of equals: behind a word that has no link
 
 
 def _apart(neighbour: str, in_source: str, leaning: str) -> bool:
