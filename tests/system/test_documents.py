@@ -193,7 +193,11 @@ def skeleton(data: bytes) -> dict[str, Any]:
         parts = {name: file.read(name) for name in file.namelist()}
     out: dict[str, Any] = {"order": list(parts)}
     for name, content in parts.items():
-        tags = re.findall(rb"<(/?[\w:]+)", content) if name.endswith((".xml", ".xhtml", ".html", ".ncx")) else [content]
+        tags = (
+            re.findall(rb"<(/?[\w:]+)", content)
+            if name.endswith((".xml", ".xhtml", ".html", ".ncx", ".opf"))
+            else [content]
+        )
         out[name] = [tag for tag in tags if tag.strip(b"/") not in RUN_TAGS]
     return out
 
