@@ -31,6 +31,7 @@ from dragoman.inference.translation import NBest, Translation
 from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.memory import TranslationMemory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
@@ -121,6 +122,7 @@ class Pipeline:
         warn = self.warn or self.guard or self.memory is not None
         guarded = GuardedTranslator(search, keep=self.keep, guard=self.guard, warn=warn, fallback=own)
         stage: NBest = functools.partial(in_lower_case, guarded.n_best)
+        stage = functools.partial(as_it_looks, stage)
         if self.calibration is not None:
             stage = functools.partial(with_confidence, stage, self.own, self.calibration, self.min_confidence)
         if own.glossary is not None:
