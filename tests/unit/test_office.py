@@ -375,8 +375,35 @@ def test_texts_of_a_sheet_change_together(before: str, expected: str) -> None:
     assert after("a.xlsx", data)["x/b.xml"] == f"{root}{expected}</worksheet>"
 
 
+def test_a_file_holds_no_more_than_excel_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    def doubled(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+        for unit in units:
+            yield None if unit.kept else tuple(i if isinstance(i, Code) else "sehr, " * 60 + i for i in unit.items)
+
+    body = (
+        '<f>A1="Ja"</f><dataValidation type="list" promptTitle="Titel"><formula1>"Ja,Nein"</formula1></dataValidation>'
+    )
+    with zipfile.ZipFile(io.BytesIO(document("a.xlsx", sheet(body)).translated(doubled))) as file:
+        out = file.read("x/b.xml").decode()
+    assert '<f>A1="Ja"</f>' in out
+    assert '"Ja,Nein"' in out
+    assert 'promptTitle="sehr, sehr, sehr, sehr, sehr,…"' in out
+    assert capsys.readouterr().err.count("stays as it is") == 2
+
+
+def test_a_choice_has_no_comma_of_its_own() -> None:
+    def with_comma(units: Sequence[Unit]) -> Iterator[tuple[Item, ...]]:
+        for unit in units:
+            yield tuple(item if isinstance(item, Code) else item + ', "so"' for item in unit.items)
+
+    body = '<dataValidation type="list"><formula1>"Ja,Nein"</formula1></dataValidation>'
+    with zipfile.ZipFile(io.BytesIO(document("a.xlsx", sheet(body)).translated(with_comma))) as file:
+        assert '"Ja‚ ”so”,Nein‚ ”so”"' in file.read("x/b.xml").decode()
+
+
 def test_texts_in_formulas_that_are_in_no_cell_are_counted() -> None:
-    data = sheet('<f>IF(A1="Ja","Gewinn",TEXT(1,"TT"))</f><c t="str"><f/><v>Rot und</v></c>')
+    choices = '<dataValidation type="list"><formula1>"Ja,Nein"</formula1></dataValidation>'
+    data = sheet(f'<f>IF(A1="Ja","Gewinn",TEXT(1,"TT"))</f><c t="str"><f/><v>Rot und</v></c>{choices}')
     assert kept("a.xlsx", data) == {
         "texts in formulas": 1, "results of formulas": 1, "names of sheets, which formulas name": 1,
     }  # fmt: skip

@@ -7,9 +7,11 @@ cell stays: it may be part of a word that is looked for, a format or an address.
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from dragoman.formats.base import Item, Options, Pass, Unit, has_letters, plain
 from dragoman.formats.xml_texts import as_value, places_of
+from dragoman.progress import say
 
 Texts = Callable[[], Mapping[str, str]]
 """The texts of cells, by themselves in lower case, as formulas compare them; read when they are first needed."""
@@ -22,6 +24,8 @@ FUNCTIONS_OF_CODES = frozenset({
 LEFT = "texts in formulas"
 RESULTS = "results of formulas"
 SHEETS = "names of sheets, which formulas name"
+LONGEST = 255
+"""Characters of a text in a formula; Excel calls a file damaged that has more."""
 FORMATS = "words in formats of numbers"
 _QUOTE = r"(?:\"|&quot;|&#34;|&#x22;)"
 _PIECE = re.compile(
@@ -49,9 +53,13 @@ def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, s
             yield piece.start("text"), piece.end("text"), said, functions[-1] if functions else ""
 
 
-def as_literal(items: Sequence[Item]) -> str:
-    """A text as it stands in a formula, between quotes."""
-    return as_value([plain(items).replace('"', '""')])
+def _as_literal(source: str, items: Sequence[Item]) -> str:
+    """A text as it stands in a formula, between quotes; its source where it is too long for one."""
+    said = plain(items)
+    if len(said) > LONGEST:
+        say(f"a text in a formula stays as it is: its translation has more than {LONGEST} characters")
+        return source
+    return as_value([said.replace('"', '""')])
 
 
 def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
@@ -59,11 +67,12 @@ def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
     for begin, stop, said, function in texts_of(text, start, end):
         if not has_letters(said):
             continue
+        render = partial(_as_literal, text[begin:stop])
         cell = None if function in FUNCTIONS_OF_CODES else texts().get(said.casefold())
         if cell is not None:
-            yield Unit((cell,), begin, stop, as_literal, "text in a formula")
+            yield Unit((cell,), begin, stop, render, "text in a formula")
         elif function not in FUNCTIONS_OF_CODES:
-            yield Unit((said,), begin, stop, as_literal, "text in a formula", kept=LEFT)
+            yield Unit((said,), begin, stop, render, "text in a formula", kept=LEFT)
 
 
 def in_elements(names: Sequence[str], texts: Texts) -> Pass:

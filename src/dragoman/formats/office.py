@@ -310,7 +310,7 @@ COMMON = {
     "diagramdata": _DRAWING, "diagramdrawing": _DRAWING, "vmldrawing": Part((described, textboxes)),
     "package": Part(is_file=True), "afchunk": Part(is_file=True),
     "core-properties": Part(
-        aside("metadata", contents_of(("title", "subject", "description", "keywords", "category"), "the title or so")),
+        aside("metadata", contents_of(("title", "subject", "description", "keywords", "category"), "metadata")),
         in_element("dc:language"),
     ),
 }  # fmt: skip

@@ -66,7 +66,7 @@ _HIDDEN_STYLE = re.compile(
     r'(?:table:display="false"|presentation:visibility="hidden")'
 )
 METADATA = Part(
-    aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "the title or so")),
+    aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "metadata")),
     in_element("dc:language"),
 )
 

@@ -6,25 +6,26 @@ keep. Names of sheets and headings of tables stay, as formulas name them.
 
 import html
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from dragoman.formats import formulas, opc
-from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats.base import Code, Item, Options, Part, Pass, Unit, aside, has_letters, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, children, elements, events, local
-from dragoman.formats.xml_texts import as_value, contents_of, values_of
+from dragoman.formats.xml_texts import as_value, contents_of, places_of, values_of
+from dragoman.progress import say
 
 HEADING = "a table's heading, which formulas may name"
-SHOWN = {
-    "dataValidation": ("promptTitle", "prompt", "errorTitle", "error"), "hyperlink": ("tooltip", "display"),
-}  # fmt: skip
 LONGEST = {"promptTitle": 32, "prompt": 255, "errorTitle": 32, "error": 225}
-"""Characters that Excel takes; it calls a file damaged that has more."""
+"""Characters that Excel takes in the messages of a cell; it calls a file damaged that has more."""
+LONGEST_LIST = 255
+"""The same of a list of choices, or of a text in a formula."""
 COPIES = {
     "filter": ("val",), "customFilter": ("val",), "cfRule": ("text",), "s": ("v",), "cacheField": ("name",),
     "pivotField": ("name",), "item": ("n",), "dataField": ("name",), "tableColumn": ("totalsRowLabel",),
@@ -46,17 +47,21 @@ def parts(package: Package) -> dict[str, Part]:
     @cache
     def texts() -> dict[str, str]:
         found = (unit for part in of_kind(*_STRINGS) for unit in cells(headings)(part, Options()) if not unit.kept)
-        choices = (unit for part in of_kind("worksheet") for unit in choices_of(part, Options()))
-        return formulas.by_lower_case(plain(unit.items) for unit in (*choices, *found))
+        lists = (unit for part in of_kind("worksheet") for unit in choices_of(part, Options()))
+        choices = (item.strip() for unit in lists for item in unit.items if isinstance(item, str))
+        return formulas.by_lower_case([*choices, *(plain(unit.items) for unit in found)])
 
     return parts_by_kind(package, _kinds(headings, texts))
 
 
+_LINKS = values_of({"hyperlink": ("tooltip", "display")}, "link")
+
+
 def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
     strings = cells(headings)
-    copies, in_formulas = formulas.copies(COPIES, texts), formulas.in_elements(_FORMULAS, texts)
-    sheet = (strings, results(texts), choices_of, in_formulas, copies, values_of(SHOWN, "validation"), headers)
-    book = Part((in_formulas, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
+    copies, formula_texts = formulas.copies(COPIES, texts), in_formulas(texts)
+    sheet = (strings, results(texts), choices_of, formula_texts, copies, messages, _LINKS, headers)
+    book = Part((formula_texts, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
     return {
         "sharedstrings": Part((strings,)),
         **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
@@ -65,7 +70,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
             ("threadedcomment", "threadedcomments"), Part(aside("comments", contents_of(("text",), "comment")))
         ),
         **dict.fromkeys(("officedocument", "workbook", "sheet"), book),
-        **dict.fromkeys(("table", "pivottable", "pivotcachedefinition"), Part((in_formulas, copies))),
+        **dict.fromkeys(("table", "pivottable", "pivotcachedefinition"), Part((formula_texts, copies))),
         "styles": Part((formats,)),
     }
 
@@ -150,14 +155,26 @@ _RESULT = re.compile(
 )
 
 
+def in_formulas(texts: formulas.Texts) -> Pass:
+    """The pass for formulas, but for those that are no more than a list of choices."""
+    every = formulas.in_elements(_FORMULAS, texts)
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        lists = {found.start(1) for found in _CHOICES.finditer(text)}
+        return (unit for unit in every(text, options) if unit.start not in lists)
+
+    return units
+
+
 def choices_of(text: str, options: Options) -> Iterator[Unit]:
-    """The entries of lists that cells offer: `"Yes,No"`."""
+    """The lists of choices that cells offer: `"Yes,No"`. Each choice is translated as the cell is that says it."""
     for found in _CHOICES.finditer(text):
-        for entry in re.finditer("[^,]+", found[1]):
-            said = html.unescape(entry.group().strip())
-            start = found.start(1) + entry.start() + len(entry.group()) - len(entry.group().lstrip())
-            if has_letters(said):
-                yield Unit((said,), start, start + len(entry.group().strip()), _as_choice, "list of choices")
+        tokens = [
+            Token("break" if piece == "," else "text", *found.span(1), html.unescape(piece), fixed=True)
+            for piece in re.split("(,)", found[1])
+            if piece
+        ]
+        yield from units_of(tokens, "list of choices", partial(_as_choices, found[1]), collapse=False)
 
 
 _CHOICES = re.compile(
@@ -165,9 +182,26 @@ _CHOICES = re.compile(
 )
 
 
-def _as_choice(items: Sequence[Item]) -> str:
-    """An entry of a list: a comma would end it, so that a mark that looks like one takes its place."""
-    return as_value([plain(items).replace(",", "‚").replace('"', "”")])
+def _as_choices(source: str, items: Sequence[Item]) -> str:
+    """A list as Excel takes it. A comma would end a choice, so that a mark that looks like one takes its place."""
+    said = "".join("," if isinstance(item, Code) else item.replace(",", "‚").replace('"', "”") for item in items)
+    if len(said) > LONGEST_LIST:
+        say(f"a list of choices stays as it is: its translation has more than {LONGEST_LIST} characters")
+        return source
+    return as_value([said])
+
+
+def messages(text: str, options: Options) -> Iterator[Unit]:
+    """The messages that a cell shows while it is filled in, and where its content is wrong."""
+    for name, longest in LONGEST.items():
+        for start, end in places_of({"dataValidation": (name,)})(text):
+            said = html.unescape(text[start:end])
+            render = partial(_shortened, longest)
+            yield from units_of([Token("text", start, end, said)], "validation", render, collapse=False)
+
+
+def _shortened(longest: int, items: Sequence[Item]) -> str:
+    return as_value([textwrap.shorten(said, longest, placeholder="…") if len(said := plain(items)) > longest else said])
 
 
 def headers(text: str, options: Options) -> Iterator[Unit]:
