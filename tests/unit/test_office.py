@@ -5,7 +5,7 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,9 @@ def relationships(targets: dict[str, str]) -> str:
     return f"<Relationships>{''.join(rows)}</Relationships>"
 
 
-def package(main: str, parts: dict[str, str], targets: dict[str, str] | None = None, types: str = "") -> bytes:
+def package(
+    main: str, parts: Mapping[str, str | bytes], targets: dict[str, str] | None = None, types: str = ""
+) -> bytes:
     """An Office file: its main part, which leads to `targets`."""
     folder, _, base = main.rpartition("/")
     out = io.BytesIO()
@@ -262,6 +264,20 @@ def test_names_of_asides() -> None:
         asides_of([], ["coments"])
     with raises_error(Error.CONFLICT, "notes"):
         asides_of(["notes"], ["notes"])
+
+
+def test_the_data_that_a_control_shows_is_translated_with_it() -> None:
+    control = "<w:sdt><w:sdtPr><w:dataBinding w:xpath='/a/b'/></w:sdtPr><w:sdtContent>{}</w:sdtContent></w:sdt>"
+    body = f"<w:p>{control.format('<w:r><w:t>Hemd </w:t></w:r><w:r><w:t>&amp; Rot</w:t></w:r>')}</w:p>"
+    data = word(body, {"c/i.xml": "<a><b>Hemd &amp; Rot</b><c>Hemd</c></a>"}, {"../c/i.xml": "customXml"})
+    assert after("a.docx", data)["c/i.xml"] == "<a><b>Urzq &amp; Ebg</b><c>Hemd</c></a>"
+
+
+def test_parts_in_utf_16_are_read_and_written_so() -> None:
+    main = f'<?xml version="1.0" encoding="UTF-16"?><w:document {W}>{paragraph("Hemd")}</w:document>'
+    data = package("w.xml", {"w.xml": main.encode("utf-16")})
+    with zipfile.ZipFile(io.BytesIO(document("a.docx", data).translated(rotated))) as file:
+        assert file.read("w.xml").decode("utf-16") == main.replace("Hemd", "Urzq")
 
 
 def test_metadata() -> None:

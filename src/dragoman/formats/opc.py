@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from dragoman.errors import DragomanError
 from dragoman.formats.base import Options
 from dragoman.formats.encoding import decoded
 from dragoman.formats.package import Package
@@ -67,8 +68,11 @@ def main_media_type(package: Package) -> str:
 
 
 def _first_element(package: Package, name: str) -> str:
-    root = re.search(rb"<(?:[\w.-]+:)?(\w+)[\s>/]", package.read(name)[:65536])
-    return root.group(1).decode() if root else ""
+    try:
+        root = re.search(r"<(?:[\w.-]+:)?(\w+)[\s>/]", decoded(package.read(name), name, "xml")[0][:65536])
+    except DragomanError:  # no XML, whatever its name says
+        return ""
+    return root.group(1) if root else ""
 
 
 def _word(type: str) -> str:

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dragoman.formats.base import Options, Part, Unit, aside
+from dragoman.formats.encoding import decoded
 from dragoman.formats.language import of_office
 from dragoman.formats.office import described, paragraphs, parts_by_kind
 from dragoman.formats.package import Package
 from dragoman.formats.xml_texts import contents_of
 
 PROMPT = "prompts of a layout, which no reader sees"
+_HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"")
 _SHAPE = re.compile(r"<p:sp>.*?</p:sp>", re.DOTALL)
 
 
@@ -18,7 +20,7 @@ def parts(package: Package) -> dict[str, Part]:
     """The parts of a presentation that hold text."""
     found = parts_by_kind(package, KINDS)
     for name, part in found.items():
-        if part is SLIDE and re.search(rb"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"", package.read(name)[:65536]):
+        if part is SLIDE and _HIDDEN.search(decoded(package.read(name), name, "xml")[0]):
             found[name] = Part(aside("hidden", *SLIDE.passes), SLIDE.finish)
     return found
 

@@ -1,10 +1,14 @@
 """Word documents (.docx): the text, its headers, notes and comments, and what else a reader sees of the file."""
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
+from dragoman.formats import opc
 from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, has_letters, plain
-from dragoman.formats.inline import Token, escaped, units_of
+from dragoman.formats.encoding import decoded
+from dragoman.formats.inline import Token, as_markup, escaped, units_of
 from dragoman.formats.language import of_office
 from dragoman.formats.office import (
     described,
@@ -29,8 +33,43 @@ FORMULA, FIELD = "formulas", "fields"
 
 
 def parts(package: Package) -> dict[str, Part]:
-    """The parts of a document that hold text."""
-    return parts_by_kind(package, KINDS)
+    """The parts of a document that hold text.
+
+    A control may show what stands in a part of data: Word writes it over the control's text when it opens the document.
+    """
+    kinds = opc.kinds(package)
+
+    @cache
+    def texts() -> dict[str, str]:
+        whole = (package.read(name) for name, kind in kinds.items() if KINDS.get(kind) is _BODY)
+        return {text.casefold(): text for part in whole for text in _texts_of_controls(decoded(part, "", "xml")[0])}
+
+    return parts_by_kind(package, {**KINDS, "customxml": Part((data_of_controls(texts),))})
+
+
+def _texts_of_controls(text: str) -> Iterator[str]:
+    """The texts of controls that show data of another part."""
+    for level in (0, 1) if "dataBinding" in text else ():
+        for _, control in elements(events(text, Options()), ("sdt",), level):
+            if any(local(event.name) == "dataBinding" for event in control):
+                shown = (event.text for _, part in elements(control, ("t",)) for event in part)
+                yield "".join(shown).strip()
+
+
+def data_of_controls(texts: Callable[[], Mapping[str, str]]) -> Pass:
+    """The pass for a part of data: what a control shows is translated as its text is."""
+
+    def units(text: str, options: Options) -> Iterator[Unit]:
+        before = ""
+        for kind, group in itertools.groupby(events(text, options), lambda event: event.kind):
+            inside = list(group)
+            said = "".join(event.text for event in inside).strip()
+            if kind == "text" and before == "start" and has_letters(said) and said.casefold() in texts():
+                shown = texts()[said.casefold()]
+                yield Unit((shown,), inside[0].start, inside[-1].end, as_markup, "data of a control")
+            before = kind
+
+    return units
 
 
 def deletions(text: str, options: Options) -> Iterator[Unit]:
