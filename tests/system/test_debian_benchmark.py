@@ -194,3 +194,27 @@ def test_the_command_trains_on_its_clock_and_prints_a_table(folder: Path, tmp_pa
     assert "en-de, 0.15 minutes, 1 threads, sizes of the recipe" in shown.stdout
     assert "| bpe-dropout model.d_model=16" in shown.stdout
     assert "| own: BLEU | chrF |" in shown.stdout
+
+
+def test_the_peer_has_the_same_pieces_and_is_scored_alike(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    results = tmp_path / "results.jsonl"
+    options = ["--corpus", str(folder / "debian-en-de"), "--recipe", str(folder / "recipe.yaml"), "--threads", "1"]
+    options += ["--work", str(tmp_path / "runs"), "--results", str(results), "--minutes", "0.02"]
+    options += ["--python", sys.executable, "--peer-rate", "0.001", "--peer-average", "0.9"]
+    script = [sys.executable, str(BENCHMARKS / "debian.py"), "run", "huggingface", *CHANGES, *options]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(results.read_text(encoding="utf-8"))
+    assert row["scores"].keys() == {"own", "libreoffice_help"}
+    assert row["dropped"] == {"in the test set": 1}
+    assert (row["rate"], row["average"]) == (0.001, 0.9)
+    assert row["precision"] in ("float32", "bfloat16")
+    assert row["versions"]["transformers"]
+    (peer,) = (tmp_path / "runs").rglob("peer")
+    assert len((peer / "train.src").read_text().splitlines()) == row["pairs"]
+    assert len((peer / "own.out").read_text().splitlines()) == len((peer / "own.src").read_text().splitlines()) > 0
+    settings = json.loads((peer / "settings.json").read_text(encoding="utf-8"))
+    ids = {int(word) for word in (peer / "train.tgt").read_text().split()}
+    assert min(ids) > 3  # none of the specials
+    assert max(ids) < settings["vocab_size"]
