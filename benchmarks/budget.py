@@ -69,18 +69,15 @@ def settings() -> dict[str, Any]:
 
 def by_rule(corpus: str, minutes: float, *, budget: bool = True) -> Any:
     """What `--budget` takes; `budget=False`: what the number of pairs says alone."""
-    from dragoman.config import parse
     from dragoman.experiments.speed import measured_speed
-    from dragoman.tasks import auto_recipe, sizes
-    from dragoman.text.corpus import FilesSource
+    from dragoman.tasks import recipes, sizes
 
-    source = parse(FilesSource, corpora()[corpus]["train"], corpus)
+    recipe: Any = recipes.parsed({"run_dir": "rule", "corpus": corpora()[corpus]}, corpus)
+    source = recipe.corpus.train
     if not budget:
         return sizes.size_for(sum(1 for _ in source.pairs()))
-    words = auto_recipe._words(source)
-    return sizes.size_within(
-        sizes.Budget(60 * minutes, lambda: measured_speed("cpu", 60 * minutes)), sizes.PIECES_A_WORD * words
-    )
+    budget_there = sizes.Budget(60 * minutes, lambda: measured_speed("cpu", 60 * minutes))
+    return sizes.size_within(budget_there, sizes.PIECES_A_WORD * sizes.words_of(source))
 
 
 def corpora() -> dict[str, dict[str, Any]]:

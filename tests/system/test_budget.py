@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.corpora import embedded
+from dragoman.tasks.sizes import PIECES_A_WORD, Budget, Speed, size_for, size_within, words_of
+from dragoman.text.corpus import DemoSource
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "budget.py"
 
@@ -31,6 +34,16 @@ def test_settings_by_hand_are_trained_fitted_and_shown(tmp_path: Path) -> None:
     table = script("table", "--results", str(results))
     assert "toy, 2,000 pairs, 0.2 minutes, 2 threads" in table
     assert table.count("| 1 |") == 2
+
+
+def test_the_settings_of_the_rule_are_compared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    import budget
+
+    monkeypatch.setattr("dragoman.experiments.speed.measured_speed", lambda device, seconds: Speed(2e-5, 1.3e-12))
+    assert budget.by_rule("toy", 5, budget=False) == size_for(2_000)
+    words = words_of(DemoSource(split="train", size=2_000))
+    assert budget.by_rule("toy", 5) == size_within(Budget(300, lambda: Speed(2e-5, 1.3e-12)), PIECES_A_WORD * words)
 
 
 def test_the_command_measures_the_machine_and_takes_a_size_for_the_time(tmp_path: Path) -> None:
