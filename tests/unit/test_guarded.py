@@ -30,6 +30,7 @@ from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline import guarded as careful_module
 from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary, _tells_words
 from dragoman.text.message_format import parse
@@ -448,14 +449,15 @@ def test_a_message_with_arms_is_translated_arm_by_arm(run: Path) -> None:  # noq
     parsed = parse(found.text)
     assert parsed is not None
     assert [key for key, _ in parsed.arms] == ["=0", "one", "other"]
-    assert [text.count("{#}") for _, text in parsed.arms] == [0, 1, 1]
+    assert [text.count("{#}") for text in parsed.sentences()] == [0, 1, 1]
     assert other == translator.n_best(["we see a dog ."])[0][0]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "{n, plural, one {a {m, select, x {b} other {c}}} other {d}}",
+        "{n, plural, offset:1 one {# x {m, plural, other {#}}} other {y}}",
+        "{a, select, other {1}}" * 8 + "{a, select, b {1} c {2} d {3} e {4} other {5}}" * 4,
         "{n, plural, one {a",
         "{name} and {n, number}",
         "no arms",
@@ -475,3 +477,30 @@ def test_words_for_placeholders_are_found_again(text: str) -> None:
     bare, _ = without_spans(changed)
     for word, _ in pairs:
         assert len(re.findall(rf"(?<!\w){word}(?!\w)", bare)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("{n, plural, one {a {m, select, x {b #} other {c}}} other {d #}}", ["a b {n, number}", "a c", "d {#}"]),
+        (
+            "{n, plural, one {# cat} other {# cats}} of {m, plural, one {# man} other {# men}}",
+            [f"{{n, number}} {cat} of {{#}} {man}" for cat in ("cat", "cats") for man in ("man", "men")],
+        ),
+        ("{g, select, a {She {n, plural, one {is} other {are}}} other {He}}.", ["She is.", "She are.", "He."]),
+        ("{n, plural, one {a '{' <b>#</b>} other {c}}", ["a '{' <b>{#}</b>", "c"]),
+    ],
+)
+def test_arms_in_arms_are_whole_sentences(text: str, sentences: list[str]) -> None:
+    message = parse(text)
+    assert message is not None
+    assert list(message.sentences()) == sentences
+    again = parse(message.with_texts(iter(sentences)))
+    assert again is not None
+    assert list(again.sentences()) == sentences
+
+
+def test_sentences_around_an_argument_with_arms_are_pieces_of_their_own() -> None:
+    argument = "{n, plural, one {It is. So.} other {They are.}}"
+    pieces = Splitter(("en", "de")).pieces(f"One two. {argument} Three four.")
+    assert [piece.text for piece in pieces] == ["One two.", f"{argument} Three four."]

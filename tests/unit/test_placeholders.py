@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from dragoman.text.placeholders import SPANS_AND_CODES, put_back, spans, survive, without_spans
+from dragoman.pipeline.splitter import Splitter
+from dragoman.text.placeholders import SPANS_AND_CODES, SYSTEMS, kept_apart, put_back, spans, survive, without_spans
 from dragoman.text.words import words
 
 
@@ -130,3 +131,74 @@ def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
 )
 def test_codes_are_told_from_dates_and_numbers(text: str, codes: list[str]) -> None:
     assert [span for span in SPANS_AND_CODES.findall(text) if span not in spans(text)] == codes
+
+
+EXAMPLES = {
+    "URL": ("https://x.org/a|b", "www.x.org"),
+    "e-mail address": ("a.b@x.org",),
+    "blocks of Jinja, Django, Twig, Liquid": ("{% if a %}", "{# a note #}"),
+    "blocks of ERB, EJS, PHP": ("<%= a > b %>", "<?php a ?>"),
+    "FreeMarker": ("<#if a>", "</#if>"),
+    "Mustache, Handlebars, Jinja, Angular, Vue, Go, Hugo": ("{{a}}", "{{{a}}}", "{{ a | upper }}", "{{< a \"b\" >}}"),
+    "i18next's nesting": ("$t(a.b)", '$t(a, {"count": 2})'),
+    "shell, JavaScript, Kotlin": ("${a}", "$(date)"),
+    "C's <inttypes.h>": ("%<PRIu64>", "%08<PRIx32>"),
+    "Ruby": ("%{count}", "%<price>.2f", "%<name>"),
+    "Java's MessageFormat, .NET, Python's format, ICU, Fluent": ("{0}", "{0:N2}", "{n, number}", "{ $a }", "{}"),
+    "Vue I18n's links": ("@:hemd", "@.lower:a.b", "@:(a.b)"),
+    "Chrome's messages": ("$USER$",),
+    "variables of shell, PHP, Perl": ("$HOME", "$a_b"),
+    "MediaWiki, WebExtensions": ("$1",),
+    "Sphinx's roles and reStructuredText": (":ref:`a <b>`", ":py:func:`a`", "[#a]_", "|version|"),
+    "code": ("`a b`", "``a``", "`a`_"),
+    "BBCode": ("[b]", "[url=x]", "[/b]"),
+    "Maketext": ("[_1]", "[quant,_1,file,files]"),
+    "Apple's plurals": ("%#@files@", "%1$#@a@", "%arg", "%1$arg"),
+    "Symfony, Windows' variables": ("%name%", "%APP_DATA%"),
+    "printf of C, Python, PHP, Java, Objective-C": (
+        "%s", "%1$s", "%-5.2f", "%(name)s", "%'010d", "%*d", "%.*s", "%lld", "%@", "%1$@", "%%", "%I64d",
+    ),
+    "strftime": ("%Y", "%-H"),
+    "GCC's quotes": ("%<", "%>"),
+    "Boost, Windows' FormatMessage": ("%1%", "%1!s!"),
+    "Qt": ("%1", "%L1", "%n", "%Ln"),
+    "Laravel, short names of emoji": (":count", ":smile:"),
+    "Drupal, Razor, mentions": ("@count", "@Model.Name"),
+    "tags, those of React by number": ("<b>", "</a>", "<0>", "</0>", "<1/>", "<br/>"),
+    "entities": ("&nbsp;", "&#160;", "&brandShortName;"),
+    "flags, keycaps": ("🇩🇪", "1️⃣"),
+    "emoji with joiners": ("👩‍💻", "😀"),
+}  # fmt: skip
+
+
+def test_every_system_of_placeholders_has_examples() -> None:
+    others = {"the two halves around a Markdown link's text", "a piece of a document that is not translated"}
+    assert EXAMPLES.keys() == {system.name for system in SYSTEMS} - others
+    assert all(system.specified for system in SYSTEMS)
+
+
+@pytest.mark.parametrize("text", [text for texts in EXAMPLES.values() for text in texts])
+def test_a_placeholder_of_any_system_is_one_span_and_no_text(text: str) -> None:
+    assert spans(text) == [text]
+    assert spans(f"One {text} two.") == [text]
+    assert spans(f"One two {text}.") == [text]
+    assert not Splitter(("en", "de")).is_text(text)
+    changed, _ = kept_apart(f"One {text} two.")
+    assert without_spans(changed)[0].split()[0] == "One"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100%ige Wolle",
+        "20 % des Preises",
+        "Um 10:30 Uhr",
+        "Siehe: das da",
+        "for $5.50",
+        "a < b und c > d",
+        "R&D",
+        "10:5",
+    ],
+)
+def test_words_and_numbers_are_no_placeholders(text: str) -> None:
+    assert spans(text) == []

@@ -34,7 +34,7 @@ from dragoman.text.words import Word, words
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """Settings of the second search of a sentence, if all translations of the first look wrong."""
 
-NESTED = Warning(WarningKind.NOT_TRANSLATED, "a message with arms in arms, or with several arguments that have arms")
+NESTED = Warning(WarningKind.NOT_TRANSLATED, "a message whose arms cannot be told apart, or are too many")
 _OF_TERMS = (WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT)
 
 
@@ -77,14 +77,14 @@ class GuardedTranslator:
         messages = {row: message for row, src in enumerate(sentences) if (message := parse(src)) is not None}
         nested = [row for row, src in enumerate(sentences) if row not in messages and is_message(src)]
         whole = [row for row in range(len(sentences)) if row not in messages and row not in nested]
-        arms = [text for message in messages.values() for _, text in message.arms]
+        arms = [text for message in messages.values() for text in message.sentences()]
         found = iter(self._with_spans([*(sentences[row] for row in whole), *arms]))
         results = {row: next(found) for row in whole}
         results |= {row: [Translation(sentences[row], 0.0, 0.0, (NESTED,))] for row in nested}
         for row, message in messages.items():
-            best = [next(found)[0] for _ in message.arms]
+            best = [next(found)[0] for _ in message.sentences()]
             warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
-            text = message.with_texts([item.text for item in best])
+            text = message.with_texts(item.text for item in best)
             score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
             results[row] = [Translation(text, score / len(best), log_prob / len(best), warnings)]
         return [results[row] for row in range(len(sentences))]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dragoman.formats.html_pieces import VOID
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.faults import UNITS
-from dragoman.text.message_format import is_message
+from dragoman.text.message_format import masked
 from dragoman.text.placeholders import span_ranges, without_spans
 from dragoman.text.segment import Span, sentences
 from dragoman.text.words import UNSPACED
@@ -78,12 +78,13 @@ class Splitter:
     def pieces(self, text: str, codes: Sequence[int] = ()) -> list[Piece]:
         """The pieces of a text, in order, without the white space, marks and tags before and after them.
 
-        A message with arms stays whole. `codes`: places where something stood that was taken out.
+        An argument with arms stays whole. `codes`: places where something stood that was taken out.
         """
-        if is_message(text) or self.is_whole(text):
+        read = masked(text)
+        if read is None or self.is_whole(text):
             spans = [_trimmed(text, 0, len(text))]
         else:
-            spans = [span for section in self._sections(text) for span in self._cut(text, section, codes)]
+            spans = [span for section in self._sections(read) for span in self._cut(read, section, codes)]
         return [
             Piece(span, text[slice(*span)], self.is_text(text[slice(*span)])) for span in spans if span.start < span.end
         ]

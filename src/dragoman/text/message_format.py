@@ -1,56 +1,130 @@
 """Messages in ICU's MessageFormat: `{n, plural, one {# book} other {# books}}` holds a text for each form of a number.
 
 A translation needs the whole sentence for each form. So each arm is translated with what stands around the argument,
-and the translation is one argument with a whole sentence in each arm, as ICU's own guide advises.
+and the translation is one argument with a whole sentence in each arm, as ICU's own guide advises. Where there are
+several such arguments, beside each other or one in another, each arm of the first holds the whole of the others.
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEAD = re.compile(r"\{\s*\w{1,64}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d{1,3}\s*)?")
+_HEAD = re.compile(
+    r"\{\s*(?P<name>\w{1,64})\s*,\s*(?P<kind>plural|select|selectordinal)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
+)
 _KEY = re.compile(r"\s*(=\d{1,9}|[\w-]{1,64})\s*\{")
 NUMBER = "{#}"
 """Stands for `#`, the number itself, while an arm is translated: a placeholder like others."""
+MAX_ARMS = 100
+"""Sentences of a message, at most: a message with more is left as it is."""
 
 
 class Message(NamedTuple):
-    """A text with one argument that has arms: the argument's beginning, and each arm's key and whole sentence."""
+    """A text with arguments that have arms: the first argument's beginning, and the key and the sentence, or the
+    message, of each of its arms."""
 
     head: str
-    arms: list[tuple[str, str]]
+    arms: "list[tuple[str, str | Message]]"
 
-    def with_texts(self, texts: list[str]) -> str:
-        """The message with other sentences in its arms."""
-        written = [text.replace(NUMBER, "#") for text in texts]
-        return (
-            self.head + " ".join(f"{key} {{{text}}}" for (key, _), text in zip(self.arms, written, strict=True)) + "}"
-        )
+    def sentences(self) -> Iterator[str]:
+        """The whole sentence of each arm, those of arms in arms too."""
+        for _, arm in self.arms:
+            if isinstance(arm, Message):
+                yield from arm.sentences()
+            else:
+                yield arm
+
+    def with_texts(self, texts: Iterator[str]) -> str:
+        """The message with the next texts as its sentences."""
+        written = [
+            f"{key} {{{arm.with_texts(texts) if isinstance(arm, Message) else next(texts).replace(NUMBER, '#')}}}"
+            for key, arm in self.arms
+        ]
+        return self.head + " ".join(written) + "}"
 
 
 def parse(text: str) -> Message | None:
-    """The message that a text is; None for one without such an argument, or with more than one or one in another.
+    """The message that a text is; None for one without an argument that has arms, or with too many arms.
 
     >>> parse("Sie haben {n, plural, one {# Buch} other {# Bücher}}.")
     Message(head='{n, plural, ', arms=[('one', 'Sie haben {#} Buch.'), ('other', 'Sie haben {#} Bücher.')])
+    >>> parse("{a, select, x {{b, select, y {Z} other {A}} B} other {C}}").arms[0]
+    ('x', Message(head='{b, select, ', arms=[('y', 'Z B'), ('other', 'A B')]))
     >>> parse("Hallo {name}")
     """
-    heads = list(_HEAD.finditer(text))
-    if len(heads) != 1:
+    try:
+        message = _parsed(text, [MAX_ARMS])
+    except ValueError:
         return None
-    [head] = heads
+    return message if isinstance(message, Message) else None
+
+
+def _parsed(text: str, left: list[int]) -> str | Message:
+    """The message that a text is, or the text where it has no arms. Raises ValueError for one that is broken.
+
+    `left`: a count of the arms that there may be.
+    """
+    head = _HEAD.search(text)
+    if head is None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError("too many arms")
+        return text
     arms, place = [], head.end()
     while match := _KEY.match(text, place):
         end = _closing(text, match.end())
-        if end is None:
-            return None
         arms.append((match[1], text[match.end() : end]))
         place = end + 1
     rest = re.match(r"\s*\}", text[place:])
     if not arms or rest is None:
-        return None
-    before, after = text[: head.start()], text[place + rest.end() :]
-    sentences = [(key, before + arm.replace("#", NUMBER) + after) for key, arm in arms]
-    return Message(head[0], sentences)
+        raise ValueError("no arms")
+    around = text[: head.start()], text[place + rest.end() :]
+    return Message(head[0], [(key, _parsed(_sentence(head, arm, around), left)) for key, arm in arms])
+
+
+def _sentence(head: re.Match[str], arm: str, around: tuple[str, str]) -> str:
+    """An arm with what stands around its argument, its `#` as a placeholder."""
+    if head["kind"] == "select":  # it has no number: a `#` is that of the argument around it, if any
+        return arm.join(around)
+    if _HEAD.search(arm) or _HEAD.search("".join(around)):
+        # In an arm of another number `#` would be that one: it is named.
+        if head["offset"] and "#" in _without_inner(arm):
+            raise ValueError("a number with an offset in another number's arm")
+        named = f"{{{head['name']}, number}}"
+        return _with_number(arm, named).join(around)
+    return _with_number(arm, NUMBER).join(around)
+
+
+def _with_number(arm: str, number: str) -> str:
+    """An arm with something in the place of its own `#`: those of another number's arms in it stay."""
+    inner = re.search(_HEAD.pattern.replace("|select|", "|"), arm)
+    if inner is None:
+        return re.sub(r"(?<!\{)#", lambda _: number, arm)
+    end = _closing(arm, inner.end())
+    before, after = arm[: inner.start()], arm[end + 1 :]
+    return re.sub(r"(?<!\{)#", lambda _: number, before) + arm[inner.start() : end + 1] + _with_number(after, number)
+
+
+def _without_inner(arm: str) -> str:
+    head = _HEAD.search(arm)
+    return arm if head is None else arm[: head.start()] + _without_inner(arm[_closing(arm, head.end()) + 1 :])
+
+
+def masked(text: str) -> str | None:
+    """A text with letters in the place of its arguments that have arms, as long as it was; None where one is broken.
+
+    >>> masked("So. {n, plural, other {#}} cats.")
+    'So. XXXXXXXXXXXXXXXXXXXXXX cats.'
+    """
+    out, place = "", 0
+    while head := _HEAD.search(text, place):
+        try:
+            end = _closing(text, head.end()) + 1
+        except ValueError:
+            return None
+        out += text[place : head.start()] + "X" * (end - head.start())
+        place = end
+    return out + text[place:]
 
 
 def is_message(text: str) -> bool:
@@ -58,11 +132,18 @@ def is_message(text: str) -> bool:
     return _HEAD.search(text) is not None
 
 
-def _closing(text: str, place: int) -> int | None:
-    """The place of the brace that closes what was opened before `place`."""
+def _closing(text: str, place: int) -> int:
+    """The place of the brace that closes what was opened before `place`. Raises ValueError where there is none.
+
+    Braces between apostrophes stand for themselves.
+    """
     depth = 1
+    quoted = False
     for offset, letter in enumerate(text[place : place + 10_000]):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "'" and (quoted or text[place + offset + 1 : place + offset + 2] in ("{", "}", "#", "|")):
+            quoted = not quoted
+        if not quoted:
+            depth += {"{": 1, "}": -1}.get(letter, 0)
         if depth == 0:
             return place + offset
-    return None
+    raise ValueError("a brace that is not closed")
