@@ -17,11 +17,14 @@ DOCUMENTATION = Path("/usr/share/doc")
 
 def ours(page: str) -> list[tuple[str, bool, bool]]:
     """(words, is translated, is embedded) of the texts of a page."""
-    found = []
+    found: list[tuple[str, bool, bool]] = []
+    end = -1
     for piece in pieces(page):
         said = page[piece.start : piece.end]
         if piece.tag is None or (piece.tag.is_code and not said.startswith(("<?", "<!"))):
-            found.append((html.unescape(said), piece.is_translated, piece.is_embedded))
+            before = found.pop()[0] if piece.start == end else ""  # code of a template is text for html5lib
+            found.append((before + html.unescape(said), piece.is_translated, piece.is_embedded))
+            end = piece.end
     return joined(found)
 
 

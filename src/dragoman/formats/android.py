@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from dragoman.formats.base import Code, Item, Options, Unit, refuse
+from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, scan
 from dragoman.formats.inline import Kind, Token, escaped, units_of
 from dragoman.formats.messages import whole_characters
@@ -115,17 +116,29 @@ def _of_section(text: str, start: int, end: int) -> Iterator[Token]:
         else:
             kind: Kind = "open" if piece.opens else "close"
             is_alone = not piece.name or piece.name in VOID or piece.text.endswith("/>")
-            kind = ("break" if piece.name == "br" else "alone") if is_alone else kind
+            kind = "break" if piece.name in BLOCK else "alone" if is_alone else kind
             yield Token(
                 kind, start + piece.start, start + piece.end, text[start + piece.start : start + piece.end], piece.name
             )
+
+
+def _of_part_section(text: str, start: int, end: int) -> Iterator[Token]:
+    """The tokens of a CDATA section beside other text: each tag has a section of its own, and the text none."""
+    begin, stop = start + len("<![CDATA["), end - len("]]>")
+    yield Token("alone", start, begin, "", fixed=True)
+    for token in _of_section(text, begin, stop):
+        if token.kind == "text":
+            yield token._replace(fixed=True)
+        else:
+            yield token._replace(text=f"<![CDATA[{token.text}]]>", fixed=True)
+    yield Token("alone", stop, end, "", fixed=True)
 
 
 def _quotes(text: str, token: Token) -> Iterator[Token]:
     """A text parted at its quotes, which say that blanks count between them."""
     raw = text[token.start : token.end]
     if raw.startswith("<![CDATA["):
-        yield token._replace(text=_read(token.text))
+        yield from _of_part_section(text, token.start, token.end)
         return
     done = 0
     for match in [*_QUOTE.finditer(raw), None]:

@@ -100,6 +100,11 @@ def embedded_units(text: str, options: Options) -> Iterator[Unit]:
     yield from _units(text, _pieces(text), embedded=True)
 
 
+def units_within(text: str, start: int, end: int) -> Iterator[Unit]:
+    """The texts of a piece of HTML in a file of another kind."""
+    yield from _units(text, [piece.moved(start) for piece in pieces(text[start:end])], embedded=False)
+
+
 def _units(text: str, page: Sequence[Piece], *, embedded: bool) -> Iterator[Unit]:
     block: list[Piece] = []
     for piece in [*page, None]:

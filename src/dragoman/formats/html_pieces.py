@@ -7,7 +7,7 @@ pieces one by one: end tags that are left out, misnested ones and the rest are w
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +54,11 @@ _PIECE = re.compile(
 """A piece of markup. A tag that the page ends in is nothing that browsers show, as is all in it."""
 _NAME = re.compile(rf"</?([^{_S}/>]+)")
 _CLOSED_BY = {"<%": "%>", "<?": "?>", "{{": "}}", "{%": "%}", "{#": "#}"}
+_LONGEST = {"{{": 1000, "{#": 1000, "{%": 2000}
+"""Characters of a piece of code that begins with a brace."""
+_STRING = re.compile(r"\"[^\"<>]*(?:<[^\"<>]*>[^\"<>]*)*\"|'[^'<>]*(?:<[^'<>]*>[^'<>]*)*'")
+_TAG_INSIDE = re.compile(r"</?[A-Za-z]")
+"""A tag. Code between braces has one in strings alone: other braces around tags are those of a page about templates."""
 _DOCTYPE = re.compile(
     r"""<!doctype\s+([^\s>]+)(?:\s+public\s*("[^">]*"|'[^'>]*')|\s+system)?(?:\s*("[^">]*"|'[^'>]*'))?""", re.IGNORECASE
 )
@@ -126,11 +131,15 @@ def _tag_of(text: str, match: re.Match[str], last: dict[str, int], is_foreign: b
     """The piece that begins at a place; None for what is text."""
     start, end = match.span()
     if match["code"]:
-        close = _CLOSED_BY[match["code"][:2]]
-        end = text.find(close, match.end()) + 2 if match.end() <= last[close] else 0
-        if not end and match["code"].startswith("<?"):  # PHP to the end of the file
+        mark = match["code"][:2]
+        close, longest = _CLOSED_BY[mark], _LONGEST.get(mark, len(text))
+        end = text.find(close, match.end(), match.end() + longest) + 2 if match.end() <= last[close] else 1
+        if end < 2 and mark == "<?":  # PHP to the end of the file
             end = len(text)
-        if not end or (match["code"] in ("{{", "{#") and ("\n" in text[start:end] or end > start + 1000)):
+        inside = text[match.end() : end - 2]
+        if end < 2 or (mark in ("{{", "{#") and ("\n" in inside or _TAG_INSIDE.search(inside))):
+            return None
+        if mark == "{%" and _TAG_INSIDE.search(_STRING.sub("", inside)):
             return None
         return Tag(start, end, text[start:end])
     if match["tag"]:
@@ -159,6 +168,11 @@ class Piece:
     @property
     def name(self) -> str:
         return self.tag.name if self.tag else ""
+
+    def moved(self, by: int) -> "Piece":
+        """The piece with its places counted from further in front."""
+        tag = self.tag and replace(self.tag, start=self.tag.start + by, end=self.tag.end + by)
+        return replace(self, start=self.start + by, end=self.end + by, tag=tag)
 
 
 def pieces(text: str) -> list[Piece]:

@@ -1,7 +1,7 @@
 """Markdown by markdown-it-py and its plugins: blocks and inline markup are what they find, each with its place.
 
-Tables, footnotes, definition lists, admonitions, formulas and strikethrough are known beside CommonMark. Fences, code,
-HTML blocks, formulas, link targets and definitions, shortcodes, the marks of tasks and alerts, and all front matter but
+Tables, footnotes, definition lists, admonitions, formulas and strikethrough are known beside CommonMark. HTML is read
+as such. Fences, code, formulas, link targets and definitions, shortcodes, marks of tasks and alerts, and front matter but
 titles and descriptions stay as they are.
 """
 
@@ -21,6 +21,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from dragoman.formats.base import Code, Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.html import units_within
 from dragoman.formats.html_pieces import VOID
 from dragoman.formats.inline import Kind, Token, units_of
 
@@ -66,6 +67,11 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     for token in _parser().parse(text[begin:]):
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
+        if token.type == "html_block" and token.map is not None:
+            start, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
+            if text[start:end].strip() == token.content.strip():  # not in a quotation, whose lines have marks
+                yield from units_within(text, start, end)
+                at = max(at, end)
         if token.type != "inline" or token.map is None or not token.content.strip():
             continue
         at = max(at, starts[token.map[0]])
@@ -145,6 +151,9 @@ class _Block:
             end = mark.end() if mark else start
             is_hard = any(self.begins[number - 1] <= at < self.begins[number] for at in hard)
             is_apart = self.text.startswith("$$", start) or self.text.endswith("$$", *before)
+            is_apart = is_apart or any(
+                _TEMPLATE.fullmatch(self.text, *line) for line in self.places[number - 1 : number + 1]
+            )
             if previous is not None:
                 is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith((":", "="))
             begin = before[1] - (is_hard and self.text.endswith("\\", *before))

@@ -26,20 +26,14 @@ class _Says:
 
     kept: bool = False
     approved: bool = False
-    preserve: bool = False
-    """White space in it is as it is."""
+    space: str = ""
+    """`preserve` where white space counts."""
 
     def inside(self, event: Event) -> "_Says":
         """The facts for an element that stands in this one."""
         translate, space = attribute(event, "translate"), attribute(event, "space")
         approved = attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed")
-        return _Says(
-            translate == "no" or (translate != "yes" and self.kept), approved, (space or self._space) == "preserve"
-        )
-
-    @property
-    def _space(self) -> str:
-        return "preserve" if self.preserve else "default"
+        return _Says(translate == "no" or (translate != "yes" and self.kept), approved, space or self.space)
 
 
 _FRAMES = ("xliff", "file", "body", "group", "trans-unit", "unit", "segment")
@@ -153,13 +147,17 @@ class _TransUnit:
     def _unit(self, source: Sequence[Event]) -> Unit | None:
         """The unit of the content of an element; None for one with nothing in it."""
         where = f"line {line_of(self.text, source[0].start)}"
-        preserve = (attribute(source[0], "space") or ("preserve" if self.says.preserve else "")) == "preserve"
+        preserve = self._preserves(source[0])
         content = None if preserve else self.text
         found = units_of(_tokens(self.text, source), where, source=content, collapse=not preserve)
         unit = next(found, None)
         if unit is None:
             return _without_letters(self.text, source, where)
         return replace(unit, items=_with_arms(unit.items))
+
+    def _preserves(self, event: Event) -> bool:
+        """True if white space counts in an element of the unit."""
+        return (attribute(event, "space") or self.says.space) == "preserve"
 
     def _reason(self, target: Sequence[Event] | None) -> str:
         """The reason why nothing is to be translated; "" if there is none."""
@@ -184,7 +182,7 @@ class _TransUnit:
         assert self.source is not None
         name = self.source[0].name[: -len(local(self.source[0].name))] + "target"
         state = ' state="needs-review-translation"' if self.is_old else ""
-        space = ' xml:space="preserve"' if attribute(self.source[0], "space") == "preserve" else ""
+        space = ' xml:space="preserve"' if self._preserves(self.source[0]) else ""
         if self.target is None:
             return f"{_indent(self.text, self.source[0].start)}<{name}{state}{space}>", f"</{name}>"
         written = self.text[self.target[0].start : self.target[0].end]
