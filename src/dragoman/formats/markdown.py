@@ -1,8 +1,8 @@
 """Markdown by markdown-it-py and its plugins: blocks and inline markup are what they find, each with its place.
 
 Tables, footnotes, definition lists, admonitions, formulas and strikethrough are known beside CommonMark. HTML is read
-as such. Fences, code, formulas, link targets and definitions, shortcodes, marks of tasks and alerts, and front matter but
-titles and descriptions stay as they are.
+as such. Fences, code, formulas, link targets and definitions, shortcodes, marks of tasks and alerts stay as they are,
+and so does front matter but for titles and descriptions.
 """
 
 import functools
