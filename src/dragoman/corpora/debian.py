@@ -255,7 +255,7 @@ class _Unpacking:
         self.found: dict[tuple[str, str], dict[str, Page]] = defaultdict(dict)  # (kind, page): language: page
         self.entities: dict[str, dict[str, str]] = {"en": {}, language: {}}
         self.licences: dict[str, bytes] = {}
-        self.described: dict[str, dict[str, tuple[str, list[str]]]] = {}
+        self.described: dict[str, dict[str, tuple[str, Paragraphs]]] = {}
         self.packages: set[str] = set()
         self.catalogues = self.pages = 0
         self.paragraphs: dict[str, int] = defaultdict(int)
@@ -360,10 +360,9 @@ class _Unpacking:
                     if _LETTER.search(text) and _LETTER.search(translation):
                         into.setdefault(text, (translation, page))
         own, others = self.described.get("en", {}), self.described.get(self.language, {})
-        for name, blocks, translations in _described(own, others):
-            for text, translation in zip(blocks, translations, strict=True):
-                if text != translation and _LETTER.search(text) and _LETTER.search(translation):
-                    entries["descriptions", "descriptions"].setdefault(text, (translation, name))
+        for name, text, translation in _described(own, others):
+            if text != translation and _LETTER.search(text) and _LETTER.search(translation):
+                entries["descriptions", "descriptions"].setdefault(text, (translation, name))
         for (package, kind), pairs in sorted(entries.items()):
             if pairs:
                 self.paragraphs[kind] += len(pairs)
@@ -446,36 +445,62 @@ def _is_handbook(package: str) -> bool:
     return any(package == name or package.startswith(f"{name}-") for name in names)
 
 
-def _descriptions(text: str) -> Iterator[tuple[str, tuple[str, list[str]]]]:
-    """(checksum of the English text, (package, blocks)) of each description."""
+Paragraphs = list[list[str]]
+"""The first line of a description and its paragraphs; of each the text, the items of a list, lines that stand alone."""
+
+_ITEM = re.compile(r"( +)(?:[-*+•o]|\d{1,2}[.)]) +(?=\S)")
+
+
+def _descriptions(text: str) -> Iterator[tuple[str, tuple[str, Paragraphs]]]:
+    """(checksum of the English text, (package, paragraphs)) of each description."""
     for stanza in text.split("\n\n"):
         package = checksum = ""
-        blocks: list[list[str]] = []
+        paragraphs: Paragraphs = []
+        lines: list[str] = []
         for line in stanza.split("\n"):
             if line.startswith("Package: "):
                 package = line[9:]
             elif line.startswith("Description-md5: "):
                 checksum = line[17:]
             elif line.startswith("Description-"):
-                blocks = [[line.partition(": ")[2]], []]
+                paragraphs = [[line.partition(": ")[2]]]
             elif line == " .":
-                blocks.append([])
-            elif re.match(r" \s+[-*+•o] ", line) or line.startswith("  "):
-                blocks.append([re.sub(r"^\s+([-*+•o] )?", "", line)])
-            elif line.startswith(" ") and blocks:
-                blocks[-1].append(line.strip())
+                paragraphs.append(list(_blocks(lines)))
+                lines = []
+            else:
+                lines.append(line)
         if checksum:
-            yield checksum, (package, [" ".join(" ".join(block).split()) for block in blocks])
+            yield checksum, (package, [*paragraphs, list(_blocks(lines))])
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """The texts of a paragraph: lines after one space are one text, an item goes on where lines are indented like it."""
+    block: list[str] = []
+    own, is_item = 0, False  # the spaces before the first line of the text
+    for line in lines:
+        item, spaces = _ITEM.match(line), len(line) - len(line.lstrip())
+        if item or not (spaces >= own if is_item else spaces == own == 1):
+            if block:
+                yield " ".join(block)
+            block, own, is_item = [], spaces, item is not None
+        block += (line[item.end() :] if item else line).split()
+    if block:
+        yield " ".join(block)
 
 
 def _described(
-    own: Mapping[str, tuple[str, list[str]]], others: Mapping[str, tuple[str, list[str]]]
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """(package, blocks, their translations) of the descriptions with equally many blocks."""
+    own: Mapping[str, tuple[str, Paragraphs]], others: Mapping[str, tuple[str, Paragraphs]]
+) -> Iterator[tuple[str, str, str]]:
+    """(package, text, its translation) of descriptions, where both have as many paragraphs, and those as many items."""
     for checksum in sorted(own.keys() & others.keys(), key=lambda checksum: (own[checksum][0], checksum)):
-        package, blocks = own[checksum]
-        if len(blocks) == len(others[checksum][1]):
-            yield package, blocks, others[checksum][1]
+        package, paragraphs = own[checksum]
+        translations = others[checksum][1]
+        if len(paragraphs) != len(translations):
+            paragraphs, translations = paragraphs[:1], translations[:1]
+        for blocks, theirs in zip(paragraphs, translations, strict=True):
+            if len(blocks) == len(theirs):
+                for text, translation in zip(blocks, theirs, strict=True):
+                    yield package, text, translation
 
 
 def _catalogue(pairs: Mapping[str, tuple[str, str]], language: str) -> str:

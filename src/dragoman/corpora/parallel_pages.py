@@ -55,6 +55,8 @@ def _sections(blocks: list[Block]) -> list[list[Block]]:
 _FONTS = {"B", "I", "BR", "RB", "IR", "RI", "BI", "IB", "SM", "SB"}
 _BREAKS = {"PP", "P", "LP", "HP", "br", "sp", "RS", "RE", "in", "ti", "ad", "na", "hy", "ne", "nh", "PD", "fi", "EE"}
 _VERBATIM = {"nf": "fi", "EX": "EE", "TS": "TE", "SY": "YS", "EQ": "EN", "de": ".", "ig": "."}
+_TRUE = re.compile(r"\.\s*if\s+(?:n|!'po4a'hide')\s+(?!\\\{)")
+"""A condition that holds: po4a writes the second, around what is not to be translated."""
 _SYMBOLS = {
     "aq": "'", "cq": "’", "oq": "‘", "dq": '"', "lq": "“", "rq": "”", "Fo": "«", "Fc": "»", "em": "—", "en": "–",
     "hy": "-", "bu": "•", "co": "©", "rg": "®", "tm": "™", "->": "→", "<-": "←", "mu": "×", "+-": "±", "de": "°",
@@ -91,7 +93,7 @@ class _Roff:
         self.tag_next = False  # the next line is the term of a list
 
     def line(self, line: str) -> None:
-        line = re.sub(r'\\["#].*', "", line)
+        line = _TRUE.sub("", re.sub(r'\\["#].*', "", line))
         match = re.match(r"[.']\s*(\S*)\s*(.*)", line) if line[:1] in (".", "'") else None
         name, rest = (match[1], match[2]) if match else ("", line)
         if self.until:
@@ -124,7 +126,7 @@ class _Roff:
             self.flush("term")
         elif name in _VERBATIM:
             self.flush()
-            self.until = _VERBATIM[name]
+            self.until, self.tag_next = _VERBATIM[name], False
         elif name in _BREAKS:
             self.flush()
         elif name and name not in ("UR", "UE", "MT", "ME", "YS", "OP"):  # a macro of the page's own, a condition
@@ -201,10 +203,12 @@ _UNREAD = frozenset({
 })  # fmt: skip
 _JOINED = {"guiseq": " ▸ ", "menuchoice": " ▸ ", "keyseq": "+", "keycombo": "+"}
 """Elements whose children follow each other with a mark between them."""
-_NO_TEXT = frozenset({"xref"})
-"""Elements for which a program writes a text: without it the sentence has a gap."""
+_NO_TEXT = frozenset({"xref", "link", "ulink"})
+"""Elements for which a program writes a text where they have none: without it the sentence has a gap."""
 _NAVIGATION = re.compile(r"""\sclass=["'](?:doc)?(?:nav|toc)""")
 """Links to other pages, whose texts are those pages' headings."""
+_MARK = re.compile(r"""<(?:a|sup)\s[^>]*class=["'](?:footnote|headerlink|permalink|para["'])""")
+"""A link to a note, or to the place itself, whose text is `[4]` or `¶`."""
 _NUMBER = re.compile(r"^(?:\d+|[A-Z])(?:\.\d+)*\.\s+(?=\S)")
 """The number that a program puts before a heading."""
 _GAP = "\0"
@@ -245,7 +249,7 @@ def markup(text: str, defined: Mapping[str, str] = _NO_ENTITIES) -> list[Block]:
         if unread:
             depth += 0 if name != unread or empty else 1 if piece.opens else -1
             unread = unread if depth else ""
-        elif piece.opens and (name in _UNREAD or (name in _FRAMES and _NAVIGATION.search(piece.text))):
+        elif piece.opens and (name in _UNREAD or _is_beside_the_text(name, piece.text)):
             if not empty:
                 unread, depth = name, 1
         elif name in _TEXTS or name in _FRAMES:
@@ -260,10 +264,14 @@ def markup(text: str, defined: Mapping[str, str] = _NO_ENTITIES) -> list[Block]:
         elif joint and piece.opens:
             parts.append("" if first else joint)
             first = False
-        elif name in _NO_TEXT or (name == "link" and empty):
+        elif name in _NO_TEXT and (empty or (piece.opens and text.startswith(f"</{name}>", piece.end))):
             parts.append(_GAP)
     flush()
     return blocks
+
+
+def _is_beside_the_text(name: str, tag: str) -> bool:
+    return bool(_MARK.match(tag) or (name in _FRAMES and _NAVIGATION.search(tag)))
 
 
 def _resolved(text: str, known: Mapping[str, str]) -> str:

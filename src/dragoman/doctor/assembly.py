@@ -52,6 +52,10 @@ _ENTITY = re.compile(r"&(?:[A-Za-z]{2,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _POSITION = re.compile(r"(?<=%)\d{1,3}\$")
 _ALONE = frozenset({"br", "hr", "img", "wbr", "p", "li"})
 """Elements of HTML that stand without an end."""
+_LOOKS = frozenset({
+    "b", "i", "u", "s", "em", "strong", "big", "small", "tt", "code", "span", "font", "center", *_ALONE - {"img"}
+})  # fmt: skip
+"""Elements that change the look of a text, and not what it says."""
 _OLD_QUOTES = re.compile(r"`([^`'\n]{1,80})'")
 """Quotes of ASCII, `so', which are no code."""
 _DIGITS = re.compile(r"\d+")
@@ -275,14 +279,18 @@ def _time(changed: str) -> str:
 def _without_tags(src: str, tgt: str) -> tuple[str, str]:
     """Both texts with characters in the place of entities, and without their tags, where both have the same.
 
-    `<file>` is no tag: it has no end, and nothing but its name.
+    Tags that change nothing but the look of a text, `<b>` or `<br>`, may be on one side only. `<file>` is no tag: it
+    has no end, and nothing but its name.
 
     >>> _without_tags("<b>Save</b> &amp; use <file>", "Save &#38; use <Datei>")
-    ('<b>Save</b> & use <file>', 'Save & use <Datei>')
+    ('Save & use <file>', 'Save & use <Datei>')
+    >>> _without_tags("<a href='x'>Save</a>", "Save")
+    ("<a href='x'>Save</a>", 'Save')
     """
     tags = [_tags(text) for text in (src, tgt)]
     bare = [src, tgt]
-    if Counter(name for _, name in tags[0]) == Counter(name for _, name in tags[1]):
+    own, others = (sorted(name for _, name in found if name.strip("</").lower() not in _LOOKS) for found in tags)
+    if own == others:
         for side, found in enumerate(tags):
             for (start, end), name in reversed(found):
                 between = " " if name.strip("</").lower() in _ALONE else ""
@@ -385,7 +393,8 @@ def _without_copies(rows: list[Row], assembly: Assembly) -> list[Row]:
 
 def _healthy(rows: list[Row], languages: tuple[str, str], assembly: Assembly) -> list[Row]:
     """The rows without those that the doctor drops: another language or script, an odd length, damage."""
-    examination = Examination(CollectedSource(rows), *languages)
+    ordered = any(record.kind == TEXTS for record in assembly.files)
+    examination = Examination(CollectedSource(rows), *languages, ordered=ordered)
     assembly.diagnosis = examination.run()
     # Lines of two texts may have shifted; the two sides of an entry belong together.
     entries = [shift for shift in examination.shifts if _is_of_entries(shift, rows, assembly.files)]

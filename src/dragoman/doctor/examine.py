@@ -127,6 +127,8 @@ class Examination:
     tests: Sequence[TestSet] = ()
     identify: Identify | None = None
     limit: int | None = None
+    ordered: bool = True
+    """False for pairs that belong together by themselves and not by their order: no shift is looked for."""
     diagnosis: Diagnosis = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,6 +148,8 @@ class Examination:
         self.ratio: tuple[float, float] | None = None
         """The usual log ratio of lengths, and the tolerated distance from it."""
         self.languages = Counter[str](), Counter[str]()
+        self.foreign: tuple[set[int], set[int]] = set(), set()
+        """Numbers of the lines of each side that are in another language, as far as it is compared."""
         self.texts = [0, 0]  # lines of each side that are not blank
 
     def run(self) -> Diagnosis:
@@ -173,7 +177,8 @@ class Examination:
         self.diagnosis.tgt_lines += len(tgt)
         for side, texts in enumerate((src, tgt)):
             self.texts[side] += sum(1 for text in texts if text.strip())
-        self.aligner.add(src, tgt)
+        if self.ordered:
+            self.aligner.add(src, tgt)
         pairs = [(number, one, other) for number, (one, other) in enumerate(chunk, start=first) if one and other]
         if first == 1:
             self._first_look(pairs)
@@ -236,6 +241,8 @@ class Examination:
                 if identifier.is_long_enough(text) and identifier.known(code):
                     others[side] = identifier.other_language(text, code, likely)
                     self.languages[side][others[side] or language_of(code)] += 1
+                if others[side]:
+                    self.foreign[side].add(number)
             if tuple(others) == tuple(map(language_of, self.codes[::-1])):
                 self.diagnosis.add("swapped pair", self.names[0], number, texts[0])
             elif texts[0] != texts[1]:
@@ -270,7 +277,7 @@ class Examination:
             add("unequal line counts", self.names[0], min(lines) + 1, f"{lines[0]:,} against {lines[1]:,} lines")
         self._duplicates()
         self._swapped()
-        if min(lines) >= FEWEST_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
+        if self.ordered and min(lines) >= FEWEST_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
             self._alignment(self.aligner.finish(complete=complete), lines)
 
     def _duplicates(self) -> None:

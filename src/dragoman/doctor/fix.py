@@ -163,6 +163,8 @@ def _hash(src: str, tgt: str) -> int:
 
 def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
     """The numbers of pairs that have a side in a wrong language, as far as the identifier can tell."""
+    if examination.identify is None and examination.limit is None and not examination.shifts:
+        return {number for number, *_ in pairs if any(number in foreign for foreign in examination.foreign)}
     foreign: set[int] = set()
     for side, language in enumerate(examination.codes):
         texts = {number: line.text for number, *lines in pairs if (line := lines[side])}
