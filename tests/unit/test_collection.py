@@ -509,6 +509,16 @@ def test_texts_of_unequal_lengths_are_aligned_by_length(tmp_path: Path) -> None:
     assert len(pairs) > 25
 
 
+def test_of_two_documents_one_may_not_be_far_shorter(tmp_path: Path) -> None:
+    """A page of which only the beginning is translated was put beside it by length, which gave wrong pairs."""
+    text = "\n\n".join(f"This is paragraph {number} of the guide, and it goes on for a while." for number in range(30))
+    write(tmp_path, {"a.en.md": text, "a.fr.md": "Voici le premier paragraphe du guide.\n\nSuite."})
+    write(tmp_path, {"b.en.txt": text, "b.fr.txt": "Voici le premier paragraphe du guide.\n"})
+    assert read(tmp_path) == {}
+    assert all("hardly translations" in note for note in notes(tmp_path).values())
+    assert len(notes(tmp_path)) == 2
+
+
 # -- folders --------------------------------------------------------------------------------------------------------
 
 
@@ -521,7 +531,7 @@ def test_broken_files_are_named_and_the_others_read(tmp_path: Path) -> None:
             "broken.po": 'msgid "a"\nmsgstr "b\n',
             "broken.mo": compiled([("", "Language: fr\n")])[:30],
             "broken.xlsx": b"PK nothing",
-            "broken.csv": "été;summer\n".encode("latin-1"),
+            "broken.csv": "été;summer\n".encode() + b"\xff;x\n",
             "broken.en.docx": b"no zip",
             "broken.fr.docx": b"no zip",
             "empty.po": "",
@@ -592,6 +602,30 @@ def test_columns_that_are_named(tmp_path: Path) -> None:
     write(tmp_path, {"a.csv": "no,alt,neu\n7,open,ouvrir\n"})
     assert notes(tmp_path)
     assert read(tmp_path, columns=("alt", "neu")) == {"a.csv": [("open", "ouvrir")]}
+
+
+@pytest.mark.parametrize(
+    "above", [["Glossary of 2024"], ["Client;;ACME", ";;;", "Words"], ["Glossaire;;v2", "Source: the shop"]]
+)
+def test_a_title_above_the_heading_of_a_table(tmp_path: Path, above: list[str]) -> None:
+    rows = ["No;English;Note;French", "1;door;;porte", "2;window;old;fenêtre"]
+    write(tmp_path, {"a.csv": "\n".join([*above, *rows]) + "\n"})
+    assert read(tmp_path) == {"a.csv": [("door", "porte"), ("window", "fenêtre")]}
+    assert read(tmp_path, columns=["english", "note"]) == {"a.csv": [("door", ""), ("window", "old")]}
+
+
+@pytest.mark.parametrize(
+    ("codec", "language", "word"),
+    [("cp1252", "fr", "fenêtre"), ("cp1251", "ru", "окно"), ("cp1250", "pl", "książka"), ("cp932", "ja", "窓と扉")],
+)
+def test_a_table_as_windows_writes_it(tmp_path: Path, codec: str, language: str, word: str) -> None:
+    table = f"en;{language}\nwindow;{word}\nwall; {word} {word}\n".encode(codec)
+    write(tmp_path, {"a.csv": table})
+    assert [pair for pairs in read(tmp_path, ("en", language)).values() for pair in pairs] == [
+        ("window", word), ("wall", f"{word} {word}")
+    ]  # fmt: skip
+    write(tmp_path, {"a.csv": f"en;{language}\nwindow;{word}\n".encode() + b"x;\xe9\n"})  # damaged, and no Windows
+    assert "not UTF-8" in notes(tmp_path, ("en", language))["a.csv"]
 
 
 def test_a_long_text_is_aligned_in_a_band() -> None:

@@ -193,7 +193,9 @@ def test_texts_with_gaps_and_unknown_entities_are_left_out() -> None:
         "<para>See <xref/>.</para><para>&no; x</para>"
     )
     assert [block.text for block in parallel_pages.markup(page)] == ["For KDE <b>", "", ""]
-    links = '<para>At <ulink url="http://x"></ulink>.</para><para>At <ulink url="y"/>.</para><para>A <link>b</link></para>'
+    links = (
+        '<para>At <ulink url="http://x"></ulink>.</para><para>At <ulink url="y"/>.</para><para>A <link>b</link></para>'
+    )
     assert [block.text for block in parallel_pages.markup(links)] == ["", "", "A b"]
     assert [block.text for block in parallel_pages.markup(page, {"no": "<b>yes</b>"})] == ["For KDE <b>", "", "yes x"]
 
@@ -216,7 +218,8 @@ def test_a_line_of_a_manual_as_a_reader_sees_it(line: str, text: str) -> None:
 def test_a_term_that_is_not_read_leaves_the_next_line_whole() -> None:
     """The first line behind it was taken for the term, and the rest for the text."""
     own = ".TP\n.nf\n.B int f(void);\n.fi\nTransforms\n.I src\nto it.\n.TP\n.B PATH\nIf it\nis set."
-    theirs = ".TP\n.nf\n.B int f(void);\n.fi\nwandelt \\fIquelle\\fP\num.\n.TP\n.if  !'po4a'hide' .B PATH\nWenn sie gesetzt\nist."
+    theirs = ".TP\n.nf\n.B int f(void);\n.fi\nwandelt \\fIquelle\\fP\num.\n.TP\n"
+    theirs += ".if  !'po4a'hide' .B PATH\nWenn sie gesetzt\nist."
     blocks = [parallel_pages.roff(text) for text in (own, theirs)]
     assert list(parallel_pages.pairs(*blocks)) == [
         ("Transforms src to it.", "wandelt quelle um."),
@@ -226,10 +229,11 @@ def test_a_term_that_is_not_read_leaves_the_next_line_whole() -> None:
 
 def test_an_item_of_a_description_is_one_text_on_all_its_lines() -> None:
     """Each line of an item came as a text of its own, beside a line of the translation that broke elsewhere."""
-    own = "Description-md5: 1\nDescription-en: daemons\n Daemons for\n devices:\n  - one that\n    watches\n  - another\n"
-    own += " .\n Two\n paragraphs:\n 1. first\n   item\n 2. second\n .\n Run:\n   tool -a\n   tool -b\n and wait\n for it.\n"
-    theirs = "Description-md5: 1\nDescription-de: Daemons\n Daemons für Geräte:\n  * einer, der\n    zusieht\n    und wartet\n"
-    theirs += "  * ein anderer\n .\n Zwei Absätze:\n 1. erster\n 2. zweiter\n .\n Nur einer.\n"
+    own = "Description-md5: 1\nDescription-en: daemons\n Daemons for\n devices:\n  - one that\n    watches\n"
+    own += "  - another\n .\n Two\n paragraphs:\n 1. first\n   item\n 2. second\n"
+    own += " .\n Run:\n   tool -a\n   tool -b\n and wait\n for it.\n"
+    theirs = "Description-md5: 1\nDescription-de: Daemons\n Daemons für Geräte:\n  * einer, der\n    zusieht\n"
+    theirs += "    und wartet\n  * ein anderer\n .\n Zwei Absätze:\n 1. erster\n 2. zweiter\n .\n Nur einer.\n"
     read = [dict(debian._descriptions(f"Package: x\n{text}")) for text in (own, theirs)]
     assert read[0]["1"][1][3] == ["Run:", "tool -a", "tool -b", "and wait for it."]
     assert [pair[1:] for pair in debian._described(*read)] == [

@@ -474,7 +474,7 @@ def _descriptions(text: str) -> Iterator[tuple[str, tuple[str, Paragraphs]]]:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    """The texts of a paragraph: lines after one space are one text, an item goes on where lines are indented like it."""
+    """The texts of a paragraph: lines after one space are one text, an item goes on where lines are indented."""
     block: list[str] = []
     own, is_item = 0, False  # the spaces before the first line of the text
     for line in lines:

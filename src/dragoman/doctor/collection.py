@@ -26,6 +26,7 @@ from dragoman.languages.codes import fits, language_of, name_of
 from dragoman.progress import Progress
 from dragoman.text.corpus import CollectionConfig, source_of_file
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, read_lines
+from dragoman.text.words import UNSPACED
 
 Languages = tuple[str, str]
 
@@ -35,6 +36,12 @@ KEYED = {suffix for name in ("json", "properties", "android") for suffix in FORM
 
 TEXTS = ".txt"
 """The kind of two files of text, a line of one translating a line of the other."""
+
+
+LARGEST_RATIO, ROOM = 3.0, 100
+"""A document is at most so many times longer than its translation, but for some characters."""
+_DENSE = re.compile(f"[{UNSPACED}]")
+"""A character of a script without spaces, which stands for about three letters."""
 
 
 @dataclass
@@ -354,8 +361,19 @@ def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
             yield from (Entry(number, *pair) for number, pair in enumerate(zip(*lines, strict=True), start=1))
             return
         paragraphs = [[line for line in texts if line.strip()] for texts in lines]
+    _require_alike(*paragraphs)
     pairs = aligned(paragraphs[0], paragraphs[1], languages)
     yield from (Entry(number, *pair) for number, pair in enumerate(pairs, start=1))
+
+
+def _require_alike(src: Sequence[str], tgt: Sequence[str]) -> None:
+    """Raises DragomanError for two documents of which one is far too short for a translation of the other."""
+    sizes = [sum(len(text) + 2 * len(_DENSE.findall(text)) for text in side) for side in (src, tgt)]
+    if min(sizes) + ROOM < max(sizes) / LARGEST_RATIO:
+        raise Error.UNEQUAL_COUNTS(
+            f"{sum(map(len, src)):,} characters against {sum(map(len, tgt)):,}: hardly translations of each other",
+            "leave one of them out, or give the whole translation",
+        )
 
 
 def _texts(path: Path) -> list[tuple[str, str]]:

@@ -2,11 +2,14 @@
 
 import codecs
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import webencodings
 
 from dragoman.errors import Error
+from dragoman.languages.codes import language_of
 
 Declares = Literal["", "xml", "html", "po", "properties"]
 """The way in which a kind of file says its encoding; "": it says none. Java's properties are UTF-8 or ISO-8859-1."""
@@ -62,6 +65,33 @@ def declared(data: bytes, declares: Declares) -> str:
     return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here
 
 
+_CODE_PAGES = {
+    **dict.fromkeys(("pl", "cs", "sk", "hu", "sl", "hr", "ro", "bs", "sq"), "cp1250"),
+    **dict.fromkeys(("ru", "uk", "be", "bg", "sr", "mk", "kk"), "cp1251"),
+    **dict.fromkeys(("et", "lv", "lt"), "cp1257"),
+    "el": "cp1253", "tr": "cp1254", "az": "cp1254", "he": "cp1255", "ar": "cp1256", "fa": "cp1256", "vi": "cp1258",
+    "th": "cp874", "ja": "cp932", "ko": "cp949", "zh": "gb18030", "zh_TW": "cp950",
+}  # fmt: skip
+"""The encodings of Windows by language; of all others it is windows-1252."""
+
+
+def code_page(data: bytes, languages: Sequence[str]) -> str:
+    """The encoding that Windows has for one of these languages, for bytes that are not UTF-8; "" for those that are.
+
+    UTF-8 with a damaged byte is none of them: most of what is not ASCII in it can be read.
+
+    >>> code_page("Größe".encode("cp1252"), ("en", "de")), code_page("Größe".encode() + b"\\xe4", ("en", "de"))
+    ('cp1252', '')
+    """
+    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data:
+        return ""
+    counts = Counter("\udc80" <= char <= "\udcff" for char in data.decode("utf-8", "surrogateescape") if char > "\x7f")
+    if counts[True] <= counts[False]:
+        return ""
+    named = [_CODE_PAGES.get(code) or _CODE_PAGES.get(language_of(code)) for code in languages]
+    return next(filter(None, named), "cp1252")
+
+
 def _encoding_of(data: bytes, declares: Declares) -> Encoding:
     """The way to read bytes: as their mark says, or else as the file declares.
 
@@ -90,9 +120,12 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def decoded(data: bytes, name: str, declares: Declares = "") -> tuple[str, Encoding]:
-    """The text of bytes, and how it was written. Raises DragomanError, with the line, for what is no text."""
-    encoding = _encoding_of(data, declares)
+def decoded(data: bytes, name: str, declares: Declares = "", codec: str = "") -> tuple[str, Encoding]:
+    """The text of bytes, and how it was written: by the `codec`, or as their mark or their declaration says.
+
+    Raises DragomanError, with the line, for what is no text.
+    """
+    encoding = Encoding(codec) if codec else _encoding_of(data, declares)
     try:
         text = data[len(encoding.mark) :].decode(encoding.codec, _UNDEFINED if declares == "html" else "strict")
     except UnicodeDecodeError as error:

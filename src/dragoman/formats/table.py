@@ -15,16 +15,20 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, Error, not_installed
 from dragoman.formats.base import Entry, Item, Options, Unit, line_of, plain
-from dragoman.formats.encoding import decoded
+from dragoman.formats.encoding import code_page, decoded
 from dragoman.formats.package import Package
 from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import common_language
+from dragoman.progress import say
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
 SEPARATORS = "\t;,"
 """Marks that part columns. A decimal comma, or one in a sentence, is more usual than a semicolon or a tab."""
 LOOKED_AT = 500
 """Rows that say which mark parts the columns, and which column has which language."""
+
+HIGHEST_TITLE = 10
+"""Rows among which the heading stands."""
 
 LONGEST_CELL = 200
 """Lines of a cell; a longer one is a quotation mark that was forgotten, and the rest of the file."""
@@ -40,15 +44,18 @@ class Row(NamedTuple):
     cells: list[str]
 
 
-def tables(data: bytes, name: str) -> Iterator[Iterator[Row]]:
+def tables(data: bytes, name: str, languages: tuple[str, str]) -> Iterator[Iterator[Row]]:
     """The tables of a file, each with its rows, blank ones left out: of a workbook its sheets, else one.
 
-    Raises DragomanError for a file that is no text, or no workbook.
+    A text that is not UTF-8 is in the encoding that Windows has for the `languages`, as spreadsheets write it. Raises
+    DragomanError for a file that is no text, or no workbook.
     """
     if Path(name).suffix.lower() == ".xlsx":
         yield from _sheets(data, name)
-    else:
-        yield rows_of_text(decoded(data, name)[0], name)
+        return
+    if codec := code_page(data, languages):
+        say(f"{name}: not UTF-8, read as {codec.replace('cp1', 'windows-1')}")
+    yield rows_of_text(decoded(data, name, codec=codec)[0], name)
 
 
 def rows_of_text(text: str, name: str, separator: str = "") -> Iterator[Row]:
@@ -227,10 +234,11 @@ def entries(data: bytes, name: str, languages: tuple[str, str], named: tuple[str
     """
     refusal: DragomanError | None = None
     is_read = False
-    for rows in tables(data, name):
+    for rows in tables(data, name, languages):
         first = list(itertools.islice(rows, LOOKED_AT))
         if not first:
             continue
+        del first[: _title(first, languages, named)]
         try:
             columns = columns_of(first, languages, named, name)
         except DragomanError as error:
@@ -240,6 +248,21 @@ def entries(data: bytes, name: str, languages: tuple[str, str], named: tuple[str
         yield from map(columns.entry, itertools.islice(itertools.chain(first, rows), int(columns.heading), None))
     if refusal is not None and not is_read:
         raise refusal
+
+
+def _title(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, str] | None) -> int:
+    """The number of rows above the heading of a table: its title, who made it. They have no pair in its columns."""
+    for number, row in enumerate(table[:HIGHEST_TITLE]):
+        heading = [cell.lower() for cell in row.cells]
+        if named is None:
+            columns = named_columns(table[number:], languages)
+        else:
+            is_there = all(column.lower() in heading for column in named)
+            columns = Columns(*(heading.index(column.lower()) for column in named), True) if is_there else None
+        if columns is not None:
+            pairs = (columns.entry(above) for above in table[:number])
+            return 0 if any(pair.src and pair.tgt for pair in pairs) else number
+    return 0
 
 
 def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, str] | None, name: str) -> Columns:

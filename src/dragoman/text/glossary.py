@@ -41,7 +41,7 @@ def _terms(data: bytes, name: str, languages: tuple[str, str]) -> Iterator[tuple
         yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, *languages))
         return
     is_table = kind_of(name) in table.SUFFIXES
-    for rows in table.tables(data, name) if is_table else [_lines(decoded(data, name)[0], name)]:
+    for rows in table.tables(data, name, languages) if is_table else [_lines(decoded(data, name)[0], name)]:
         terms = [row for row in rows if not row.cells[0].startswith("#")]
         columns = table.named_columns(terms, languages) or table.Columns(*_columns(terms), heading=False)
         for line, cells in terms[int(columns.heading) :]:
