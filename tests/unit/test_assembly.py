@@ -247,6 +247,13 @@ def test_a_few_pairs_are_not_split_and_training_refuses_them(tmp_path: Path) -> 
         prepare_collection(CollectionConfig(paths=[str(tmp_path / "in")]), EN_FR, tmp_path / "run")
 
 
+def test_files_that_are_not_read_are_named_and_copies_counted(tmp_path: Path) -> None:
+    write(tmp_path, {"a.po": catalogue(range(10)), "b.po": catalogue(range(10)), "c.po": 'msgid "a\n'})
+    lines = summary(of(tmp_path))
+    assert lines[0] == "1 files read; 10 entries; copies of other files: 1"
+    assert lines[1].startswith("not read: 1 (c.po: ")
+
+
 def test_a_folder_without_a_pair_is_refused_with_the_first_reasons(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with raises_error(Error.EMPTY):

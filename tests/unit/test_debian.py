@@ -435,7 +435,8 @@ def test_the_command_makes_a_corpus(repository: Path, tmp_path: Path, monkeypatc
     arguments = ["data", "debian", "--pair", "en-de", "--from", str(repository), "--to"]
     done = CliRunner().invoke(app, [*arguments, "one"])
     assert done.exit_code == 0, done.output
-    assert "pairs by licence:" in done.output
+    assert "pairs by kind:\n  catalogue: " in done.output
+    assert "pairs by licence:\n  see copyright: " in done.output
     assert (tmp_path / "one/corpus/train.en").read_text().count("\n") > 100
     assert CliRunner().invoke(app, [*arguments, "two"]).exit_code == 0
     for name in ("train.en", "train.de", "valid.en", "test.de", "files.json"):

@@ -69,12 +69,15 @@ def data_debian(
     assembly = assemble(config, languages, folder / "corpus")
     for line in summary(assembly):
         typer.echo(line)
-    kept = Counter[str]()
+    kinds_kept, licences_kept = Counter[str](), Counter[str]()
     for file in assembly.files:
-        kept[debian.licence(folder, file.document)] += sum(file.fates[split] for split in SPLITS)
-    typer.echo("pairs by licence:")
-    for name, count in kept.most_common():
-        typer.echo(f"  {name}: {count:,}")
+        kept = sum(file.fates[split] for split in SPLITS)
+        kinds_kept[debian.kind_of(file.path)] += kept
+        licences_kept[debian.licence(folder, file.document)] += kept
+    for title, counts in (("kind", kinds_kept), ("licence", licences_kept)):
+        typer.echo(f"pairs by {title}:")
+        for name, count in counts.most_common():
+            typer.echo(f"  {name}: {count:,}")
     typer.echo(f"{folder}/corpus: train, valid and test")
 
 

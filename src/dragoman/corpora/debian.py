@@ -7,6 +7,7 @@ catalogue of its own. FOLDER/licences has the copyright file of each package.
 """
 
 import csv
+import functools
 import gzip
 import hashlib
 import io
@@ -39,6 +40,7 @@ NO_LICENCE = "see copyright"
 # -- fetching ------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def table() -> dict[str, list[str]]:
     """The names of packages by kind; `{lang}` stands for the language that is not English."""
     text = Path(__file__).with_name("debian_packages.toml").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.data.random import hash64
-from dragoman.doctor.collection import TEXTS, FileRecord, collect
+from dragoman.doctor.collection import SAME_BYTES, TEXTS, FileRecord, collect
 from dragoman.doctor.examine import Examination
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.fix import judged
@@ -206,8 +206,13 @@ def _left_out(assembly: Assembly) -> Iterator[str]:
 def summary(assembly: Assembly) -> list[str]:
     """Lines that say what came of the files."""
     record, totals = assembly.to_dict(), assembly.totals()
-    unread = sum(1 for file in assembly.files if file.note)
-    lines = [f"{len(assembly.files) - unread:,} files read, {unread:,} not; {record['read']:,} entries"]
+    notes = [file.note for file in assembly.files if file.note]
+    copies = sum(note.startswith(SAME_BYTES) for note in notes)
+    lines = [f"{len(assembly.files) - len(notes):,} files read; {record['read']:,} entries"]
+    if copies:
+        lines[0] += f"; copies of other files: {copies:,}"
+    if len(notes) > copies:
+        lines.append(f"not read: {len(notes) - copies:,} ({_first_notes(assembly.files)})")
     left_out = [f"{fate} {count:,}" for fate, count in totals.most_common() if fate not in SPLITS]
     lines.append(f"left out: {', '.join(left_out) or 'nothing'}")
     if assembly.conflicting:
@@ -234,7 +239,9 @@ REASONS = {
 
 
 def _first_notes(files: Sequence[FileRecord]) -> str:
-    notes = [f"{record.path}: {record.note}" for record in files if record.note]
+    notes = [
+        f"{record.path}: {record.note}" for record in files if record.note and not record.note.startswith(SAME_BYTES)
+    ]
     return "; ".join(notes[:3]) or "look at what the files hold"
 
 

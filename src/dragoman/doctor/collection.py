@@ -38,6 +38,8 @@ TEXTS = ".txt"
 """The kind of two files of text, a line of one translating a line of the other."""
 
 
+SAME_BYTES = "the same bytes as"
+"""The beginning of the note of a file that is a copy."""
 LARGEST_RATIO, ROOM = 3.0, 100
 """A document is at most so many times longer than its translation, but for some characters."""
 _DENSE = re.compile(f"[{UNSPACED}]")
@@ -137,7 +139,7 @@ def _readers(paths: dict[str, Path], languages: Languages, config: CollectionCon
         elif name in of_pairs:
             continue
         elif name in copies:
-            record.note = f"the same bytes as {copies[name]}"
+            record.note = f"{SAME_BYTES} {copies[name]}"
         elif (read := _READERS.get(kind_of(name), _other if kind_of(name) in OTHER else None)) is not None:
             codes = _languages_of_name(name, languages) if kind_of(name) in (".po", ".mo") else languages
             reader = functools.partial(read, path, languages, config)
