@@ -80,6 +80,11 @@ def with_accelerator(text: str, like: str, mark: str) -> str:
     return text[:at] + mark + text[at:]
 
 
+def _is_label(text: str) -> bool:
+    """True for a text that a button or a menu may have."""
+    return len(text) < LONGEST_LABEL and not _LOWER_NAME.fullmatch(text)
+
+
 def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     """A text and its translation without the mark of their accelerator, where both have one of the same kind.
 
@@ -91,11 +96,20 @@ def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     ('set file_name', 'setze file_name')
     >>> without_accelerators("Lo_wer case", "Minuscules"), without_accelerators("my_name", "mon nom")
     (('Lower case', 'Minuscules'), ('my_name', 'mon nom'))
+    >>> without_accelerators("Copy", "_Kopieren"), without_accelerators("/_View/Tool _bar", "/_Ansicht/_Leiste")
+    (('Copy', 'Kopieren'), ('/View/Tool bar', '/Ansicht/Leiste'))
+    >>> without_accelerators("Questions and answers", "Fragen&Antworten")
+    ('Questions and answers', 'Fragen&Antworten')
     """
-    mark = accelerator(src)
-    if mark and mark not in tgt and len(src) < LONGEST_LABEL and not _LOWER_NAME.fullmatch(src):
+    if src.startswith("/") and tgt.startswith("/") and 1 < src.count("/") == tgt.count("/"):  # the way through menus
+        steps = [without_accelerators(*pair) for pair in zip(src.split("/"), tgt.split("/"), strict=True)]
+        return "/".join(one for one, _ in steps), "/".join(other for _, other in steps)
+    mark, other = accelerator(src), accelerator(tgt)
+    if mark and mark not in tgt and _is_label(src):
         return without_accelerator(src, mark), tgt
-    if not mark or accelerator(tgt) != mark:
+    if other and other not in src and _is_label(tgt) and re.search(rf"(?<!\w){other}", tgt):  # not `Fragen&Antworten`
+        return src, without_accelerator(tgt, other)
+    if not mark or other != mark:
         return src, tgt
     if mark == "_" and {name for name in _NAME.findall(src) if not name.startswith("_")} & set(_NAME.findall(tgt)):
         return src, tgt
