@@ -254,11 +254,12 @@ def _title(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, s
     """The number of rows above the heading of a table: its title, who made it. They have no pair in its columns."""
     for number, row in enumerate(table[:HIGHEST_TITLE]):
         heading = [cell.lower() for cell in row.cells]
+        columns = None
         if named is None:
             columns = named_columns(table[number:], languages)
-        else:
-            is_there = all(column.lower() in heading for column in named)
-            columns = Columns(*(heading.index(column.lower()) for column in named), True) if is_there else None
+        elif all(column.lower() in heading for column in named):
+            src, tgt = (heading.index(column.lower()) for column in named)
+            columns = Columns(src, tgt, True)
         if columns is not None:
             pairs = (columns.entry(above) for above in table[:number])
             return 0 if any(pair.src and pair.tgt for pair in pairs) else number
