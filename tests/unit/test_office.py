@@ -425,6 +425,21 @@ def test_texts_in_formulas_that_are_in_no_cell_are_counted() -> None:
     }  # fmt: skip
 
 
+def test_hidden_sheets_are_left_on_demand() -> None:
+    strings = "<sst><si><t>Rot</t></si><si><t>Blau</t></si><si><t>Hemd</t></si></sst>"
+    parts = {
+        "w.xml": '<b xmlns:r="r"><sheet name="A" r:id="r1"/><sheet name="B" state="hidden" r:id="r2"/></b>',
+        "s.xml": strings,
+        "a.xml": '<worksheet><c r="A1" t="s"><v>0</v></c><c r="A2" t="s"><f>B1</f><v>2</v></c></worksheet>',
+        "b.xml": '<worksheet><c r="A1" t="s"><v>1</v></c><c r="A2" t="s"><v>2</v></c><is><t>Jacke</t></is></worksheet>',
+    }
+    kind = "application/vnd.ms-excel.sheet.macroEnabled.main+xml"
+    types = f'<Override PartName="/w.xml" ContentType="{kind}"/>'
+    data = package("w.xml", parts, {"s.xml": "sharedStrings", "a.xml": "worksheet", "b.xml": "worksheet"}, types)
+    assert texts("a.xlsx", data) == ["Rot", "Blau", "Hemd", "Jacke"]
+    assert texts("a.xlsx", data, asides_of([], ["hidden"])) == ["Rot", "Hemd"]
+
+
 def test_pivot_tables_and_comments_and_headings() -> None:
     more = {
         "p.xml": ("pivotCacheDefinition", '<p><cacheField name="Das Hemd"><sharedItems><s v="Ja"/></sharedItems></p>'),

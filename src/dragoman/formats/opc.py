@@ -39,7 +39,7 @@ def kinds(package: Package) -> dict[str, str]:
     found: dict[str, str] = {}
     to_read = [""]
     while to_read:
-        for type, target in _relationships(package, names, to_read.pop()):
+        for _, type, target in _relationships(package, names, to_read.pop()):
             if target not in found:
                 found[target] = _word(type)
                 to_read.append(target)
@@ -51,6 +51,11 @@ def kinds(package: Package) -> dict[str, str]:
     return found
 
 
+def targets(package: Package, part: str) -> dict[str, str]:
+    """The names of the parts that a part's relationships lead to, by the relationships' ids."""
+    return {id: name for id, _, name in _relationships(package, _names(package), part)}
+
+
 def main_media_type(package: Package) -> str:
     """The media type of the main part, or the name of its first element where it has none; "" without such a part.
 
@@ -58,7 +63,7 @@ def main_media_type(package: Package) -> str:
     """
     names = _names(package)
     types = _media_types(package, names)
-    main = next((name for type, name in _relationships(package, names, "") if _word(type) == MAIN), "")
+    main = next((name for _, type, name in _relationships(package, names, "") if _word(type) == MAIN), "")
     main = main or next((name for name, type in types.items() if ".main" in type), "")
     if not main:
         parts = (name for name in package.names() if name.endswith(".xml"))
@@ -89,8 +94,8 @@ def _names(package: Package) -> dict[str, str]:
     return {_plain(name): name for name in package.names()}
 
 
-def _relationships(package: Package, names: dict[str, str], source: str) -> Iterator[tuple[str, str]]:
-    """(type, name of the part) of each relationship of a part, of the package itself for ""."""
+def _relationships(package: Package, names: dict[str, str], source: str) -> Iterator[tuple[str, str, str]]:
+    """(id, type, name of the part) of each relationship of a part, of the package itself for ""."""
     folder, _, base = source.replace("\\", "/").rpartition("/")
     part = names.get(_plain(posixpath.join(folder, "_rels", f"{base}.rels")))
     if part is None:
@@ -100,7 +105,7 @@ def _relationships(package: Package, names: dict[str, str], source: str) -> Iter
             target = unquote(attribute(event, "Target").partition("#")[0]).replace("\\", "/")
             name = names.get(_plain(posixpath.normpath(posixpath.join("/", folder, target))))
             if name is not None and attribute(event, "TargetMode") != "External":
-                yield attribute(event, "Type"), name
+                yield attribute(event, "Id"), attribute(event, "Type"), name
 
 
 def _media_types(package: Package, names: dict[str, str]) -> dict[str, str]:

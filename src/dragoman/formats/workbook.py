@@ -7,17 +7,17 @@ keep. Names of sheets and headings of tables stay, as formulas name them.
 import html
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from dragoman.formats import formulas, opc
-from dragoman.formats.base import Code, Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats.base import Code, Item, Options, Part, Pass, Unit, aside, has_letters, left_aside, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
 from dragoman.formats.package import Package
-from dragoman.formats.xml import Event, children, elements, events, local
+from dragoman.formats.xml import Event, attribute, children, elements, events, local
 from dragoman.formats.xml_texts import as_value, contents_of, places_of, values_of
 from dragoman.progress import say
 
@@ -51,19 +51,46 @@ def parts(package: Package) -> dict[str, Part]:
         choices = (item.strip() for unit in lists for item in unit.items if isinstance(item, str))
         return formulas.by_lower_case([*choices, *(plain(unit.items) for unit in found)])
 
-    return parts_by_kind(package, _kinds(headings, texts))
+    hidden = _hidden_sheets(package, kinds)
+    shown = [name for name, kind in kinds.items() if kind == "worksheet" and name not in hidden]
+    visible = frozenset(_shared_strings(package, shown)) if hidden else None
+    found = parts_by_kind(package, _kinds(headings, texts, visible))
+    return found | {name: Part(aside("hidden", *found[name].passes), found[name].finish) for name in hidden}
+
+
+def _shared_strings(package: Package, sheets: Sequence[str]) -> Iterator[int]:
+    """The numbers, from 0, of the shared strings that stand in some sheets."""
+    for name in sheets:
+        yield from map(int, _SHARED.findall(decoded(package.read(name), name, "xml")[0]))
+
+
+_SHARED = re.compile(
+    r"<(?:\w+:)?c\b[^<>]*\st=\"s\"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^<>]*>(\d+)<", re.DOTALL
+)
+
+
+def _hidden_sheets(package: Package, kinds: Mapping[str, str]) -> list[str]:
+    """The names of the parts of sheets that are hidden."""
+    found = []
+    for book in (name for name, kind in kinds.items() if kind in ("officedocument", "workbook")):
+        targets = opc.targets(package, book)
+        for event in events(decoded(package.read(book), book, "xml")[0], Options(book)):
+            is_hidden = event.kind == "start" and attribute(event, "state") in ("hidden", "veryHidden")
+            if is_hidden and local(event.name) == "sheet" and (name := targets.get(attribute(event, "id"))):
+                found.append(name)
+    return [name for name in found if kinds[name] == "worksheet"]
 
 
 _LINKS = values_of({"hyperlink": ("tooltip", "display")}, "link")
 
 
-def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
+def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[int] | None) -> dict[str, Part]:
     strings = cells(headings)
     copies, formula_texts = formulas.copies(COPIES, texts), in_formulas(texts)
     sheet = (strings, results(texts), choices_of, formula_texts, copies, messages, _LINKS, headers)
     book = Part((formula_texts, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
     return {
-        "sharedstrings": Part((strings,)),
+        "sharedstrings": Part((cells(headings, visible),)),
         **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
         "comments": Part(aside("comments", strings)),
         **dict.fromkeys(
@@ -75,16 +102,19 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts) -> dict[str, Part]:
     }
 
 
-def cells(columns: frozenset[str]) -> Pass:
+def cells(columns: frozenset[str], visible: frozenset[int] | None = None) -> Pass:
     """The pass for the texts of cells: shared strings, strings in a sheet, comments. Numbers and formulas are none.
 
-    `columns`: headings of tables, which formulas name: they stay.
+    `columns`: headings of tables, which formulas name: they stay. `visible`: the numbers, from 0, of the strings that
+    stand in a sheet that is not hidden; None: all do.
     """
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         for number, inside in elements(events(text, options), ("si", "is", "text")):
             for unit in _cell(text, inside, f"string {number}"):
-                yield replace(unit, kept=HEADING) if plain(unit.items) in columns else unit
+                is_hidden = visible is not None and number - 1 not in visible and "hidden" not in options.asides
+                kept = HEADING if plain(unit.items) in columns else left_aside("hidden") if is_hidden else ""
+                yield replace(unit, kept=kept)
 
     return units
 
