@@ -188,13 +188,16 @@ def written_anew(units: Sequence[Unit]) -> list[Any]:
 
 
 def skeleton(data: bytes) -> dict[str, Any]:
-    """The parts of a package without text: those that are no XML as they are, of others the names of tags but runs'."""
+    """The parts of a package without text: those that are no XML as they are, of others the names of tags but runs'.
+
+    A blank of OpenDocument between two words may be written as one.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         parts = {name: file.read(name) for name in file.namelist()}
     out: dict[str, Any] = {"order": list(parts)}
     for name, content in parts.items():
         tags = (
-            re.findall(rb"<(/?[\w:]+)", content)
+            re.findall(rb"<(/?[\w:]+)", content.replace(b"<text:s/>", b" "))
             if name.endswith((".xml", ".xhtml", ".html", ".ncx", ".opf"))
             else [content]
         )

@@ -501,6 +501,9 @@ def test_arms_in_arms_are_whole_sentences(text: str, sentences: list[str]) -> No
 
 
 def test_sentences_around_an_argument_with_arms_are_pieces_of_their_own() -> None:
-    argument = "{n, plural, one {It is. So.} other {They are.}}"
-    pieces = Splitter(("en", "de")).pieces(f"One two. {argument} Three four.")
-    assert [piece.text for piece in pieces] == ["One two.", f"{argument} Three four."]
+    pieces = Splitter(("en", "de")).pieces
+    argument = "{n, plural, one {It is.} other {They are.}}"
+    assert [piece.text for piece in pieces(f"One two. {argument} Three four.")] == ["One two.", argument, "Three four."]
+    argument = "{n, plural, one {cat} other {cats}}"
+    text = f"# {argument} are here. Three four."
+    assert [piece.text for piece in pieces(text)] == [f"# {argument} are here.", "Three four."]

@@ -15,6 +15,7 @@ _HEAD = re.compile(
 _KEY = re.compile(r"\s*(=\d{1,9}|[\w-]{1,64})\s*\{")
 NUMBER = "{#}"
 """Stands for `#`, the number itself, while an arm is translated: a placeholder like others."""
+_SENTENCE_END = re.compile(r"[.!?]\s*\}\s*\}$")
 MAX_ARMS = 100
 """Sentences of a message, at most: a message with more is left as it is."""
 
@@ -113,6 +114,8 @@ def _without_inner(arm: str) -> str:
 def masked(text: str) -> str | None:
     """A text with letters in the place of its arguments that have arms, as long as it was; None where one is broken.
 
+    An argument whose last arm ends a sentence ends one here.
+
     >>> masked("So. {n, plural, other {#}} cats.")
     'So. XXXXXXXXXXXXXXXXXXXXXX cats.'
     """
@@ -122,7 +125,8 @@ def masked(text: str) -> str | None:
             end = _closing(text, head.end()) + 1
         except ValueError:
             return None
-        out += text[place : head.start()] + "X" * (end - head.start())
+        ends = _SENTENCE_END.search(text, head.end(), end) is not None
+        out += text[place : head.start()] + "X" * (end - head.start() - ends) + "." * ends
         place = end
     return out + text[place:]
 
