@@ -148,6 +148,7 @@ EXAMPLES = {
     "Vue I18n's links": ("@:hemd", "@.lower:a.b", "@:(a.b)"),
     "Chrome's messages": ("$USER$",),
     "variables of shell, PHP, Perl": ("$HOME", "$a_b"),
+    "i18next's older form": ("__count__", "__a_b__"),
     "MediaWiki, WebExtensions": ("$1",),
     "Sphinx's roles and reStructuredText": (":ref:`a <b>`", ":py:func:`a`", "[#a]_", "|version|"),
     "code": ("`a b`", "``a``", "`a`_"),

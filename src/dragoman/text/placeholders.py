@@ -64,6 +64,9 @@ SYSTEMS = (
     System("Vue I18n's links", r"@(?:\.\w{1,20})?:(?:\([\w.]{1,100}\)|[\w.]{0,99}\w)", "vue-i18n.intlify.dev"),
     System("Chrome's messages", r"\$[A-Za-z_]\w{0,63}\$", "developer.chrome.com, chrome.i18n"),
     System("variables of shell, PHP, Perl", r"\$[A-Za-z_]\w{0,63}", "POSIX, Shell Command Language"),
+    System(
+        "i18next's older form", r"(?<!\w)__[A-Za-z][A-Za-z0-9-]{0,60}(?:_[A-Za-z0-9-]{1,60}){0,4}__(?!\w)", "i18next"
+    ),
     System("MediaWiki, WebExtensions", r"\$[1-4](?![\d$]|[.,]\d)", "mediawiki.org, Localisation"),
     System(
         "Sphinx's roles and reStructuredText",
@@ -116,7 +119,7 @@ SYSTEMS = (
 """The kinds of placeholders. Where two fit, the first is taken."""
 _KINDS = tuple(system.pattern for system in SYSTEMS)
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
-_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:\u20e3\ue100-\uf8ff{_EMOJI}]|www\.")
+_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.")
 """A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
     r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
