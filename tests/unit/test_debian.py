@@ -189,7 +189,7 @@ def test_a_page_whose_sections_differ_gives_the_others() -> None:
 
 def test_texts_with_gaps_and_unknown_entities_are_left_out() -> None:
     page = (
-        '<!DOCTYPE a [<!ENTITY kde "KDE">]><para>2.1. For &kde; &lt;b&gt;</para><ul class="docnav">no</ul>'
+        '<!DOCTYPE a [<!ENTITY kde "KDE">]><title>2.1. For &kde; &lt;b&gt;</title><ul class="docnav">no</ul>'
         "<para>See <xref/>.</para><para>&no; x</para>"
     )
     assert [block.text for block in parallel_pages.markup(page)] == ["For KDE <b>", "", ""]
@@ -197,6 +197,7 @@ def test_texts_with_gaps_and_unknown_entities_are_left_out() -> None:
         '<para>At <ulink url="http://x"></ulink>.</para><para>At <ulink url="y"/>.</para><para>A <link>b</link></para>'
     )
     assert [block.text for block in parallel_pages.markup(links)] == ["", "", "A b"]
+    assert [block.text for block in parallel_pages.markup("<td>3. digit</td>")] == ["3. digit"]  # no heading's number
     assert [block.text for block in parallel_pages.markup(page, {"no": "<b>yes</b>"})] == ["For KDE <b>", "", "yes x"]
 
 

@@ -236,7 +236,8 @@ def markup(text: str, defined: Mapping[str, str] = _NO_ENTITIES) -> list[Block]:
     def flush() -> None:
         if parts and stack and stack[-1] in _TEXTS and (joined := "".join(parts)).strip():
             kind = HEADING if stack[-1] in _HEADINGS else stack[-1]
-            blocks.append(Block(kind, _resolved(joined, known)))
+            resolved = _resolved(joined, known)
+            blocks.append(Block(kind, _NUMBER.sub("", resolved) if kind == HEADING else resolved))
         parts.clear()
 
     for piece in scan(text):
@@ -283,4 +284,4 @@ def _resolved(text: str, known: Mapping[str, str]) -> str:
             break
         text = resolved
     text = html.unescape(text)
-    return "" if _GAP in text or _REFERENCE.search(text) else _NUMBER.sub("", " ".join(text.split()))
+    return "" if _GAP in text or _REFERENCE.search(text) else " ".join(text.split())
