@@ -99,9 +99,14 @@ def test_byte_order_marks_say_the_encoding(codec: str) -> None:
     assert pairs(data, "terms.tsv") == [("summer", "été")]
 
 
-def test_another_encoding_is_refused_with_its_line() -> None:
-    with raises_error(Error.NOT_UTF8, "terms.csv:2"):
-        pairs("source,target\nsummer,été\n".encode("latin-1"))
+def test_the_encoding_of_windows_is_read_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert pairs("source,target\nsummer,été\n".encode("latin-1")) == [("summer", "été")]
+    assert "terms.csv: not UTF-8, read as windows-1252" in capsys.readouterr().err
+
+
+def test_damaged_utf_8_is_refused_with_its_line() -> None:
+    with raises_error(Error.NOT_UTF8, "terms.csv:3"):
+        pairs("source,target\nsummer,été\n".encode() + b"window,fen\xeatre\n")
 
 
 def test_tab_separated_values_keep_quotation_marks_but_where_all_cells_stand_in_them() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from dragoman.doctor.paragraphs import aligned
 from dragoman.errors import DragomanError, Error, show
 from dragoman.formats import bitext, table
-from dragoman.formats.base import Entry, plain
+from dragoman.formats.base import Entry, Options, asides_of, plain
 from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.mo import mo_entries
 from dragoman.languages.codes import fits, language_of, name_of
@@ -379,8 +379,9 @@ def _require_alike(src: Sequence[str], tgt: Sequence[str]) -> None:
 
 
 def _texts(path: Path) -> list[tuple[str, str]]:
-    """(place, text) of the texts of a document."""
-    return [(unit.where, plain(unit.items)) for unit in Document.load(path).texts() if not unit.kept]
+    """(place, text) of the texts of a document; what programs write into its properties is no text of its author."""
+    options = Options(asides=asides_of((), ("metadata",)))
+    return [(unit.where, plain(unit.items)) for unit in Document.load(path, options).texts() if not unit.kept]
 
 
 def _by_name(src: Sequence[tuple[str, str]], tgt: Sequence[tuple[str, str]]) -> Iterator[Entry]:
