@@ -122,6 +122,9 @@ def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
 @pytest.mark.parametrize(
     ("text", "codes"),
     [
+        ("Edit /etc/pam.d/login, then ~/.config/x.toml or ../a/b.", ["/etc/pam.d/login", "~/.config/x.toml", "../a/b"]),
+        (r"It is in C:\Windows\System32\drivers.", [r"C:\Windows\System32\drivers"]),
+        ("km/h and/or 24/7, on 24/12/2024, a//b", []),
         ("Version 2.3.1 of ABC-123.", ["2.3.1", "ABC-123"]),
         ("PX200/B, SKU, TRUE, A4, UTF-8, v2.3.1-beta, 10.0.0.1", ["PX200/B", "A4", "UTF-8", "v2.3.1-beta", "10.0.0.1"]),
         ("版本2.3.1的ABC-123", ["2.3.1", "ABC-123"]),

@@ -127,6 +127,9 @@ _CODES = (
     r"(?!(?:\d{1,2}\.\d{1,2}\.(?:\d{4}|\d{2})|\d{1,3}(?:\.\d{3}){2,8})(?!\.?\d))v?\d{1,9}(?:\.\d{1,9}){2,8}(?:-[A-Za-z0-9]{1,32})?"
     r"|(?=[A-Z/_-]{1,32}\d)[A-Z0-9]{1,32}(?:[-/_][A-Z0-9]{1,32}){0,8}"  # part number
     r")(?![A-Za-z0-9_]|[./-][A-Za-z0-9])",
+    # a path of a file, with a folder in it
+    r"(?<![\w.:/~-])(?:~|\.{1,2})?/(?:[\w.+@-]{1,64}/){1,16}(?:[\w.+@-]{0,63}[\w+-])?(?![\w/])",
+    r"(?<![A-Za-z0-9])[A-Za-z]:\\(?:[\w.+@~-]{1,64}\\){0,16}(?:[\w.+@~-]{0,63}[\w~-])?(?![\w\\])",
 )
 SPANS_AND_CODES = re.compile("|".join(f"(?:{kind})" for kind in (*_KINDS, *_CODES)))
 """Finds codes too, `ABC-123` and `2.3.1`: most models write them as they are; where one does not, they are kept."""
