@@ -517,6 +517,48 @@ def test_subtitles_without_times_are_refused() -> None:
         texts("a.srt", "1\nat one o'clock\nab\n")
 
 
+ASS = "[Events]\nFormat: Layer, Start, End, Style, Text\nDialogue: 0,0:00:01.00,0:00:02.00,Default,{}\n"
+TTML = '<tt xmlns:tts="t"><body><p begin="7304400001t" dur="1.5s">{}</p></body></tt>'
+
+
+@pytest.mark.parametrize(
+    ("name", "frame", "before", "after"),
+    [
+        ("a.ass", ASS, "{\\an8}over\\Nthere, so", "{\\an8}revo\\N,ereht os"),
+        ("a.ass", ASS, "- ab cd.\\N{\\i1}- ef!{\\i0}", "- ba .dc\\N{\\i1}- !fe{\\i0}"),
+        ("a.ass", ASS, "{\\i1}{\\c&H00ff00&}ab. Cd.{\\c}{\\i0}", "{\\i1}{\\c&H00ff00&}.ba .dC{\\c}{\\i0}"),
+        ("a.ass", ASS, "{\\an8\\b1\\t(2275,2276,\\alpha&HFF&)}AB CD\\NEFGHI", "{\\an8\\b1\\t(2275,2276,\\alpha&HFF&)}BA DC\\NIHGFE"),
+        ("a.ass", ASS, "{\\pos(1,2)\\p1}m 0 0 l 9 9", None),
+        ("a.ass", ASS, "{\\k20}ka{\\k30}ra", None),
+        ("a.ssa", ASS, "ab {\\1c&HFF&}cd{\\r}\\nefgh", "ba {\\1c&HFF&}dc{\\r}\\nhgfe"),
+        ("a.ttml", TTML, "ab <span>cd</span> ef,<br/>\n ghijklm", "ba <span>dc</span> ,fe<br/>mlkjihg"),
+        ("a.dfxp", TTML, "abcdef<br />gh<span> i </span>j.", "fedcba<br />hg<span> i </span>.j"),
+        ("a.xml", TTML, "<span>ab </span><br></br>\n<span>cd</span>", "<span>ba </span><br></br><span>dc</span>"),
+        ("a.ttml", TTML, "&gt;&gt; caf&#xE9; &amp; ab", "&gt;&gt; éfac &amp; ba"),
+        ("a.ttml", TTML, "- ab<br/>\n- cd", "- ba<br/>\n- dc"),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n", "<i>ab\ncd</i>\n<i>- ef</i>", "<i>ba\ndc</i>\n<i>- fe</i>"),
+    ],
+)  # fmt: skip
+def test_marks_of_subtitles_stay(name: str, frame: str, before: str, after: str | None) -> None:
+    def filled(cue: str) -> bytes:
+        return frame.replace("{}", cue).encode()
+
+    out = read(name, filled(before)).translated(reversed_words)
+    assert out == filled(after or before)
+
+
+def test_what_is_left_of_subtitles_is_counted() -> None:
+    lines = ["Comment: 0,0:00:01.00,0:00:02.00,Default,ab", "Dialogue: 0,cd", "Dialogue: 0,1,2,Song,{\\k1}ef {\\k2}gh"]
+    text = ASS.format("{\\i1}ij, kl") + "\n".join(lines)
+    reasons = [unit.kept for unit in read("a.ass", text).texts()]
+    assert reasons[0] == ""
+    assert all(reasons[1:])
+    assert len(set(reasons)) == 4
+    for name, broken in (("a.ass", "ab"), ("a.sbv", "ab"), ("a.ttml", "<html><p>ab</p></html>")):
+        with raises_error(Error.WRONG_SHAPE, name):
+            texts(name, broken)
+
+
 def kept(name: str, text: str) -> dict[str, str]:
     return {plain(unit.items): unit.kept for unit in read(name, text).texts()}
 

@@ -177,6 +177,25 @@ ROWS: dict[str, Row] = {
         pairs=(("<i>", "</i>"), ("<c.red>", "</c>")),
         reads=lambda text: re.sub(r"\s", " ", text),
     ),
+    "sbv": Row(
+        "0:00:01.000,0:00:02.000\n◊\n",
+        pairs=(("<i>", "</i>"),),
+        reads=lambda text: re.sub(r"\s", " ", text),
+    ),
+    "ass": Row(
+        "[Events]\nFormat: Layer, Start, End, Style, Text\nDialogue: 0,0:00:01.00,0:00:02.00,Default,◊\n",
+        codes=("{\\an8}", "{\\p1}m 0 0 l 9 9{\\p0}", "{a note}"),
+        spaces=("\\h",),
+        pairs=(("{\\i1}", "{\\i0}"), ("{\\i1\\c&HFF00FF&}", "{\\c\\i0}")),
+        reads=lambda text: text.replace("\\N", " ").replace("\\h", "\u00a0"),
+    ),
+    "ttml": Row(
+        '<tt xmlns:tts="t"><body><div><p begin="1s" end="2s">◊</p></div></body></tt>',
+        codes=('<metadata a="b"/>', "<!-- x -->"),
+        pairs=(('<span tts:fontStyle="italic">', "</span>"),),
+        words=escaped,
+        reads=lambda text: html.unescape(re.sub(r"<br/>", " ", text)),
+    ),
     "docx": Row(
         f"<w:document {_W}><w:body><w:p>◊</w:p></w:body></w:document>",
         codes=(

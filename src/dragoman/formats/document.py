@@ -12,6 +12,7 @@ from pathlib import Path
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import (
     android,
+    ass,
     epub,
     html,
     json_strings,
@@ -26,6 +27,7 @@ from dragoman.formats import (
     properties,
     subtitles,
     table,
+    ttml,
     word,
     workbook,
     xliff,
@@ -153,7 +155,8 @@ def format_of(path: Path, data: bytes) -> Format:
     found = _by_content(data, str(path))
     if named is FORMATS["android"]:  # many kinds of files are called .xml
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
-        named = FORMATS.get(root.group(1).decode(), named) if root else named  # XLIFF and TMX are called so, too
+        name = root.group(1).decode() if root else ""
+        named = FORMATS.get("ttml" if name == "tt" else name, named)  # XLIFF, TMX and TTML are called so, too
     if named and found and found is not named:
         raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
     if named and named.parts_of is not None and not found:
@@ -218,6 +221,15 @@ FORMATS: dict[str, Format] = {
     ),
     "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
     "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,), finish=language.of_subtitles),
+    "sbv": Format("YouTube's subtitles", (".sbv",), (subtitles.sbv_units,)),
+    "ass": Format("SubStation Alpha subtitles", (".ass", ".ssa"), (ass.units,)),
+    "ttml": Format(
+        "TTML subtitles",
+        (".ttml", ".dfxp", ".itt"),
+        (ttml.units,),
+        declares="xml",
+        finish=language.in_attributes({"tt": ("lang",)}),
+    ),
     "docx": Format("a Word document", (".docx", ".docm", ".dotx", ".dotm"), parts_of=word.parts, declares="xml"),
     "pptx": Format(
         "a PowerPoint presentation",

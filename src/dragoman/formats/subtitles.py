@@ -1,11 +1,14 @@
-"""Subtitles, SubRip (.srt) and WebVTT (.vtt): times stay, texts are translated.
+"""Subtitles, SubRip (.srt), WebVTT (.vtt), YouTube's (.sbv): times stay, texts are translated.
 
 A sentence that goes on in the next cue, without a pause, is translated as a whole and shared among its cues by length.
+`units_of_cues` does so for subtitles of every kind (`ass.py`, `ttml.py`).
 """
 
 import itertools
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -19,148 +22,188 @@ MAX_PAUSE = 1.0
 """Seconds between two cues, from which on the second one begins a sentence of its own."""
 LINE_WIDTH = 42
 """Characters of a line, at least: as broadcasters have them. A file with longer lines keeps its own width."""
-DASHES = ("-", "–", "—", "‐")
+DASHES = ("-", "–", "—", "‐", ">>", "&gt;&gt;")
 """Marks of who speaks."""
 
 _TIME = r"-?(?:\d{1,3}[ \t]*:[ \t]*){1,2}\d{1,2}(?:[ \t]*[.,:;][ \t]*\d{1,3})?"
 _TIMES = re.compile(rf"^[ \t\ufeff]*({_TIME})[ \t]*(?:-{{1,2}}[ \t]?>|[–—→]>?)[ \t]*({_TIME})(?!\d).*$")
+_SBV_TIME = r"\d{1,3}:\d\d:\d\d\.\d{1,3}"
+_SBV_TIMES = re.compile(rf"^[ \t\ufeff]*({_SBV_TIME}),({_SBV_TIME})$")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_WRITTEN_BREAK = re.compile(
+    r"\\[Nn]|\[br\]|<(?:\w+:)?br\b[^<>]*>\s*</(?:\w+:)?br\s*>|</?(?:\w+:)?br\b[^<>]*>", re.IGNORECASE
+)
+"""A line end that is written as such. Where there is one in a cue, line ends of the file are blanks."""
+_BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
 _CODE = re.compile(
     r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});"
-    r"|\\[Nnh]"
+    r"|\\h"
 )
-_LEAD = re.compile(r"(?:\s|<[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\})*")
-_TRAIL = re.compile(r"(?:\s|</[A-Za-z][^<>\n]{0,200}>)*\Z")
-_MARK = re.compile(r"(?:[-–—‐]+(?!\d)|[♪♫#*]+(?=\s))\s*")
+_OVERRIDE = re.compile(r"\\(bord|blur|shad|be|fsp|fs|fn|alpha|[1-4][ac]|c|[ibus](?=\d*[\\}]))([^\\{}]*)")
+"""Formatting of words by a tag of Advanced SubStation Alpha, which players of SubRip know, too."""
+_OPENED = r"\s|<[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\}"
+_LEAD = re.compile(rf"(?:{_OPENED})*")
+_TRAIL = re.compile(r"(?:\s|</[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\})*\Z")
+_PART = re.compile(
+    rf"(?:{_NEWLINE.pattern})(?:[ \t]*(?:{_NEWLINE.pattern}))+"
+    rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED})*(?:{'|'.join(DASHES)}))",
+    re.IGNORECASE,
+)
+"""What parts a cue into texts: blank lines, and the line end before what another one says."""
+_MARK = re.compile(r"(?:[-–—‐]+(?!\d)|(?:>|&gt;)+|[♪♫#*]+(?=\s))\s*")
 """A dash before what somebody says, or a note before a song."""
 _END = re.compile(r"[.!?…。！？♪♫؟۔।॥։።][\"'”’»)\]]*\s*$")
 
 
-class Place(NamedTuple):
-    """Characters `start` to `end` of a file that are one text of a cue, the cue's number, and its times in seconds."""
+class Syntax(NamedTuple):
+    """How a kind of subtitles writes what people read."""
+
+    code: re.Pattern[str] = _CODE
+    newline: str = "\n"
+    """A line end in a cue that has none."""
+    read: Callable[[str], str] = str
+    write: Callable[[str], str] = str
+
+
+class Cue(NamedTuple):
+    """Characters `start` to `end` of a file that are the text of a cue, or a part of it that is a text by itself.
+
+    `begins` and `ends` are its times in seconds. `kept`: the reason why it is left as it is.
+    """
 
     start: int
     end: int
-    cue: int
     begins: float
     ends: float
+    style: str = ""
+    """A sentence goes on in cues of the same style alone."""
+    kept: str = ""
 
 
-def units(text: str, options: Options) -> Iterator[Unit]:
+def units(text: str, options: Options, times: re.Pattern[str] = _TIMES) -> Iterator[Unit]:
     """Sentences over cues, or one cue."""
-    places = list(_places(text))
-    is_vtt = text.startswith("WEBVTT")
-    if not places and text.strip() and not is_vtt:
-        raise Error.WRONG_SHAPE(
-            "no times of subtitles", "are they written as 00:00:01,000 --> 00:00:02,000?", file=options.name
-        )
-    width = max(
-        [LINE_WIDTH, *(len(line) for place in places for line in _bare(text[place.start : place.end]).splitlines())]
-    )
+    cues = list(_cues(text, times))
+    if not cues and text.strip() and not text.startswith("WEBVTT"):
+        example = "0:00:01.000,0:00:02.000" if times is _SBV_TIMES else "00:00:01,000 --> 00:00:02,000"
+        raise Error.WRONG_SHAPE("no times of subtitles", f"are they written as {example}?", file=options.name)
+    yield from units_of_cues(text, cues, options, Syntax())
+
+
+sbv_units = partial(units, times=_SBV_TIMES)
+
+
+def units_of_cues(text: str, cues: Sequence[Cue], options: Options, syntax: Syntax) -> Iterator[Unit]:
+    """Sentences over cues, or parts of one."""
+    of_cue = [[cue._replace(start=start, end=end) for start, end in _parts(text, cue)] for cue in cues]
+    parts = [(number, part) for number, parts in enumerate(of_cue) for part in parts]
+    width = max([LINE_WIDTH, *(len(line) for _, part in parts for line in _lines(syntax, text[part.start : part.end]))])
     at = 0
-    while at < len(places):
-        group = [places[at]]
-        while len(group) < MAX_CUES and at + len(group) < len(places) and options.join_cues:
-            if not _goes_on(text, group[-1], places[at + len(group)]):
+    while at < len(parts):
+        group = [parts[at]]
+        while len(group) < MAX_CUES and at + len(group) < len(parts) and options.join_cues:
+            (number, last), (following, part) = group[-1], parts[at + len(group)]
+            if not _goes_on(text, last, part, is_same_cue=number == following, syntax=syntax):
                 break
-            group.append(places[at + len(group)])
+            group.append((following, part))
         at += len(group)
-        yield from _unit(text, group, width)
+        for unit in _unit(text, [part for _, part in group], width, syntax):
+            yield replace(unit, kept=group[0][1].kept)
 
 
-def _unit(text: str, group: Sequence[Place], width: int) -> Iterator[Unit]:
-    """The unit of a text that goes over some places. Tags around each of them stay where they are."""
-    cores = [_core(text, place) for place in group] if len(group) > 1 else [(group[0].start, group[0].end)]
+def _unit(text: str, group: Sequence[Cue], width: int, syntax: Syntax) -> Iterator[Unit]:
+    """The unit of a text that goes over some parts. Tags around each of them stay where they are."""
+    cores = [_core(text, part) for part in group] if len(group) > 1 else [(group[0].start, group[0].end)]
     tokens: list[Token] = []
     for number, (start, end) in enumerate(cores):
         if number:
             before = cores[number - 1][1]
             tokens.append(Token("cue", before, start, text[before:start]))
-        tokens += _tokens(text, start, end)
-    render = partial(_written, [text[start:end] for start, end in cores], width)
+        tokens += _tokens(text, start, end, syntax)
+    render = partial(_written, [text[start:end] for start, end in cores], width, syntax)
     yield from units_of(tokens, f"line {line_of(text, group[0].start)}", render, source=text)
 
 
-def _places(text: str) -> Iterator[Place]:
-    """The texts of each cue: what blank lines part, and each speaker's."""
+def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
+    """The text of each cue, which stands between the lines of times."""
     lines = [match.span() for match in _LINE.finditer(text) if match.end() > match.start()]
-    heads = [
-        number
-        for number, line in enumerate(lines)
-        if "-" in text[slice(*line)] or "→" in text[slice(*line)] or "—" in text[slice(*line)]
+    timed = [
+        (number, match) for number, line in enumerate(lines) if (match := times.match(text[slice(*line)].rstrip()))
     ]
-    timed = [(number, match) for number in heads if (match := _TIMES.match(text[slice(*lines[number])].rstrip()))]
     is_vtt = text.startswith("WEBVTT")
-    for cue, (number, times) in enumerate(timed):
+    for cue, (number, match) in enumerate(timed):
         following = timed[cue + 1][0] if cue + 1 < len(timed) else len(lines)
         last = following - 1
         if following < len(lines) and last > number and text[slice(*lines[last])].strip().isdigit():
             following -= 1  # the number of the next cue
-        own: list[tuple[int, int]] = []
-        for start, end in [*lines[number + 1 : following], (0, 0)]:
-            said = text[start:end]
-            is_blank = not said.strip()
-            if own and (is_blank or _bare(said).startswith(DASHES)):
-                yield _place(text, own, cue, times)
-                own = []
-            if is_blank and is_vtt and end:
-                break  # what follows belongs to no cue
-            if not is_blank:
-                own.append((start, end))
+        own = lines[number + 1 : following]
+        if is_vtt:  # what follows a blank line belongs to no cue
+            own = list(itertools.takewhile(lambda line: text[slice(*line)].strip(), own))
+        if own:
+            yield Cue(own[0][0], own[-1][1], seconds(match[1]), seconds(match[2]))
 
 
-def _place(text: str, lines: Sequence[tuple[int, int]], cue: int, times: re.Match[str]) -> Place:
-    start, end = lines[0][0], lines[-1][1]
-    return Place(start, start + len(text[start:end].rstrip()), cue, _seconds(times[1]), _seconds(times[2]))
+def _parts(text: str, cue: Cue) -> Iterator[tuple[int, int]]:
+    """The texts of a cue: what blank lines part, and what each one says."""
+    done = cue.start
+    for match in [*_PART.finditer(text, cue.start, cue.end), None]:
+        said = text[done : match.start() if match else cue.end]
+        if said.strip():
+            yield done + len(said) - len(said.lstrip()), done + len(said.rstrip())
+        done = match.end() if match else cue.end
 
 
-def _seconds(written: str) -> float:
-    """Seconds of a time.
+def seconds(written: str) -> float:
+    """Seconds of a time; NaN where there is none.
 
-    >>> _seconds("00:01:02,500"), _seconds("1:02.5"), _seconds("0:01:02")
+    >>> seconds("00:01:02,500"), seconds("1:02.5"), seconds("0:01:02")
     (62.5, 62.5, 62.0)
     """
     numbers = re.findall(r"\d+", written)
+    if not numbers:
+        return math.nan
     marks = re.sub(r"[\d\s-]", "", written)
     fraction = float(f"0.{numbers.pop()}") if marks[-1:] in ".,;" or len(numbers) > 3 else 0.0
     return sum(int(number) * 60**power for power, number in enumerate(reversed(numbers))) + fraction
 
 
-def _core(text: str, place: Place) -> tuple[int, int]:
-    """Where a place's text begins and ends, without the tags around it."""
-    said = text[place.start : place.end]
+def _core(text: str, part: Cue) -> tuple[int, int]:
+    """Where a part's text begins and ends, without the tags around it."""
+    said = text[part.start : part.end]
     lead, trail = _LEAD.match(said), _TRAIL.search(said)
     assert lead is not None
     assert trail is not None
-    return place.start + lead.end(), max(place.start + trail.start(), place.start + lead.end())
+    return part.start + lead.end(), max(part.start + trail.start(), part.start + lead.end())
 
 
-def _goes_on(text: str, place: Place, following: Place) -> bool:
-    """True if a sentence goes on in the next place: there is no end, no pause, and no other speaker."""
-    if place.cue != following.cue and not place.begins < following.begins <= place.ends + MAX_PAUSE:
+def _goes_on(text: str, part: Cue, following: Cue, is_same_cue: bool, syntax: Syntax) -> bool:
+    """True if a sentence goes on in the next part: there is no end, no pause, and no other speaker."""
+    if not is_same_cue and not part.begins < following.begins <= part.ends + MAX_PAUSE:
         return False
-    cores = [text[slice(*_core(text, one))] for one in (place, following)]
-    leads = [text[one.start : _core(text, one)[0]].strip() for one in (place, following)]
-    if leads[0] != leads[1] or any(_CODE.search(core) for core in cores) or _END.search(cores[0]):
+    if part.style != following.style or part.kept or following.kept:
+        return False
+    cores = [text[slice(*_core(text, one))] for one in (part, following)]
+    leads = [text[one.start : _core(text, one)[0]].strip() for one in (part, following)]
+    if leads[0] != leads[1] or any(_codes(syntax, core, 0, len(core)) for core in cores) or _END.search(cores[0]):
         return False
     return not any(core.startswith((*DASHES, "[", "(", "♪", "♫", "#")) or core.isupper() for core in cores)
 
 
-def _bare(text: str) -> str:
-    return _CODE.sub("", text).lstrip()
+def _codes(syntax: Syntax, text: str, start: int, end: int) -> list[re.Match[str]]:
+    return [match for match in syntax.code.finditer(text, start, end) if not _WRITTEN_BREAK.fullmatch(match.group())]
 
 
-def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
+def _tokens(text: str, start: int, end: int, syntax: Syntax) -> Iterator[Token]:
     """The tokens of one text. A dash before it is none of its words."""
     is_begin = True
     done = start
-    for match in [*_CODE.finditer(text, start, end), None]:
+    for match in [*_codes(syntax, text, start, end), None]:
         stop = match.start() if match else end
         if done < stop and is_begin and (mark := _MARK.match(text, done, stop)):
             yield Token("alone", *mark.span(), mark.group())
             done = mark.end()
         if done < stop:
-            yield Token("text", done, stop, re.sub(r"[ \t]*(?:\r\n|\r|\n)[ \t]*", " ", text[done:stop]))
+            yield Token("text", done, stop, syntax.read(_BREAKS.sub(" ", text[done:stop])))
             is_begin = is_begin and not text[done:stop].strip()
         if match:
             yield _code(match)
@@ -169,39 +212,61 @@ def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
 
 def _code(match: re.Match[str]) -> Token:
     raw = match.group()
-    name = re.sub(r"[</>]|[ .].*", "", raw)
+    tags = _OVERRIDE.findall(raw)
+    if tags and raw == "{" + "".join(f"\\{name}{value}" for name, value in tags) + "}":
+        is_end = all(value in ("", "0") for _, value in tags)
+        return Token(
+            "close" if is_end else "open", *match.span(), raw, "\\".join(sorted(name for name, _ in tags)), True
+        )
+    name = re.sub(r"[</>]|[ .].*", "", raw, flags=re.DOTALL)
     if raw.startswith("</"):
         return Token("close", *match.span(), raw, name, True)
-    if raw.startswith("<") and not raw[1].isdigit():
-        return Token("open", *match.span(), raw, name, True)
-    return Token("break" if raw in ("\\N", "\\n") else "alone", *match.span(), raw)
+    is_open = raw.startswith("<") and raw[1].isalnum() and not raw[1].isdigit() and not raw.endswith("/>")
+    return Token("open" if is_open else "alone", *match.span(), raw, name, is_open)
 
 
-def _written(sources: Sequence[str], width: int, items: Sequence[Item]) -> str:
+def _written(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence[Item]) -> str:
     """A translation in as many lines a cue as its source has, or more where they would be too long."""
     cues = [
-        "".join(item if isinstance(item, str) else item.raw for item in group)
+        "".join(syntax.write(item) if isinstance(item, str) else item.raw for item in group)
         for is_cue, group in itertools.groupby(items, lambda item: isinstance(item, Code) and item.kind == "cue")
         if not is_cue
     ]
     between = [item.raw for item in items if isinstance(item, Code) and item.kind == "cue"]
-    wrapped = [_wrapped(cue, source, width) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")]
+    wrapped = [
+        _wrapped(cue, source, width, syntax) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")
+    ]
     return "".join(itertools.chain(*itertools.zip_longest(wrapped, between, fillvalue="")))
 
 
-def _wrapped(text: str, source: str, width: int) -> str:
+def _line_ends(text: str) -> list[str]:
+    return _WRITTEN_BREAK.findall(text) or _NEWLINE.findall(text)
+
+
+def _lines(syntax: Syntax, text: str) -> list[str]:
+    """The lines of a part as people see them."""
+    ends = _WRITTEN_BREAK if _WRITTEN_BREAK.search(text) else _NEWLINE
+    return [_bare(syntax, line).strip() for line in ends.split(text)]
+
+
+def _bare(syntax: Syntax, text: str) -> str:
+    return syntax.code.sub("", text).lstrip()
+
+
+def _wrapped(text: str, source: str, width: int, syntax: Syntax) -> str:
     """The text in about equally long lines, as many as its source has."""
     text = text.strip()
-    newline = (re.search(r"\r\n|\r|\n", source) or ["\n"])[0]
-    length = len(_bare(text))
-    left = max(len(source.strip().splitlines()), -(-length // width))
+    ends = _line_ends(source.strip())
+    newline = ends[0] if ends else syntax.newline
+    length = len(_bare(syntax, text))
+    left = max(len(ends) + 1, -(-length // width))
     lines = []
     while left > 1:
         places = [match.start() for match in re.finditer(r" (?![^<{]*[>}])", text)]
         if not places:
             break
-        share = len(_bare(text)) / left
-        place = min(places, key=lambda at: abs(len(_bare(text[:at])) - share))
+        share = len(_bare(syntax, text)) / left
+        place = min(places, key=lambda at: abs(len(_bare(syntax, text[:at])) - share))
         lines.append(text[:place])
         text, left = text[place + 1 :], left - 1
     return newline.join([*lines, text])
