@@ -50,14 +50,14 @@ _PART = re.compile(
     rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED})*(?:{'|'.join(DASHES)}))",
     re.IGNORECASE,
 )
-"""What parts a cue into texts: blank lines, and the line end before what another one says."""
+"""Marks between the texts of a cue: blank lines, and the line end before the words of another speaker."""
 _MARK = re.compile(r"(?:[-–—‐]+(?!\d)|(?:>|&gt;)+|[♪♫#*]+(?=\s))\s*")
 """A dash before what somebody says, or a note before a song."""
 _END = re.compile(r"[.!?…。！？♪♫؟۔।॥։።][\"'”’»)\]]*\s*$")
 
 
 class Syntax(NamedTuple):
-    """How a kind of subtitles writes what people read."""
+    """The way in which a kind of subtitles writes what people read."""
 
     code: re.Pattern[str] = _CODE
     newline: str = "\n"
