@@ -325,3 +325,27 @@ def test_a_glossary_that_many_change_at_once_loses_nothing_and_may_be_empty() ->
             assert (await client.get(f"/v2{address}/entries")).text == ""
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize("ways", [("json", ["x", "y"]), ("json", "x, y"), ("data", "x,y")])
+def test_deepl_takes_what_tags_mean(ways: tuple[str, Any]) -> None:
+    """wikiti/deepl-rb#25: names with a blank after the comma; deepl-node#38: with HTML, too."""
+    way, names = ways
+
+    async def ask() -> None:
+        async with client_of() as client:
+            for kind in ("xml", "html"):
+                given = {"text": "der <y>Hund Fips</y> und <x>Settings</x>", "target_lang": "DE", "source_lang": "EN"}
+                sent = {**given, "tag_handling": kind, "ignore_tags": names, "outline_detection": "0"}
+                answer = await client.post("/v2/translate", **{way: sent})
+                assert answer.status_code == 200, answer.text
+                text = answer.json()["translations"][0]["text"]
+                assert "<y>Hund Fips</y>" in text
+                assert "<x>Settings</x>" in text
+            strict = {**given, "text": "der <b>hund", "tag_handling": "xml", "tag_handling_version": "v2"}
+            answer = await client.post("/v2/translate", json=strict)
+            assert answer.status_code == 400
+            assert answer.json()["message"].startswith("Tag handling parsing failed, please check input")
+            assert (await client.post("/v2/translate", json=strict | {"tag_handling_version": "v1"})).status_code == 200
+
+    asyncio.run(ask())

@@ -73,6 +73,20 @@ ASIDES = {
 
 
 @dataclass(frozen=True)
+class Tags:
+    """What tags mean in a text with markup, where whoever sends it says so. Names are as the text has them."""
+
+    ignored: frozenset[str] = frozenset()
+    """Elements whose content is not translated."""
+    splitting: frozenset[str] = frozenset()
+    """Elements that part texts."""
+    non_splitting: frozenset[str] = frozenset()
+    """Elements that part none, whatever they look like."""
+    outline: bool = True
+    """Which elements of XML part texts is seen from how they stand; False: those of `splitting` alone do."""
+
+
+@dataclass(frozen=True)
 class Options:
     """Choices for reading a file."""
 
@@ -88,6 +102,8 @@ class Options:
     """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
     join_cues: bool = True
     """A sentence of subtitles that goes on in the next cue is translated as one."""
+    tags: Tags = Tags()
+    """Of a text with markup: what its tags mean."""
 
 
 Pass = Callable[[str, Options], Iterator[Unit]]

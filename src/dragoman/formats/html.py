@@ -8,9 +8,10 @@ code of templates. Attributes that people read are texts by themselves.
 import functools
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
-from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, spliced
+from dragoman.formats.base import Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
 from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, pieces
 from dragoman.formats.inline import Kind, Token, as_attribute, units_of
 from dragoman.languages.codes import language_of, tag_of
@@ -46,12 +47,30 @@ _NOTE = re.compile(
 """A link whose text is the mark of a note: a code, and no word."""
 
 _CODE = re.compile(CODE, re.DOTALL)
-_pieces = functools.lru_cache(maxsize=1)(pieces)  # of a page that two passes look at, one after the other
+
+
+@functools.lru_cache(maxsize=1)  # two passes look at a page, one after the other
+def _pieces(text: str, tags: Tags = Tags()) -> list[Piece]:
+    page = pieces(text)
+    return list(_without(page, tags.ignored)) if tags.ignored else page
+
+
+def _without(page: Sequence[Piece], names: Collection[str]) -> Iterator[Piece]:
+    """The pieces of a page; those in elements of some names are not translated."""
+    names = {name.lower() for name in names}
+    depth = 0
+    for piece in page:
+        is_one = piece.name in names and piece.tag is not None
+        if is_one and piece.tag.opens:
+            depth += piece.name not in VOID and not piece.tag.text.endswith("/>")
+        yield replace(piece, is_translated=False) if depth or is_one else piece
+        if is_one and not piece.tag.opens:
+            depth = max(0, depth - 1)
 
 
 def attribute_units(text: str, options: Options) -> Iterator[Unit]:
     """The attributes that people read."""
-    for piece in _pieces(text):
+    for piece in _pieces(text, options.tags):
         if piece.tag is None or not piece.is_translated or not piece.tag.opens or not piece.name:
             continue
         attributes = piece.tag.attributes()
@@ -92,23 +111,25 @@ def _quoted(items: Sequence[Item], is_bare: bool) -> str:
 
 def text_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts between the elements that part them."""
-    yield from _units(text, _pieces(text), embedded=False)
+    yield from _units(text, _pieces(text, options.tags), options, embedded=False)
 
 
 def embedded_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts inside of elements that are one code of the text around them: the choices of a form ..."""
-    yield from _units(text, _pieces(text), embedded=True)
+    yield from _units(text, _pieces(text, options.tags), options, embedded=True)
 
 
-def units_within(text: str, start: int, end: int) -> Iterator[Unit]:
+def units_within(text: str, start: int, end: int, options: Options) -> Iterator[Unit]:
     """The texts of a piece of HTML in a file of another kind."""
-    yield from _units(text, [piece.moved(start) for piece in pieces(text[start:end])], embedded=False)
+    yield from _units(text, [piece.moved(start) for piece in pieces(text[start:end])], options, embedded=False)
 
 
-def _units(text: str, page: Sequence[Piece], *, embedded: bool) -> Iterator[Unit]:
+def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool) -> Iterator[Unit]:
     block: list[Piece] = []
     for piece in [*page, None]:
-        if piece is not None and (piece.is_embedded == embedded or not embedded) and not _parts(piece, embedded):
+        if piece is not None and (
+            (piece.is_embedded == embedded or not embedded) and not _parts(piece, embedded, options.tags)
+        ):
             block.append(piece)
         elif block:
             tokens = _apart(list(_tokens(text, block, embedded)))
@@ -116,8 +137,10 @@ def _units(text: str, page: Sequence[Piece], *, embedded: bool) -> Iterator[Unit
             block = []
 
 
-def _parts(piece: Piece, embedded: bool) -> bool:
+def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:
     """True for a tag that parts texts."""
+    if piece.name in tags.splitting or piece.name in tags.non_splitting:
+        return piece.name in tags.splitting
     if piece.is_embedded and not embedded:
         return False
     if piece.tag is not None and piece.name == "input":

@@ -70,7 +70,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         if token.type == "html_block" and token.map is not None:
             start, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
             if text[start:end].strip() == token.content.strip():  # not in a quotation, whose lines have marks
-                yield from units_within(text, start, end)
+                yield from units_within(text, start, end, options)
                 at = max(at, end)
         if token.type != "inline" or token.map is None or not token.content.strip():
             continue

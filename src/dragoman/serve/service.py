@@ -11,7 +11,8 @@ from typing import Literal
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, strong
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.base import Item, Options, Unit
+from dragoman.formats import tagged
+from dragoman.formats.base import Format, Item, Options, Tags, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
 from dragoman.inference.search_translator import SearchTranslator
@@ -60,6 +61,8 @@ class Choices:
     beam_size: int | None = None
     warnings: bool = False
     """Translations carry what looks wrong with them."""
+    tags: Tags = Tags()
+    """Of a text with markup: what its tags mean."""
 
 
 def as_it_is(text: str) -> Translated:
@@ -211,7 +214,7 @@ class Service:
             return pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
         if choices.prefix:
             return [Translated(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
-        return [self._of_markup(handle, pipeline, text) for text in texts]
+        return [self._of_markup(handle, pipeline, text, choices) for text in texts]
 
     def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices) -> Pipeline:
         """The pipeline of a run as a request wants it, over the scheduler."""
@@ -228,8 +231,9 @@ class Service:
         )
 
     @staticmethod
-    def _of_markup(handle: RequestHandle, pipeline: Pipeline, text: str) -> Translated:
-        document = Document(text.encode(), FRAGMENT, Options("the text", pipeline.languages))
+    def _of_markup(handle: RequestHandle, pipeline: Pipeline, text: str, choices: Choices) -> Translated:
+        options = Options("the text", pipeline.languages, tags=choices.tags)
+        document = Document(text.encode(), MARKUP[choices.kind], options)
         translate = DocumentTranslator(pipeline)
         return as_it_is(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
 
@@ -333,8 +337,11 @@ class Service:
 STEP = 256
 """Texts of a document between two looks at whether it is given up."""
 
-FRAGMENT = replace(FORMATS["html"], finish=None)
-"""The format of texts with markup, HTML or XML: the rules of HTML know no tag that has to be there."""
+MARKUP = {
+    "html": replace(FORMATS["html"], finish=None, declares=""),
+    "xml": Format("XML", (), (tagged.units,)),
+}
+"""The formats of texts with markup."""
 
 
 def _in_steps(handle: RequestHandle, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:

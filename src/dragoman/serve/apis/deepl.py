@@ -13,6 +13,8 @@ from pydantic_core import ErrorDetails
 from starlette.responses import PlainTextResponse, Response
 
 from dragoman.errors import DragomanError
+from dragoman.formats import tagged
+from dragoman.formats.base import Tags
 from dragoman.languages.codes import name_of
 from dragoman.serve.api import Api, Call
 from dragoman.serve.documents import Job
@@ -44,6 +46,15 @@ def _lower(value: Any) -> str:
     return str(value).lower()
 
 
+def _names(value: Any) -> Any:
+    """Names of tags: a list, or one text with commas between them."""
+    values = value if isinstance(value, list) else [value]
+    return [name.strip() for one in values for name in str(one).split(",") if name.strip()]
+
+
+TagNames = Annotated[list[str], BeforeValidator(_names), Field(examples=[["x"]])]
+
+
 Target = Annotated[str, Field(min_length=1, examples=["EN-GB"])]
 Named = Annotated[str, Field(min_length=1, examples=["pub"])]
 
@@ -59,6 +70,11 @@ class Options(BaseModel):
 class TranslateRequest(Options):
     text: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1, examples=[["Ich möchte ein Bier."]])]
     tag_handling: Literal["", "xml", "html"] = ""
+    tag_handling_version: Literal["", "v1", "v2"] = ""
+    ignore_tags: TagNames = []
+    splitting_tags: TagNames = []
+    non_splitting_tags: TagNames = []
+    outline_detection: bool = True
     split_sentences: Annotated[Literal["0", "1", "nonewlines", "true", "false"], BeforeValidator(_lower)] = "1"
     formality: Annotated[
         Literal["", "default", "more", "less", "prefer_more", "prefer_less"], BeforeValidator(_lower)
@@ -134,7 +150,9 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
     if given.formality in ("more", "less") and tgt not in FORMAL:
         raise ApiError(400, "Target language does not support the formality parameter.")
     split = False if given.split_sentences in ("0", "false") else None
-    choices = Choices(kind=given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split)
+    choices = Choices(
+        given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given)
+    )
     work, tokens = planned(call, given.text, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> dict[str, Any]:
@@ -149,6 +167,18 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
         return {"translations": records}
 
     return call.run(answer, tokens)
+
+
+def _tags(given: TranslateRequest) -> Tags:
+    """What tags mean. Raises ApiError for XML that is not well-formed, where version 2 is asked for."""
+    if given.tag_handling == "xml" and given.tag_handling_version == "v2":
+        try:
+            for text in given.text:
+                tagged.check(text)
+        except DragomanError as error:
+            raise ApiError(400, f"Tag handling parsing failed, please check input: {error}", cause=error) from error
+    names = given.ignore_tags, given.splitting_tags, given.non_splitting_tags
+    return Tags(*map(frozenset, names), outline=given.outline_detection)
 
 
 def _code(code: str) -> str:
