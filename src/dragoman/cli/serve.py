@@ -43,6 +43,9 @@ def serve(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
     ] = False,
+    root_path: Annotated[
+        str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)
+    ] = "",
     work_folder: Annotated[
         Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
     ] = None,
@@ -67,7 +70,7 @@ def serve(
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
         Limits(text_characters=characters, deadline_seconds=deadline, requests_per_minute=requests_per_minute),
-        key_required, metrics_key, not no_corrections, not no_documents, work_folder,
+        key_required, metrics_key, not no_corrections, not no_documents, work_folder, root_path=root_path,
     )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)
 

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import hmac
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
+from html import escape
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -12,13 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.errors import Error
 from dragoman.serve.api import Api, api_error, respond
 from dragoman.serve.apis import deepl, libretranslate, v1
 from dragoman.serve.errors import ApiError
+from dragoman.serve.http import route_path
 from dragoman.serve.openapi import openapi
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
@@ -81,8 +85,13 @@ async def spec(request: Request) -> Response:
 
 
 def _page(address: str, name: str) -> Route:
+    file, headers = Path(__file__).with_name("page") / name, {"Cache-Control": "no-cache"}
+
     async def answer(request: Request) -> Response:
-        return FileResponse(Path(__file__).with_name("page") / name, headers={"Cache-Control": "no-cache"})
+        root = request.scope.get("root_path", "")
+        if not root or file.suffix != ".html":
+            return FileResponse(file, headers=headers)
+        return HTMLResponse(re.sub(r'(?<=href="|.src=")', f"{escape(root)}/", file.read_text("utf-8")), headers=headers)
 
     return Route(address, answer)
 
@@ -123,19 +132,51 @@ class ReadinessMiddleware:
 
         try:
             reason = self.server.unready()
-            if reason is None or scope["path"] in OPEN:
+            address = route_path(Request(scope))
+            if reason is None or address in OPEN:
                 await self.app(scope, receive, send_with_headers)
             else:
                 self.server.metrics.rejected("not ready")
                 error = ApiError(503, f"Not ready: {reason}", {"Retry-After": "5"})
-                await _api_at(scope["path"]).refusal(error)(scope, receive, send_with_headers)
+                await _api_at(address).refusal(error)(scope, receive, send_with_headers)
         finally:
             path = self.paths.get(scope.get("endpoint"), "unknown")
             self.server.metrics.requests.labels(path, str(status)).observe(time.perf_counter() - started)
 
 
+class RootPathMiddleware:
+    """The server under a path, behind a proxy that takes the path away from what it hands on, or one that does not."""
+
+    def __init__(self, app: ASGIApp, root: str) -> None:
+        self.app, self.root = app, root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = scope["path"]
+            if path == self.root and scope["method"] in ("GET", "HEAD"):
+                await RedirectResponse(f"{self.root}/")(scope, receive, send)
+                return
+            if not path.startswith(f"{self.root}/"):
+                path = self.root + path
+            scope = {**scope, "path": path, "root_path": self.root}
+        await self.app(scope, receive, send)
+
+
+def _root_path(written: str) -> str:
+    """A path as the middleware has it. Raises DragomanError for one that is none, or takes the place of an address."""
+    root = "/" + written.strip("/")
+    if root == "/":
+        return ""
+    if not re.fullmatch(r"(?:/[\w.~-]+)+", root):
+        raise Error.WRONG_OPTION(f"`root_path`: {written!r} is no path", "write it as /translate")
+    reads = {route.path for route in ROUTES if "GET" in (route.methods or ())}
+    if root in reads or any(route.path.startswith(f"{root}/") for route in ROUTES):
+        raise Error.CONFLICT(f"`root_path`: {root} is an address of the server itself", "choose another")
+    return root
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
-    return _api_at(request.url.path).refusal(api_error(error, request.app.state.server))
+    return _api_at(route_path(request)).refusal(api_error(error, request.app.state.server))
 
 
 async def _tidy_now_and_then(server: Server) -> None:
@@ -145,7 +186,8 @@ async def _tidy_now_and_then(server: Server) -> None:
 
 
 def create_app(settings: Settings) -> Starlette:
-    """The ASGI application. It loads its runs when it is started."""
+    """The ASGI application. It loads its runs when it is started. Raises DragomanError for a wrong `root_path`."""
+    root = _root_path(settings.root_path)
     server = Server(settings)
 
     @contextlib.asynccontextmanager
@@ -165,6 +207,7 @@ def create_app(settings: Settings) -> Starlette:
         lifespan=lifespan,
         exception_handlers={HTTPException: _http_error},
         middleware=[
+            *([Middleware(RootPathMiddleware, root=root)] if root else []),
             Middleware(ReadinessMiddleware, server=server, paths={route.endpoint: route.path for route in ROUTES}),
             Middleware(
                 CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST", "DELETE", "PATCH", "PUT"],

@@ -19,6 +19,12 @@ FIELDS = 1000
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
+def route_path(request: Request) -> str:
+    """The address that a request asks for, without the path that the server stands under."""
+    path: str = request.scope["path"]
+    return path.removeprefix(request.scope.get("root_path", "")) or "/"
+
+
 async def read_body(request: Request, limits: Limits, *, files: bool) -> bytes:
     """The bytes of a body. Raises ApiError for one that is too large (413) or too slow (408)."""
     most = limits.body_bytes + (limits.file_bytes if files else 0)

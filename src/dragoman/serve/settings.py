@@ -45,3 +45,5 @@ class Settings:
     work_folder: Path | None = None
     load_first: bool = False
     """The application starts when its runs are loaded; else it starts at once and says 503 until then."""
+    root_path: str = ""
+    """The path that the server stands under, behind a proxy: `/translate`."""

@@ -19,6 +19,7 @@ from dragoman.languages.codes import name_of
 from dragoman.serve.api import Api, Call
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
+from dragoman.serve.http import route_path
 from dragoman.serve.requests import check_size, language, new_job, planned, require, result_of
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
@@ -331,7 +332,7 @@ def add_glossaries(call: Call, given: NewGlossaries) -> dict[str, Any]:
 
 
 def _is_3(call: Call) -> bool:
-    return call.request.url.path.startswith("/v3/")
+    return route_path(call.request).startswith("/v3/")
 
 
 @api.operation("GET", "/v2/glossaries", "Your glossaries", {"glossaries": [_RECORD]})

@@ -1,7 +1,8 @@
 // The page: live translation, words to choose from, documents, corrections. No build step; state is in the fragment,
 // history and settings are in this browser alone.
-import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "/page/htm-preact.js";
+import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
 
+const ROOT = new URL("../", import.meta.url).href; // the server may stand under a path
 const PAUSE_MS = 400;
 const HISTORY = 50;
 const WORD = /[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff]|[\p{L}\p{M}\p{N}]+(?:['’-][\p{L}\p{M}\p{N}]+)*/gu;
@@ -30,7 +31,7 @@ async function ask(path, options = {}) {
   const headers = { ...(key ? { Authorization: `Bearer ${key}` } : {}), ...options.headers };
   let answer;
   try {
-    answer = await fetch(path, { ...options, headers });
+    answer = await fetch(ROOT + path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer. Is it still running?");
@@ -94,7 +95,7 @@ function App() {
     let stopped = false;
     async function load() {
       try {
-        const [known, allowed] = await Promise.all(["/v1/languages", "/v1/limits"].map((path) => ask(path).then((a) => a.json())));
+        const [known, allowed] = await Promise.all(["v1/languages", "v1/limits"].map((path) => ask(path).then((a) => a.json())));
         if (stopped) return;
         setLanguages(known);
         setLimits(allowed);
@@ -126,7 +127,7 @@ function App() {
 
   return html`
     <header>
-      <h1><img src="/favicon.ico" alt="" /> Dragoman</h1>
+      <h1><img src=${`${ROOT}favicon.ico`} alt="" /> Dragoman</h1>
       <nav aria-label="What to translate">
         <button aria-pressed=${view === "text"} onClick=${() => setView("text")}>Text</button>
         ${limits?.documents && html`<button aria-pressed=${view === "documents"} onClick=${() => setView("documents")}>Documents</button>`}
@@ -141,7 +142,7 @@ function App() {
         : html`<${DocumentView} ...${{ languages, limits, source, target, glossary }} />`}
     </main>
     <footer>
-      <a href="/docs">API</a>
+      <a href=${`${ROOT}docs`}>API</a>
       <span>Texts are translated on this server and kept nowhere; the history is in this browser.</span>
     </footer>`;
 }
@@ -185,7 +186,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
     try {
       const body = { text: now, source: from, target: to, alternatives: 3 };
       if (terms.trim()) body.glossary = terms;
-      const answer = await ask("/v1/translate/stream", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
+      const answer = await ask("v1/translate/stream", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
       let whole = EMPTY;
       for await (const { name, data } of events(answer)) {
         if (control.signal.aborted) return;
@@ -248,7 +249,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
     const shown = { place, from, sentence, words: null, error: "" };
     setChoice(shown);
     try {
-      const { translations } = await askJson("/v1/words", {
+      const { translations } = await askJson("v1/words", {
         text: cut(text, srcFrom, srcTo), source: realSource, target, prefix: cut(found.text, tgtFrom, from), count: 6,
       });
       const whole = cut(found.text, tgtFrom, tgtTo);
@@ -269,7 +270,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
 
   async function keep() {
     try {
-      await askJson("/v1/corrections", { text, translation: mending, source: realSource, target });
+      await askJson("v1/corrections", { text, translation: mending, source: realSource, target });
       setFound({ ...found, text: mending, sentences: [], alignments: [], confidence: [], alternatives: [], warnings: [], notes: [] });
       setMending(null);
       setTold("Kept: this text is translated so from now on");
@@ -359,7 +360,7 @@ function TextView({ languages, targets, limits, source, setSource, target, setTa
 
 function snippet(text, source, target) {
   const body = JSON.stringify({ text, source, target }).replaceAll("'", "'\\''");
-  return `curl ${location.origin}/v1/translate \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`;
+  return `curl ${ROOT}v1/translate \\\n  -H 'Content-Type: application/json' \\\n  -d '${body}'`;
 }
 
 function Marked({ text, places }) {
@@ -486,12 +487,12 @@ function DocumentView({ languages, limits, source, target, glossary }) {
       form.append("target", to);
       if (glossary.trim()) form.append("glossary", glossary);
       form.append("columns", columns);
-      let job = await (await ask("/v1/documents", { method: "POST", body: form })).json();
+      let job = await (await ask("v1/documents", { method: "POST", body: form })).json();
       const { id, key } = job;
-      set(local, { ...job, name: file.name, result: job.name, address: `/v1/documents/${id}/result?key=${key}` });
+      set(local, { ...job, name: file.name, result: job.name, address: `v1/documents/${id}/result?key=${key}` });
       while (job.state === "queued" || job.state === "translating") {
         await new Promise((done) => setTimeout(done, 500));
-        job = await (await ask(`/v1/documents/${id}?key=${key}`)).json();
+        job = await (await ask(`v1/documents/${id}?key=${key}`)).json();
         set(local, { ...job, name: file.name, result: job.name });
       }
     } catch (problem) {

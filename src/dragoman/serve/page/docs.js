@@ -1,10 +1,11 @@
 // The routes of the server, read from its OpenAPI description.
-import { html, render } from "/page/htm-preact.js";
+import { html, render } from "./htm-preact.js";
 
+const ROOT = new URL("../", import.meta.url).href;
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 document.documentElement.dataset.theme = JSON.parse(localStorage.getItem("dragoman.theme") ?? "null") ?? (dark ? "dark" : "light");
 
-const spec = await (await fetch("/spec")).json();
+const spec = await (await fetch(`${ROOT}spec`)).json();
 const shown = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
 const routes = Object.entries(spec.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, one]) => ({ path, method, ...one })));
 const groups = [...new Set(routes.map((one) => one.tags[0]))];
@@ -30,7 +31,7 @@ const body = (one) => shownOf(one.requestBody?.content);
 const answer = (one) => shownOf(Object.values(one.responses)[0].content);
 
 render(html`
-  <header><h1><img src="/favicon.ico" alt="" /> Dragoman ${spec.info.version}: the API</h1><nav aria-label="Pages"><a class="button" href="/">Translate</a><a class="button" href="/spec">OpenAPI</a></nav></header>
+  <header><h1><img src=${`${ROOT}favicon.ico`} alt="" /> Dragoman ${spec.info.version}: the API</h1><nav aria-label="Pages"><a class="button" href=${ROOT}>Translate</a><a class="button" href=${`${ROOT}spec`}>OpenAPI</a></nav></header>
   <main><p>${spec.info.description}</p>
   ${groups.map((group) => html`<section class="panel"><h2>${group}</h2>
     ${routes.filter((one) => one.tags[0] === group).map((one) => html`<details><summary><code>${one.method.toUpperCase()} ${one.path}</code>: ${one.summary}</summary>
