@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import DragomanError
 from dragoman.formats import html, tagged
-from dragoman.formats.base import Code, Options, Tags, Unit, plain
+from dragoman.formats.base import NO_TAGS, Code, Options, Tags, Unit, plain
 
 BOOK = """<?xml version="1.0"?>
 <document>
@@ -30,7 +30,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def texts(markup: str, tags: Tags = Tags()) -> list[str]:
+def texts(markup: str, tags: Tags = NO_TAGS) -> list[str]:
     return said(tagged.units(markup, Options(tags=tags)))
 
 

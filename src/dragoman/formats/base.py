@@ -74,7 +74,7 @@ ASIDES = {
 
 @dataclass(frozen=True)
 class Tags:
-    """What tags mean in a text with markup, where whoever sends it says so. Names are as the text has them."""
+    """The meaning of tags in a text with markup, as whoever sends it says. Names are as the text has them."""
 
     ignored: frozenset[str] = frozenset()
     """Elements whose content is not translated."""
@@ -84,6 +84,9 @@ class Tags:
     """Elements that part none, whatever they look like."""
     outline: bool = True
     """Which elements of XML part texts is seen from how they stand; False: those of `splitting` alone do."""
+
+
+NO_TAGS = Tags()
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Options:
     """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
     join_cues: bool = True
     """A sentence of subtitles that goes on in the next cue is translated as one."""
-    tags: Tags = Tags()
+    tags: Tags = NO_TAGS
     """Of a text with markup: what its tags mean."""
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from dragoman.formats.base import Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
+from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
 from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, pieces
 from dragoman.formats.inline import Kind, Token, as_attribute, units_of
 from dragoman.languages.codes import language_of, tag_of
@@ -50,7 +50,7 @@ _CODE = re.compile(CODE, re.DOTALL)
 
 
 @functools.lru_cache(maxsize=1)  # two passes look at a page, one after the other
-def _pieces(text: str, tags: Tags = Tags()) -> list[Piece]:
+def _pieces(text: str, tags: Tags = NO_TAGS) -> list[Piece]:
     page = pieces(text)
     return list(_without(page, tags.ignored)) if tags.ignored else page
 
@@ -60,11 +60,11 @@ def _without(page: Sequence[Piece], names: Collection[str]) -> Iterator[Piece]:
     names = {name.lower() for name in names}
     depth = 0
     for piece in page:
-        is_one = piece.name in names and piece.tag is not None
-        if is_one and piece.tag.opens:
-            depth += piece.name not in VOID and not piece.tag.text.endswith("/>")
-        yield replace(piece, is_translated=False) if depth or is_one else piece
-        if is_one and not piece.tag.opens:
+        tag = piece.tag if piece.name in names else None
+        if tag is not None and tag.opens:
+            depth += tag.name not in VOID and not tag.text.endswith("/>")
+        yield replace(piece, is_translated=False) if depth or tag else piece
+        if tag is not None and not tag.opens:
             depth = max(0, depth - 1)
 
 

@@ -12,7 +12,7 @@ from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, strong
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import tagged
-from dragoman.formats.base import Format, Item, Options, Tags, Unit
+from dragoman.formats.base import NO_TAGS, Format, Item, Options, Tags, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
 from dragoman.inference.search_translator import SearchTranslator
@@ -61,7 +61,7 @@ class Choices:
     beam_size: int | None = None
     warnings: bool = False
     """Translations carry what looks wrong with them."""
-    tags: Tags = Tags()
+    tags: Tags = NO_TAGS
     """Of a text with markup: what its tags mean."""
 
 

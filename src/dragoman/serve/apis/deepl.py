@@ -171,15 +171,15 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
 
 
 def _tags(given: TranslateRequest) -> Tags:
-    """What tags mean. Raises ApiError for XML that is not well-formed, where version 2 is asked for."""
+    """The meaning of tags. Raises ApiError for XML that is not well-formed, where version 2 is asked for."""
     if given.tag_handling == "xml" and given.tag_handling_version == "v2":
         try:
             for text in given.text:
                 tagged.check(text)
         except DragomanError as error:
             raise ApiError(400, f"Tag handling parsing failed, please check input: {error}", cause=error) from error
-    names = given.ignore_tags, given.splitting_tags, given.non_splitting_tags
-    return Tags(*map(frozenset, names), outline=given.outline_detection)
+    ignored, splitting = frozenset(given.ignore_tags), frozenset(given.splitting_tags)
+    return Tags(ignored, splitting, frozenset(given.non_splitting_tags), given.outline_detection)
 
 
 def _code(code: str) -> str:
