@@ -559,6 +559,65 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
             texts(name, broken)
 
 
+@pytest.mark.parametrize(
+    ("before", "put", "after"),
+    [
+        ("a: ab cd  # ef", "gh: ij", 'a: "gh: ij"  # ef'),
+        ("a: ab cd", 'say "x"', 'a: say "x"'),
+        ("a: ab cd", '"x" is', "a: '\"x\" is'"),
+        ("a: ab cd", "no", 'a: "no"'),
+        ("a: ab cd", "- x\ty", 'a: "- x\\ty"'),
+        ("a: {b: ab cd}", "x, y", 'a: {b: "x, y"}'),
+        ("a: 'ab ''cd'''", "it's", "a: 'it''s'"),
+        ("a: 'ab'", "x\ny", 'a: "x\\ny"'),
+        ('a: "\\u00e9 ab"', "é", 'a: "\\u00e9"'),
+        ("a: &x !!str ab cd\nb: *x", "ef", "a: &x !!str ef\nb: *x"),
+        ("a: ab\n  cd\nb: 1", "ef", "a: ef\nb: 1"),
+        ("? a\n: ab cd", "ef", "? a\n: ef"),
+    ],
+)
+def test_values_of_yaml_keep_the_quotes_that_they_need(before: str, put: str, after: str) -> None:
+    def translation(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [(put,) for _ in units]
+
+    out = read("a.yml", before).translated(translation).decode()
+    assert out == after
+    assert put in [plain(unit.items) for unit in read("a.yml", out).texts()]
+
+
+def test_files_of_rails_get_the_targets_locale_and_plural_forms() -> None:
+    text = (
+        'en: # the locale\n  yes: true\n  n:\n    one: ab\n    other: "%{count} cd"\n'
+        '  f: {"one": ab, "other": cd}\n  t: |\n    ef\n    ```\n    gh ij\n    ```\n  d: "%d %b"\n  s: :day\n'
+    )
+    document = Document(text.encode(), FORMATS["yaml"], Options("en.yml", ("en", "pl")))
+    out = document.translated(reversed_words).decode()
+    assert out == (
+        'pl: # the locale\n  yes: true\n  n:\n    one: ba\n    other: "}tnuoc{% dc"\n'
+        '    few: "}tnuoc{% dc"\n    many: "}tnuoc{% dc"\n'
+        '  f: {"one": ba, "other": dc, "few": dc, "many": dc}\n'
+        '  t: |\n    fe\n    ```\n    gh ij\n    ```\n  d: "%d %b"\n  s: :day\n'
+    )
+    assert len({unit.kept for unit in document.texts() if unit.kept}) == 3
+    document = Document(b"en:\n  a: ab cd\n", FORMATS["yaml"], Options("en.yml", ("en", "no")))
+    assert document.translated(reversed_words) == b'"no":\n  a: ba dc\n'
+    zero = "n:\n  zero: ab\n  one: cd\n  other: ef\n"
+    assert read("a.yml", zero).translated(reversed_words).decode() == "n:\n  zero: ba\n  one: dc\n  other: fe\n"
+
+
+def test_settings_in_yaml_are_left_and_broken_yaml_is_refused() -> None:
+    for text in (
+        "apiVersion: v1\na: ab cd\n",
+        "jobs:\n  a:\n    runs-on: ab\n",
+        "services:\n  a:\n    image: ab:cd\n",
+    ):
+        assert texts("a.yml", text) == []
+        assert kept("a.yml", text)
+    for text, line in (("a: 'x\nb: y", 2), ("a:\n\t- x\n", 2), ("{% if %}", 1)):
+        with raises_error(Error.BAD_SYNTAX, f"a.yml:{line}"):
+            texts("a.yml", text)
+
+
 def kept(name: str, text: str) -> dict[str, str]:
     return {plain(unit.items): unit.kept for unit in read(name, text).texts()}
 

@@ -305,6 +305,15 @@ ROWS: dict[str, Row] = {
         words=c_escaped,
         reads=lambda text: c_read(text.replace("\\u00a0", "\u00a0")),
     ),
+    "yaml": Row(
+        'a: "◊"\n',
+        breaks=("\\n", "\\r\\n", "<br>", "</p><p>", " | "),
+        tabs=("\\t",),
+        spaces=("  ", "\\u00a0"),
+        pairs=TAGS,
+        words=c_escaped,
+        reads=lambda text: c_read(text.replace("\\u00a0", "\u00a0")),
+    ),
     "properties": Row(
         "a=◊\n",
         breaks=("\\n", "<br>"),
@@ -336,6 +345,8 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 VARIANTS: dict[str, Row] = {
     **ROWS,
+    "yaml of lines": Row("a: |-\n  ◊\n", breaks=("\n  ", "<br>"), tabs=("\t",), pairs=TAGS),
+    "yaml of paragraphs": Row("a: >\n  ◊\n", breaks=("\n\n  ", "<br>"), pairs=TAGS),
     "xliff 2": Row(
         '<xliff version="2.0" srcLang="en"><file id="f"><unit id="1"><segment><source>◊</source></segment></unit>'
         "</file></xliff>",

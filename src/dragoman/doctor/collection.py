@@ -30,7 +30,7 @@ from dragoman.text.words import UNSPACED
 
 Languages = tuple[str, str]
 
-KEYED = {suffix for name in ("json", "properties", "android") for suffix in FORMATS[name].suffixes}
+KEYED = {suffix for name in ("json", "yaml", "properties", "android") for suffix in FORMATS[name].suffixes}
 """Documents whose texts have names, the same in each language."""
 
 

@@ -31,6 +31,7 @@ from dragoman.formats import (
     word,
     workbook,
     xliff,
+    yaml_strings,
 )
 from dragoman.formats.base import Edit, Format, Item, Options, Part, Unit, spliced
 from dragoman.formats.encoding import decoded, encoded
@@ -253,6 +254,7 @@ FORMATS: dict[str, Format] = {
     ),
     "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), declares="xml"),
     "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,), finish=language.of_messages),
+    "yaml": Format("YAML messages", (".yml", ".yaml"), (yaml_strings.units,), finish=yaml_strings.with_locale),
     "properties": Format("Java properties", (".properties",), (properties.units,), declares="properties"),
     "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),

@@ -14,8 +14,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
 _NO_TEXT = re.compile(
     r"(?:https?:|mailto:|data:|/|\./|#)\S*|[\w.+-]+@[\w.-]+|\S+\.(?:png|jpe?g|svg|gif|html?|css|js|json|md|txt|pdf)"
     r"|[a-z]{2,3}[-_][A-Z]{2}|\$\w+|[a-z0-9]+(?:[_.:][a-z0-9]+)+|[a-z0-9]+(?:-[a-z0-9]+){2,}"
+    r"|:[a-z_]+|(?:%[-^_#0]?[A-Za-z](?![A-Za-z])|[^\w%]|\d)+"
 )
-"""Values that are names, addresses or files."""
+"""Values that are names, addresses, files, Ruby's symbols or formats of dates."""
 NAMES = "names, addresses, files"
 SKIPPED_KEYS = frozenset(
     {"@@locale", "@@last_modified", "locale", "lang", "language", "id", "key", "type", "version", "$schema"}
@@ -39,7 +40,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         raise Error.BAD_SYNTAX(f"not JSON: {error.msg}", file=options.name, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise Error.BAD_SYNTAX("not JSON: nested too deep", file=options.name) from error
-    reason = _reasons(content)
+    reason = reasons(content)
     for match, path in _values(text):
         yield from _unit(text, match, path, reason)
 
@@ -72,7 +73,7 @@ def _values(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
         yield pending, []
 
 
-def _reasons(content: Any) -> Callable[[Sequence[str], str], str]:
+def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     """Gives the reason why a value is left as it is, by its keys; "" for a text."""
     if isinstance(content, Mapping) and not _OF_SETTINGS.isdisjoint(content):
         return lambda path, said: SETTINGS

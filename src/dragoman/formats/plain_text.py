@@ -52,7 +52,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             first, last = group[0], group[-1]
             said = _HYPHEN.sub("-", " ".join(line.text for line in group)) if width else first.text
             if has_letters(said):
-                render = partial(_broken, width, first.column, newline + group[-1].before) if width else plain
+                render = partial(broken, width, first.column, newline + group[-1].before) if width else plain
                 yield Unit((said,), first.start, last.end, render, f"line {first.number}")
 
 
@@ -98,7 +98,7 @@ def _width(paragraph: Sequence[Line]) -> int:
     return width if goes_on or len(in_sentence) > 2 else 0
 
 
-def _broken(width: int, column: int, between: str, items: Sequence[Item]) -> str:
+def broken(width: int, column: int, between: str, items: Sequence[Item]) -> str:
     """A translation in lines no wider than those of its source."""
     lines = textwrap.wrap(plain(items), max(width - column, 1), break_long_words=False, break_on_hyphens=False)
     return between.join(lines)
