@@ -112,6 +112,12 @@ def test_every_kind_of_file_is_read_in_the_order_of_their_names(tmp_path: Path) 
             "n.fr.html": "<p>quinze</p>",
             "o.en.md": "# sixteen\n",
             "o.fr.md": "# seize\n",
+            "q/app_fr.ts": '<TS language="fr"><message><source>eighteen</source><translation>dix-huit</translation>'
+            "</message></TS>",
+            "r.xcstrings": '{"sourceLanguage": "en", "strings": {"nineteen": {"localizations": {"fr": {"stringUnit":'
+            '{"state": "translated", "value": "dix-neuf"}}}}}}',
+            "s/en.lproj/L.strings": '"key" = "twenty";',
+            "s/fr.lproj/L.strings": '"key" = "vingt";',
         },
     )
     book = openpyxl.Workbook()
@@ -139,6 +145,9 @@ def test_every_kind_of_file_is_read_in_the_order_of_their_names(tmp_path: Path) 
         "n.en.html and n.fr.html": [("fifteen", "quinze")],
         "o.en.md and o.fr.md": [("sixteen", "seize")],
         "p/en/x.docx and p/fr/x.docx": [("seventeen", "dix-sept")],
+        "q/app_fr.ts": [("eighteen", "dix-huit")],
+        "r.xcstrings": [("nineteen", "dix-neuf")],
+        "s/en.lproj/L.strings and s/fr.lproj/L.strings": [("twenty", "vingt")],
     }
     assert notes(tmp_path) == {}
 

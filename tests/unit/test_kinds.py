@@ -152,6 +152,7 @@ XLIFF = Row(
     reads=without_tags,
     target=('<target state="needs-review-translation">', "</target>"),
 )
+PLIST = '<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "x.dtd"><plist version="1.0"><dict>'
 TAGS = (("<b>", "</b>"), ("<a href='x'>", "</a>"), ("<0>", "</0>"))
 ROWS: dict[str, Row] = {
     "txt": Row("◊\n", breaks=("\n", "\r\n", "<br>"), tabs=("\t",), pairs=TAGS),
@@ -332,6 +333,54 @@ ROWS: dict[str, Row] = {
         protected=('<xliff:g xmlns:xliff="x" id="a">x y</xliff:g>',),
         words=lambda text: escaped(re.sub(r"""(['"\\])""", r"\\\1", text)),
         reads=lambda text: html.unescape(c_read(text.replace("\\u0020", " "))),
+    ),
+    "strings": Row(
+        '"a" = "◊";\n',
+        breaks=("\\n", "\\n\\n", "\n", "<br>"),
+        tabs=("\\t", "\t"),
+        spaces=("  ",),
+        pairs=TAGS,
+        words=c_escaped,
+        reads=c_read,
+    ),
+    "stringsdict": Row(
+        f"{PLIST}<key>a</key><string>◊</string></dict></plist>",
+        breaks=("\n", "&lt;br&gt;"),
+        tabs=("\t",),
+        spaces=("  ",),
+        pairs=(("&lt;b&gt;", "&lt;/b&gt;"),),
+        words=escaped,
+        reads=without_tags,
+    ),
+    "xcstrings": Row(
+        '{"sourceLanguage":"en","strings":{"◊":{}},"version":"1.0"}',
+        breaks=("\\n", "<br>"),
+        tabs=("\\t",),
+        spaces=("  ",),
+        pairs=TAGS,
+        words=c_escaped,
+        reads=c_read,
+        target=('"state":"needs_review","value":"', '"}}}}'),
+    ),
+    "resx": Row(
+        '<root><data name="a" xml:space="preserve"><value>◊</value></data></root>',
+        breaks=("\n", "&#13;\n", "&lt;br&gt;"),
+        tabs=("\t",),
+        spaces=("  ",),
+        pairs=(("&lt;b&gt;", "&lt;/b&gt;"),),
+        words=escaped,
+        reads=without_tags,
+    ),
+    "ts": Row(
+        "<TS><context><message><source>◊</source></message></context></TS>",
+        codes=('<byte value="x1b"/>',),
+        breaks=("\n", "&lt;br&gt;", "&lt;/p&gt;&lt;p&gt;"),
+        tabs=("\t",),
+        spaces=("  ",),
+        pairs=(("&lt;b&gt;", "&lt;/b&gt;"),),
+        words=escaped,
+        reads=without_tags,
+        target=('<translation type="unfinished">', "</translation>"),
     ),
     "csv": Row(
         'a,text\n1,"◊"\n',

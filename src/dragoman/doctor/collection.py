@@ -18,9 +18,10 @@ from typing import Any
 
 from dragoman.doctor.paragraphs import aligned
 from dragoman.errors import DragomanError, Error, show
-from dragoman.formats import bitext, table
+from dragoman.formats import bitext, qt, string_catalog, table
 from dragoman.formats.base import Entry, Options, asides_of, plain
 from dragoman.formats.document import FORMATS, SUFFIXES, Document
+from dragoman.formats.encoding import Declares, decoded
 from dragoman.formats.mo import mo_entries
 from dragoman.languages.codes import fits, language_of, name_of
 from dragoman.progress import Progress
@@ -30,7 +31,11 @@ from dragoman.text.words import UNSPACED
 
 Languages = tuple[str, str]
 
-KEYED = {suffix for name in ("json", "yaml", "properties", "android") for suffix in FORMATS[name].suffixes}
+KEYED = {
+    suffix
+    for name in ("json", "yaml", "properties", "android", "strings", "stringsdict", "resx")
+    for suffix in FORMATS[name].suffixes
+}
 """Documents whose texts have names, the same in each language."""
 
 
@@ -141,7 +146,7 @@ def _readers(paths: dict[str, Path], languages: Languages, config: CollectionCon
         elif name in copies:
             record.note = f"{SAME_BYTES} {copies[name]}"
         elif (read := _READERS.get(kind_of(name), _other if kind_of(name) in OTHER else None)) is not None:
-            codes = _languages_of_name(name, languages) if kind_of(name) in (".po", ".mo") else languages
+            codes = _languages_of_name(name, languages) if kind_of(name) in (".po", ".mo", ".ts") else languages
             reader = functools.partial(read, path, languages, config)
         else:
             record.note = _why_not(name, languages)
@@ -313,6 +318,14 @@ def _po(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[
     yield from bitext.po_entries(_bytes(path), show(path))
 
 
+def _qt(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
+    yield from qt.entries(_text(path, "xml"), Options(show(path)))
+
+
+def _string_catalog(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
+    yield from string_catalog.entries(_text(path), Options(show(path), languages))
+
+
 def _mo(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
     yield from mo_entries(_bytes(path), show(path))
 
@@ -329,6 +342,10 @@ def _other(path: Path, languages: Languages, config: CollectionConfig) -> Iterat
         yield Entry(pair.line, pair.src, pair.tgt)
 
 
+def _text(path: Path, declares: Declares = "") -> str:
+    return decoded(_bytes(path), show(path), declares)[0]
+
+
 def _bytes(path: Path) -> bytes:
     with open_bytes(path) as stream:
         return stream.read()
@@ -338,6 +355,8 @@ _READERS: dict[str, Any] = {
     ".tmx": _tmx,
     **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), _xliff),
     ".po": _po,
+    ".ts": _qt,
+    ".xcstrings": _string_catalog,
     ".mo": _mo,
     **dict.fromkeys(table.SUFFIXES, _table),
 }
@@ -420,8 +439,8 @@ def _through_english(src: Path, tgt: Path, languages: Languages) -> Iterator[Ent
             yield Entry(one.line, one.tgt, other.tgt, "approved" if approved else "", max(one.changed, other.changed))
 
 
-_CATALOGUES = (".po", ".mo", ".xlf", ".xliff")
+_CATALOGUES = (".po", ".mo", ".ts", ".xlf", ".xliff")
 OTHER = (".jsonl", ".parquet")
 """Corpora of pairs in one file."""
-ALONE = frozenset({".tmx", *OTHER, ".csv", ".tsv", ".tab", ".sdlxliff", ".mxliff", ".mqxliff"})
+ALONE = frozenset({".tmx", ".xcstrings", *OTHER, ".csv", ".tsv", ".tab", ".sdlxliff", ".mxliff", ".mqxliff"})
 """Kinds that hold both languages: a language in their names does not make two of them a pair."""

@@ -10,9 +10,9 @@ from dragoman.formats.base import Code, Item, Options, Unit, refuse
 from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, scan
 from dragoman.formats.inline import Kind, Token, escaped, units_of
-from dragoman.formats.messages import whole_characters
+from dragoman.formats.messages import whole_characters, with_numbered_arguments
+from dragoman.formats.plural_forms import Form, forms_in
 from dragoman.formats.xml import Event, attribute, children, events, local, tokens
-from dragoman.languages.plurals import plurals_of
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
 _SECTION = re.compile(r"\s*<!\[CDATA\[(?P<inner>(?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
@@ -53,30 +53,20 @@ def _resource(text: str, element: Sequence[Event], options: Options) -> Iterator
         yield from _string(text, element, name, reason)
     elif tag in ("string-array", "plurals"):
         items = [item for item in children(element) if local(item[0].name) == "item"]
-        for item in items:
-            quantity = attribute(item[0], "quantity")
-            yield from _string(text, item, f"{name}[{quantity}]" if quantity else name, reason)
-        if tag == "plurals" and items and not reason:
-            yield from _other_forms(text, name, items, options)
+        if tag == "plurals" and items:
+            forms = [_form(text, item, name, reason) for item in items]
+            yield from forms_in(text, forms, options.languages[1])
+        for item in items if tag == "string-array" else ():
+            yield from _string(text, item, name, reason)
 
 
-def _other_forms(text: str, name: str, items: Sequence[Sequence[Event]], options: Options) -> Iterator[Unit]:
-    """The forms that the target language has and the source has not, each made of the one for other numbers."""
-    plurals = plurals_of(options.languages[1])
-    of = {attribute(item[0], "quantity"): item for item in items}
-    like = of.get("other", items[-1])
-    for form in plurals.forms if plurals else ():
-        for unit in _string(text, like, f"{name}[{form}]", "") if form not in of else ():
-            end = items[-1][-1].end
-            head, tail = text[like[0].start : unit.start], text[unit.end : like[-1].end]
-            head = re.sub(r"(quantity\s*=\s*[\"'])\w*", rf"\g<1>{form}", head, count=1)
-            indent = re.search(r"\s*$", text[: like[0].start])
-            before = (indent[0] if indent else "") + head
-
-            def render(items: Sequence[Item], unit: Unit = unit, before: str = before, tail: str = tail) -> str:
-                return before + unit.render(items) + tail
-
-            yield replace(unit, start=end, end=end, render=render, bilingual=True)
+def _form(text: str, item: Sequence[Event], name: str, reason: str) -> Form:
+    """The form that an item of plurals is."""
+    quantity = attribute(item[0], "quantity")
+    found = re.search(r"\squantity\s*=\s*[\"']", text[item[0].start : item[0].end])
+    at = item[0].start + (found.end() if found else 0)
+    unit = next(_string(text, item, f"{name}[{quantity}]", reason), None)
+    return Form(quantity, at, item[0].start, item[-1].end, unit)
 
 
 def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
@@ -98,7 +88,7 @@ def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Ite
         ]
         render = partial(_written, escaped)
     for unit in units_of(inside, where, render, source=text, collapse=False):
-        yield replace(unit, kept=reason)
+        yield replace(with_numbered_arguments(unit), kept=reason)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:

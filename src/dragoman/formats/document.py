@@ -3,6 +3,7 @@
 A format is one file of this folder and one row of `FORMATS`.
 """
 
+import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import (
     android,
+    apple,
     ass,
     epub,
     html,
@@ -25,6 +27,9 @@ from dragoman.formats import (
     po,
     presentation,
     properties,
+    qt,
+    resx,
+    string_catalog,
     subtitles,
     table,
     ttml,
@@ -157,7 +162,12 @@ def format_of(path: Path, data: bytes) -> Format:
     if named is FORMATS["android"]:  # many kinds of files are called .xml
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
         name = root.group(1).decode() if root else ""
-        named = FORMATS.get("ttml" if name == "tt" else name, named)  # XLIFF, TMX and TTML are called so, too
+        # XLIFF, TMX, TTML and Qt's catalogues are called so, too.
+        named = FORMATS.get({"tt": "ttml", "TS": "ts"}.get(name, name), named)
+    if named is FORMATS["ts"] and not is_known(path.with_suffix(".ts"), data):
+        raise Error.WRONG_FILE_TYPE(
+            "is no catalogue of Qt, although its name ends in .ts", "is it TypeScript, or a video?", file=path
+        )
     if named and found and found is not named:
         raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
     if named and named.parts_of is not None and not found:
@@ -171,10 +181,30 @@ def format_of(path: Path, data: bytes) -> Format:
     )
 
 
+_QT = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!|TS\b)")
+_LOOKED_AT = 1024
+
+
+def is_known(path: Path, data: bytes | None = None) -> bool:
+    """True for a file whose name is that of a format; files called .ts are of Qt by their first bytes only."""
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS["ts"].suffixes:
+        return suffix in SUFFIXES
+    try:
+        with io.BytesIO(data) if data is not None else path.open("rb") as stream:
+            return _QT.match(stream.read(_LOOKED_AT)) is not None
+    except OSError:  # who reads it says so
+        return True
+
+
 def _by_content(data: bytes, name: str) -> Format | None:
     """The format that a file's bytes show for certain."""
     if data.startswith(b"%PDF-"):
         return FORMATS["pdf"]
+    if data.startswith(b"bplist"):
+        raise Error.WRONG_FILE_TYPE(
+            "a property list that Xcode has compiled", "make a text of it: plutil -convert xml1", file=name
+        )
     if not data.startswith(b"PK\x03\x04"):
         return None
     package = Package(data, name)
@@ -257,6 +287,11 @@ FORMATS: dict[str, Format] = {
     "yaml": Format("YAML messages", (".yml", ".yaml"), (yaml_strings.units,), finish=yaml_strings.with_locale),
     "properties": Format("Java properties", (".properties",), (properties.units,), declares="properties"),
     "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
+    "strings": Format("Apple's strings", (".strings",), (apple.strings_units,)),
+    "stringsdict": Format("Apple's plurals", (".stringsdict",), (apple.plist_units,), declares="xml"),
+    "xcstrings": Format("an Apple string catalogue", (".xcstrings",), (string_catalog.units,)),
+    "resx": Format("resources of .NET", (".resx", ".resw"), (resx.units,), declares="xml"),
+    "ts": Format("a Qt catalogue", (".ts",), (qt.units,), declares="xml", finish=qt.with_language),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),
     "pdf": Format("a PDF", (".pdf",), (plain_text.units,)),
 }

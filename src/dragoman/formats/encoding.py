@@ -104,6 +104,8 @@ def _encoding_of(data: bytes, declares: Declares) -> Encoding:
     ):
         if data.startswith(mark):
             return Encoding(codec, mark)
+    if b"\0" in (first := data[:2]) and len(data) % 2 == 0 and first != b"\0\0":
+        return Encoding("utf-16-be" if first[0] == 0 else "utf-16-le")
     codec = declared(data, declares)
     if declares == "properties":
         return Encoding("utf-8" if _is_utf8(data) else "iso8859-1")

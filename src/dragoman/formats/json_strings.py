@@ -2,13 +2,17 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.messages import items_of, label
+from dragoman.formats.plural_forms import Form, forms_in
+from dragoman.languages.plurals import FORMS, plurals_of
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
 _NO_TEXT = re.compile(
@@ -34,22 +38,55 @@ _OF_SETTINGS = frozenset({
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The texts among the values."""
+    reason = reasons(content_of(text, options))
+    values = [value for value in values_of(text) if text[value.start] == '"']
+    plurals = _plurals(text, values, options.languages[0])
+    for value in values:
+        group = plurals.get((value.parent, value.key_at))
+        if group is None:
+            yield from _unit(text, value, reason)
+        elif value is group[0][0]:
+            forms = [
+                Form(name, one.key_end - 1 - len(name), one.key_at, one.end, next(_unit(text, one, reason), None))
+                for one, name in group
+            ]
+            yield from forms_in(text, forms, options.languages[1], ",")
+
+
+def content_of(text: str, options: Options) -> Any:
+    """The content of JSON. Raises DragomanError for what is none, or is nested too deep."""
     try:
-        content = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise Error.BAD_SYNTAX(f"not JSON: {error.msg}", file=options.name, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise Error.BAD_SYNTAX("not JSON: nested too deep", file=options.name) from error
-    reason = reasons(content)
-    for match, path in _values(text):
-        yield from _unit(text, match, path, reason)
 
 
-def _values(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """The strings among the values of JSON, and the keys that lead there, "" for the place in a list."""
-    path: list[str] = []
-    key = ""
+class Value(NamedTuple):
+    """A text, an object or a list in JSON, from `start` to `end`, with the place of its key, if it has one."""
+
+    path: tuple[str, ...]
+    """The keys that lead there, "" for the place in a list."""
+    start: int
+    end: int
+    key_at: int = -1
+    key_end: int = -1
+    parent: int = -1
+    """The place of the object or list that it stands in."""
+
+
+def values_of(text: str) -> Iterator[Value]:
+    """The texts, objects and lists of JSON, those that stand in others before these."""
+    opened: list[tuple[int, str, re.Match[str] | None]] = []  # place, name and key of the objects and lists around
+    name, key = "", None
     pending: re.Match[str] | None = None
+
+    def value(start: int, end: int) -> Value:
+        path = (*(one for _, one, _ in opened), name)
+        place = key.span() if key else (-1, -1)
+        return Value(path[1:], start, end, *place, opened[-1][0] if opened else -1)
+
     for match in _TOKEN.finditer(text):
         token = match.group()
         if token[0] == '"':
@@ -57,20 +94,46 @@ def _values(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
             continue
         if token == ":":
             assert pending is not None
-            key, pending = json.loads(pending.group()), None
+            name, key, pending = json.loads(pending.group()), pending, None
             continue
         if pending is not None:
-            yield pending, [*path, key]
+            yield value(*pending.span())
             pending = None
         if token in "{[":
-            path.append(key)
-            key = ""
-        elif token in "}]" and path:
-            path.pop()
+            opened.append((match.start(), name, key))
+            name, key = "", None
+        elif token in "}]":
+            start, name, key = opened.pop()
+            yield value(start, match.end())
         if token == ",":
-            key = ""
+            name, key = "", None
     if pending is not None:
-        yield pending, []
+        yield value(*pending.span())
+
+
+def _plurals(text: str, values: Sequence[Value], language: str) -> dict[tuple[int, int], list[tuple[Value, str]]]:
+    """The texts of each plural, with the names of their forms, by the object that each is in and the place of its key:
+    i18next's `key_one` and `key_other`, or `one` and `other` alone in an object.
+
+    Names of forms that the source language has not are words: `choice_two`.
+    """
+    plurals = plurals_of(language)
+    names = {*(plurals.forms if plurals else FORMS), "other", "zero"}
+    groups: defaultdict[tuple[int, str], list[tuple[Value, str]]] = defaultdict(list)
+    others: set[int] = set()
+    """Objects that hold more than forms."""
+    for value in values:
+        base, mark, form = value.path[-1].rpartition("_") if value.key_at >= 0 else ("", "", "")
+        if form not in FORMS or (mark and not base) or base.endswith("_ordinal"):
+            others.add(value.parent)
+            continue
+        groups[value.parent, base].append((value, form))
+    found = {}
+    for (parent, base), group in groups.items():
+        forms = [form for _, form in group]
+        if len(forms) > 1 and "other" in forms and names.issuperset(forms) and (base or parent not in others):
+            found.update({(parent, value.key_at): group for value, _ in group})
+    return found
 
 
 def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
@@ -94,19 +157,21 @@ def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     return reason
 
 
-def _unit(
-    text: str, match: re.Match[str], path: Sequence[str], reason: Callable[[Sequence[str], str], str]
-) -> Iterator[Unit]:
-    said = json.loads(match.group())
+def _unit(text: str, value: Value, reason: Callable[[Sequence[str], str], str]) -> Iterator[Unit]:
+    said = json.loads(text[value.start : value.end])
     if not has_letters(said):
         return
-    where = f"line {line_of(text, match.start())}, {'.'.join(filter(None, path))}"
-    ascii_only = text.isascii()
+    where = f"line {line_of(text, value.start)}, {'.'.join(filter(None, value.path))}"
     bare, written = label(said)
+    render = partial(_written, written, text.isascii())
+    yield Unit(items_of(bare), value.start, value.end, render, where, kept=reason(value.path, said))
 
-    def render(items: Sequence[Item]) -> str:
-        out = json.dumps(written(items), ensure_ascii=ascii_only)
-        return re.sub("[\ud800-\udfff]", lambda half: as_java_escape(half[0]).lower(), out)
 
-    kept = reason(path, said)
-    yield Unit(items_of(bare), match.start(), match.end(), render, where, kept=kept)
+def _written(written: Callable[[Sequence[Item]], str], ascii_only: bool, items: Sequence[Item]) -> str:
+    return as_json(written(items), ascii_only=ascii_only)
+
+
+def as_json(text: str, *, ascii_only: bool = False) -> str:
+    """A text as JSON has it, halves of characters as `\\ud83d`."""
+    out = json.dumps(text, ensure_ascii=ascii_only)
+    return re.sub("[\ud800-\udfff]", lambda half: as_java_escape(half[0]).lower(), out)

@@ -1,11 +1,13 @@
-"""Messages of a program, whatever file they stand in: accelerators of menus, and halves of characters."""
+"""Messages of a program, whatever file they stand in: accelerators of menus, halves of characters, arguments."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from dragoman.formats.accelerators import accelerator_in, with_accelerator, without_accelerator
-from dragoman.formats.base import Code, Item
+from dragoman.formats.base import Code, Item, Unit
 
 _HALF = re.compile("([\ud800-\udfff])")
 
@@ -51,3 +53,43 @@ def label(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:
 def _with_mark(text: str, bare: str, mark: str, items: Sequence[Item]) -> str:
     said = joined(items)
     return text if said == bare else with_accelerator(said, text, mark)
+
+
+_ARGUMENT = re.compile(
+    r"%(?:%|(?P<number>\d+\$)?(?P<rest>#@\w+@|[-+#0']*\d*(?:\.\d+)?(?:hh?|ll?|[qLztj])?[@diouxXeEfFgGaAcCsSpDUO]))"
+)
+"""An argument of printf as Apple and Java have it, or a percent sign."""
+
+
+def with_numbered_arguments(unit: Unit) -> Unit:
+    """A unit whose translations number their arguments where these stand in another order than in the source.
+
+    Arguments without a number are taken in their order: a number that is written as a text ends a program.
+
+    >>> unit = with_numbered_arguments(Unit(("%lld%% of its %@ used",), 0, 0, joined, ""))
+    >>> unit.render(["%@: %lld%%"]), unit.render(["%lld%% of %@"])
+    ('%2$@: %1$lld%%', '%lld%% of %@')
+    """
+    source = [match for item in unit.items if isinstance(item, str) for match in _arguments(item)]
+    kinds = [match["rest"] for match in source]
+    if len(set(kinds)) < 2 or any(match["number"] for match in source):
+        return unit
+
+    def render(items: Sequence[Item]) -> str:
+        found = [match["rest"] for item in items if isinstance(item, str) for match in _arguments(item)]
+        if found == kinds or sorted(found) != sorted(kinds):
+            return unit.render(items)
+        places = defaultdict(list)
+        for number, kind in enumerate(kinds, start=1):
+            places[kind].append(number)
+
+        def numbered(match: re.Match[str]) -> str:
+            return f"%{places[match['rest']].pop(0)}${match['rest']}" if match["rest"] else match[0]
+
+        return unit.render([_ARGUMENT.sub(numbered, item) if isinstance(item, str) else item for item in items])
+
+    return replace(unit, render=render)
+
+
+def _arguments(text: str) -> Iterator[re.Match[str]]:
+    return (match for match in _ARGUMENT.finditer(text) if match["rest"])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, plain, refuse
 from dragoman.formats.messages import label
+from dragoman.formats.plural_forms import says_number
 from dragoman.languages.codes import language_of
 from dragoman.languages.plurals import plurals_of
 
@@ -166,8 +167,7 @@ class Rule(NamedTuple):
             return number == 0
         if self.form(1) != number or self.size == 1:
             return False
-        is_said = len(re.findall("[%{]", singular)) >= len(re.findall("[%{]", plural))
-        return is_said or all(self.form(count) != number for count in range(2, 200))
+        return says_number(singular, plural) or all(self.form(count) != number for count in range(2, 200))
 
 
 def rule_for(header: str, language: str) -> Rule:

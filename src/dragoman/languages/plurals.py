@@ -18,6 +18,8 @@ class Plurals(NamedTuple):
 
     forms: tuple[str, ...]
     rule: str
+    one_is_1: bool = True
+    """False where `one` is the form of 21 things, too."""
 
 
 @functools.cache
@@ -26,6 +28,8 @@ def plurals_of(code: str) -> Plurals | None:
 
     >>> plurals_of("pl").forms, plurals_of("ja").forms
     (('one', 'few', 'many'), ('other',))
+    >>> plurals_of("ru").one_is_1, plurals_of("fr").one_is_1
+    (False, True)
     >>> plurals_of("de_AT").rule, plurals_of("xx")
     ('nplurals=2; plural=(n != 1);', None)
     """
@@ -33,5 +37,6 @@ def plurals_of(code: str) -> Plurals | None:
         locale = Locale.parse(code.replace("-", "_"))
     except (ValueError, UnknownLocaleError):
         return None
-    forms = {locale.plural_form(count) for count in _COUNTS}
-    return Plurals(tuple(form for form in FORMS if form in forms), str(get_plural(locale)))
+    of_counts = [locale.plural_form(count) for count in _COUNTS]
+    forms = tuple(form for form in FORMS if form in of_counts)
+    return Plurals(forms, str(get_plural(locale)), "one" not in of_counts[2:])

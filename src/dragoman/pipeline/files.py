@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.formats.base import Item, Options, Unit
-from dragoman.formats.document import FORMATS, SUFFIXES, Document
+from dragoman.formats.document import FORMATS, Document, is_known
 from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import NBest, Translation
@@ -87,7 +87,7 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
     if output.exists() and not output.is_dir():
         raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
     jobs = []
-    known = set(SUFFIXES) - set(() if choices.columns else FORMATS["csv"].suffixes)
+    tables = () if choices.columns else FORMATS["csv"].suffixes
     for path in paths:
         inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
         for found in inside:
@@ -96,7 +96,7 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
             if path.is_dir() and (hidden or output.resolve() in found.resolve().parents or is_partial(found)):
                 continue
             target = output / relative
-            is_copy = path.is_dir() and found.suffix.lower() not in known
+            is_copy = path.is_dir() and (found.suffix.lower() in tables or not is_known(found))
             jobs.append(Job(found, _text_of_pdf(target), is_copy))
     if all(job.is_copy for job in jobs):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])

@@ -1,0 +1,72 @@
+"""Plural forms that stand one by one in a file, by name: `one`, `other`, and those that the target language has."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from dragoman.formats.base import Item, Unit, plain
+from dragoman.languages.plurals import plurals_of
+
+_BLANKS_SEEN = 200
+"""Characters in which the line break and the blanks before a form are looked for."""
+
+
+class Form(NamedTuple):
+    """A form of a text, with its name, from `start` to `end` of a file."""
+
+    name: str
+    name_at: int
+    start: int
+    end: int
+    unit: Unit | None
+    """None for a form with nothing to translate."""
+
+
+def forms_in(text: str, forms: Sequence[Form], language: str, between: str = "") -> Iterator[Unit]:
+    """The units of forms, and of those that the target language has beside them, each made of the one for other
+    numbers.
+
+    A form for one thing that does not say the number (`a file`) is made of it, too, where a language has that form for
+    21 things as well. `between`: what stands between two forms beside blanks.
+    """
+    plurals = plurals_of(language)
+    like = next((form for form in forms if form.name == "other"), forms[-1])
+    for form in forms:
+        if form.unit is None:
+            continue
+        is_of_21 = form.name == "one" and not form.unit.kept and plurals is not None and not plurals.one_is_1
+        if is_of_21 and like.unit is not None and _is_unsaid(form.unit, like.unit):
+            yield replace(like.unit, start=form.unit.start, end=form.unit.end, where=form.unit.where, bilingual=True)
+        else:
+            yield form.unit
+    if like.unit is None or like.unit.kept or plurals is None or not like.name:
+        return
+    unit, end = like.unit, max(form.end for form in forms)
+    blanks = re.search(r"\s*$", text[max(0, like.start - _BLANKS_SEEN) : like.start])
+    before = between + (blanks[0] if blanks else "") + text[like.start : like.name_at]
+    behind = text[like.name_at + len(like.name) : unit.start], text[unit.end : like.end]
+    there = {form.name for form in forms}
+    for name in plurals.forms:
+        if name not in there:
+            render = partial(_around, before + name + behind[0], behind[1], unit)
+            where = name.join(unit.where.rsplit(like.name, 1))
+            yield replace(unit, start=end, end=end, render=render, where=where, bilingual=True)
+
+
+def _around(before: str, after: str, unit: Unit, items: Sequence[Item]) -> str:
+    return before + unit.render(items) + after
+
+
+def _is_unsaid(one: Unit, other: Unit) -> bool:
+    return not says_number(plain(one.items), plain(other.items))
+
+
+def says_number(singular: str, plural: str) -> bool:
+    """True if a text for one thing has as many placeholders as that for several: it says the number, too.
+
+    >>> says_number("%d file", "%d files"), says_number("a file", "%d files"), says_number("a file", "files")
+    (True, False, True)
+    """
+    return len(re.findall("[%{]", singular)) >= len(re.findall("[%{]", plural))

@@ -1,0 +1,293 @@
+"""Files of texts of programs: Apple's strings, .NET's resources, Qt's catalogues, i18next's plurals."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.errors import raises_error
+from tests.unit.test_formats import reversed_words_apart, texts
+
+from dragoman.errors import Error
+from dragoman.formats import qt, string_catalog
+from dragoman.formats.base import Options
+from dragoman.formats.document import Document, format_of, is_known
+
+
+def output(name: str, text: str | bytes, tgt: str = "de", *, everything: bool = False) -> str:
+    """The file with the letters of its words in reverse order."""
+    data = text.encode() if isinstance(text, str) else text
+    options = Options(name, ("en", tgt), everything)
+    return Document(data, format_of(Path(name), data), options).translated(reversed_words_apart).decode()
+
+
+def kept(name: str, text: str, **choices: bool) -> list[str]:
+    document = Document(text.encode(), format_of(Path(name), text.encode()), Options(name, ("en", "de"), **choices))
+    return [unit.kept for unit in document.texts()]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"k" = "ab \\"cd\\" \\\\ ef";', '"k" = "ba \\"dc\\" \\\\ fe";'),
+        ('"k"="ab";"l"= "cd" ;', '"k"="ba";"l"= "dc" ;'),
+        ('"k" = "ab"; /* cd = "ef"; */ // "gh" = "ij";', '"k" = "ba"; /* cd = "ef"; */ // "gh" = "ij";'),
+        ("/* a */ k /* b */ = /* c */ ab /* d */ ; // e", '/* a */ k /* b */ = /* c */ "ba" /* d */ ; // e'),
+        ("\ufeff\ufeff'k' = 'ab\\'cd';", "\ufeff\ufeff'k' = \"ba'dc\";"),
+        ('"k" = "\\U00e4b \\Ud83d\\Ude00";', '"k" = "bä 😀";'),
+        ('"ab cd";', '"ab cd" = "ba dc";'),
+        ('{ "k" = "ab"; }', '{ "k" = "ba"; }'),
+        ('"k" = "two\nlines \\n three";', '"k" = "owt\nsenil \n eerht";'),
+        ('"k" = "";', '"k" = "";'),
+        ("", ""),
+        ('<plist version="1.0"><dict><key>k</key><string>ab &amp; cd</string></dict></plist>',
+         '<plist version="1.0"><dict><key>k</key><string>ba &amp; dc</string></dict></plist>'),
+    ],
+)  # fmt: skip
+def test_strings_of_apple(before: str, after: str) -> None:
+    assert output("a.strings", before) == after
+
+
+@pytest.mark.parametrize("text", ['"k" = "ab"\n"l" = "cd";', '"k" = "ab', '"k" "ab";', '"k" = { l = ab; };', "/* ab"])
+def test_strings_that_are_broken_are_told_with_the_line(text: str) -> None:
+    with raises_error(Error.WRONG_SHAPE, "a.strings:2"):
+        output("a.strings", "\n" + text)
+
+
+def test_strings_in_utf_16_stay_so() -> None:
+    text = '"k" = "ab";\r\n'
+    for mark, codec in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-16-le"), (b"", "utf-16-be")):
+        data = mark + text.encode(codec)
+        options = Options("a.strings", ("en", "de"))
+        out = Document(data, format_of(Path("a.strings"), data), options).translated(reversed_words_apart)
+        assert out == mark + '"k" = "ba";\r\n'.encode(codec)
+
+
+def test_arguments_in_another_order_are_numbered() -> None:
+    def swapped(name: str, text: str) -> str:
+        document = Document(text.encode(), format_of(Path(name), text.encode()), Options(name, ("en", "de")))
+        return document.translated(lambda units: [("%@: 100% at %lld",) for _ in units]).decode()
+
+    assert swapped("a.strings", '"k" = "%lld for %@";') == '"k" = "%2$@: 100% at %1$lld";'
+    assert swapped("a.strings", '"k" = "%2$lld for %1$@";') == '"k" = "%@: 100% at %lld";'
+    assert ">%2$@: 100% at %1$lld<" in swapped("a.xml", '<resources><string name="a">%lld for %@</string></resources>')
+    assert "%2$@: 100% at %1$lld" in swapped("a.xcstrings", '{"sourceLanguage":"en","strings":{"%lld for %@":{}}}')
+
+
+PLURAL = (
+    "<key>NSStringFormatSpecTypeKey</key><string>NSStringPluralRuleType</string>"
+    "<key>NSStringFormatValueTypeKey</key><string>d</string>"
+)
+
+
+def test_plurals_of_apple_have_the_forms_of_the_target_language() -> None:
+    forms = "<key>one</key><string>a cat</string>\n\t<key>other</key><string>%d cats</string>"
+    text = f'<plist version="1.0"><dict><key>k</key><dict>{PLURAL}{forms}</dict></dict></plist>'
+    for tgt, wanted in (
+        ("de", ["one a tac", "other %d stac"]),
+        ("pl", ["one a tac", "other %d stac", "few %d stac", "many %d stac"]),
+        ("ru", ["one %d stac", "other %d stac", "few %d stac", "many %d stac"]),  # 21 cats have the form of one
+        ("ja", ["one a tac", "other %d stac"]),
+    ):
+        out = output("a.stringsdict", text, tgt)
+        found = re.findall(r"<key>(zero|one|two|few|many|other)</key><string>([^<]*)</string>", out)
+        assert [f"{name} {said}" for name, said in found] == wanted
+        assert "</string>\n\t<key>few</key>" in out or tgt in ("de", "ja")
+
+
+def catalog(entry: object, **more: object) -> str:
+    return json.dumps({"sourceLanguage": "en", "strings": {"ab cd": entry, **more}, "version": "1.0"}, indent=2)
+
+
+def unit(state: str, value: str) -> dict[str, object]:
+    return {"stringUnit": {"state": state, "value": value}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({}, ""),
+        ({"localizations": {}}, ""),
+        ({"localizations": {"en": unit("new", "ef"), "fr": unit("translated", "gh")}}, ""),
+        ({"localizations": {"de": unit("new", "ab cd")}}, ""),
+        ({"localizations": {"de": unit("translated", "")}}, ""),
+        ({"localizations": {"de": unit("translated", "xy")}}, "translated already"),
+        ({"localizations": {"de": unit("needs_review", "xy")}}, "translated already"),
+        ({"shouldTranslate": False}, "shouldTranslate: false"),
+        ({"extractionState": "stale"}, "not in the program any more"),
+    ],
+)
+def test_states_of_string_catalogs(entry: dict[str, object], reason: str) -> None:
+    text = catalog(entry)
+    assert kept("a.xcstrings", text) == [reason]
+    wanted = json.loads(text)
+    if not reason:
+        said = "fe" if "en" in entry.get("localizations", {}) else "ba dc"  # type: ignore[operator]
+        wanted["strings"]["ab cd"].setdefault("localizations", {})["de"] = unit("needs_review", said)
+    out = output("a.xcstrings", text)
+    assert json.loads(out) == wanted
+    if "de" not in entry.get("localizations", {}):  # type: ignore[operator]
+        assert out == json.dumps(json.loads(out), indent=2)
+    compact = json.dumps(json.loads(text), separators=(",", ":"))
+    assert output("a.xcstrings", compact) == json.dumps(
+        json.loads(output("a.xcstrings", compact)), separators=(",", ":")
+    )
+
+
+def test_plurals_and_devices_of_string_catalogs() -> None:
+    plural = {"plural": {"one": unit("new", "one file"), "other": unit("new", "%arg files")}}
+    files = {"argNum": 1, "formatSpecifier": "lld", "variations": plural}
+    device = {"device": {"mac": unit("new", "click"), "other": unit("new", "tap")}}
+    english = {**unit("new", "%#@x@ in %@"), "substitutions": {"x": files}, "variations": device}
+    for tgt, name, forms in (
+        ("pl", "pl", {"few": "selif", "many": "selif", "one": "eno elif", "other": "selif"}),
+        ("ja", "ja", {"other": "selif"}),
+        ("zh_TW", "zh-Hant", {"other": "selif"}),
+    ):
+        out = json.loads(output("a.xcstrings", catalog({"localizations": {"en": english}}), tgt))
+        made = out["strings"]["ab cd"]["localizations"][name]
+        found = made["substitutions"]["x"]["variations"]["plural"]
+        said = {form: of["stringUnit"]["value"].removeprefix("%gra ") for form, of in found.items()}
+        assert said == forms
+        assert made["variations"]["device"]["mac"] == unit("needs_review", "kcilc")
+        assert made["substitutions"]["x"]["argNum"] == 1
+
+
+def test_string_catalogs_of_other_languages_and_other_json_are_refused() -> None:
+    text = catalog({}).replace('"en"', '"fr"')
+    with raises_error(Error.NO_SUCH_LANGUAGE, "a.xcstrings"):
+        output("a.xcstrings", text)
+    assert '"value": "fe"' in output(
+        "a.xcstrings", catalog({"localizations": {"en": unit("new", "ef")}}).replace('e": "en"', 'e": "fr"')
+    )
+    with raises_error(Error.WRONG_SHAPE, "a.xcstrings"):
+        output("a.xcstrings", '{"a": "b"}')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<data name='a'><value>&amp;ab cd</value></data>", "<data name='a'><value>&amp;ba dc</value></data>"),
+        ("<data name='a'><value><![CDATA[<p>ab</p>]]></value></data>", None),
+        ("<data name='a' x='y'><value>ab\n  cd</value></data>", "<data name='a' x='y'><value>ba\n  dc</value></data>"),
+        ("<data name='a'><value/></data>", "<data name='a'><value/></data>"),
+        ("<data name='a'><value> </value></data>", "<data name='a'><value> </value></data>"),
+        ("<metadata name='a'><value>ab</value></metadata>", "<metadata name='a'><value>ab</value></metadata>"),
+        ("<data name='a' type='System.String, mscorlib'><value>ab</value></data>",
+         "<data name='a' type='System.String, mscorlib'><value>ba</value></data>"),
+        ("<data name='a' type='System.Resources.ResXFileRef'><value>ab</value></data>",
+         "<data name='a' type='System.Resources.ResXFileRef'><value>ab</value></data>"),
+        ("<data name='a'><comment>{Locked}</comment><value>ab</value></data>",
+         "<data name='a'><comment>{Locked}</comment><value>ab</value></data>"),
+        ("<data name='a'><value>ab Big Co cd</value><comment>{Locked=\"Big Co\"}</comment></data>",
+         "<data name='a'><value>ba Big Co dc</value><comment>{Locked=\"Big Co\"}</comment></data>"),
+    ],
+)  # fmt: skip
+def test_resources_of_dot_net(before: str, after: str | None) -> None:
+    wanted = after or "<data name='a'><value>&lt;p&gt;ba&lt;/p&gt;</value></data>"
+    assert (
+        output("a.resx", f"<root>{before}</root>").replace("&lt;p&gt;ba&lt;/p", "&lt;p&gt;ba&lt;/p")
+        == f"<root>{wanted}</root>"
+    )
+
+
+def message(inner: str, head: str = "<message>", root: str = "<TS>") -> str:
+    return f"{root}<context>{head}<source>ab cd</source>{inner}</message></context></TS>"
+
+
+GONE = "not in the program any more"
+
+
+@pytest.mark.parametrize(
+    ("before", "reason", "after"),
+    [
+        ("", "", '<translation type="unfinished">ba dc</translation>'),
+        ("<translation/>", "", '<translation type="unfinished">ba dc</translation>'),
+        ("<translation></translation>", "", '<translation type="unfinished">ba dc</translation>'),
+        ('<translation type="unfinished">xy</translation>', "", '<translation type="unfinished">ba dc</translation>'),
+        ("<translation>xy</translation>", "translated already", "<translation>xy</translation>"),
+        ('<translation type="obsolete">xy</translation>', GONE, '<translation type="obsolete">xy</translation>'),
+        ("<comment>xy</comment><userdata>z</userdata>", "",
+         '<comment>xy</comment><translation type="unfinished">ba dc</translation><userdata>z</userdata>'),
+        ("<translatorcomment>xy</translatorcomment><translation variants=\"yes\"><lengthvariant/></translation>", "",
+         '<translatorcomment>xy</translatorcomment><translation type="unfinished">ba dc</translation>'),
+    ],
+)  # fmt: skip
+def test_states_of_qt(before: str, reason: str, after: str) -> None:
+    assert kept("a.ts", message(before)) == [reason]
+    assert output("a.ts", message(before)) == message(after, root="<TS>" if reason else '<TS language="de">')
+    assert output("a.ts", message("<translation>xy</translation>"), everything=True) == message(
+        '<translation type="unfinished">ba dc</translation>', root='<TS language="de">'
+    )
+
+
+@pytest.mark.parametrize(
+    ("tgt", "count"), [("de", 2), ("pl", 3), ("ja", 1), ("tr", 1), ("ar", 6), ("pt_BR", 2), ("cy", 5)]
+)
+def test_plurals_of_qt_have_the_number_of_forms_that_qt_has(tgt: str, count: int) -> None:
+    text = message("<translation><numerusform></numerusform></translation>", '<message numerus="yes">')
+    assert output("a.ts", text, tgt).count("<numerusform>ba dc</numerusform>") == count
+
+
+@pytest.mark.parametrize(
+    ("root", "tgt", "wanted"),
+    [
+        ("<TS>", "de", '<TS language="de">'),
+        ('<TS version="2.1" language="">', "de", '<TS version="2.1" language="de">'),
+        ("<TS language='en_US'>", "pt_BR", "<TS language='pt_BR'>"),
+        ('<TS language="de_AT" sourcelanguage="en">', "de", '<TS language="de_AT" sourcelanguage="en">'),
+    ],
+)
+def test_the_language_of_qt(root: str, tgt: str, wanted: str) -> None:
+    assert output("a.ts", message("", root=root), tgt).startswith(wanted)
+
+
+def test_pairs_have_the_state_that_their_file_says() -> None:
+    told = (("", "xy"), (' type="unfinished"', "xy"), (' type="unfinished"', ""), (' type="vanished"', "xy"))
+    made = [message(f"<translation{kind}>{said}</translation>") for kind, said in told]
+    found = [entry for text in made for entry in qt.entries(text, Options())]
+    assert [(entry.src, entry.tgt, entry.state) for entry in found] == [
+        ("ab cd", "xy", ""), ("ab cd", "xy", "fuzzy"), ("ab cd", "", "untranslated")]  # fmt: skip
+    states = ("translated", "needs_review", "new")
+    made = [catalog({"localizations": {"de": unit(state, "xy")}}) for state in states] + [catalog({})]
+    found = [entry for text in made for entry in string_catalog.entries(text, Options(languages=("en", "de")))]
+    assert [(entry.tgt, entry.state) for entry in found] == [
+        ("xy", ""), ("xy", "fuzzy"), ("xy", "fuzzy"), ("", "untranslated")]  # fmt: skip
+
+
+def test_typescript_is_not_taken_for_qt(tmp_path: Path) -> None:
+    code = tmp_path / "a.ts"
+    code.write_text("export const title = 'ab cd';\n")
+    assert not is_known(code)
+    with raises_error(Error.WRONG_FILE_TYPE, "a.ts"):
+        Document.load(code)
+    code.write_text("<!DOCTYPE TS>" + message(""))
+    assert is_known(code)
+    with raises_error(Error.WRONG_SHAPE, "a.ts"):
+        texts("a.ts", "<?xml version='1.0'?><html/>")
+    with raises_error(Error.WRONG_SHAPE, "a.resx"):
+        texts("a.resx", "<html/>")
+    with raises_error(Error.WRONG_FILE_TYPE, "plutil"):
+        texts("a.strings", b"bplist00\xd1\x01\x02")
+
+
+@pytest.mark.parametrize(
+    ("before", "tgt", "after"),
+    [
+        ({"a_one": "a cat", "a_other": "{{n}} cats"}, "de", {"a_one": "a tac", "a_other": "{{n}} stac"}),
+        ({"a_one": "a cat", "a_other": "{{n}} cats"}, "pl",
+         {"a_one": "a tac", "a_other": "{{n}} stac", "a_few": "{{n}} stac", "a_many": "{{n}} stac"}),
+        ({"a_one": "a cat", "a_other": "{{n}} cats"}, "uk",
+         {"a_one": "{{n}} stac", "a_other": "{{n}} stac", "a_few": "{{n}} stac", "a_many": "{{n}} stac"}),
+        ({"a": [{"one": "cat", "other": "cats"}]}, "lt", {"a": [{"one": "tac", "other": "stac", "few": "stac"}]}),
+        ({"a_one": "cat", "a_two": "dog", "a_other": "cow"}, "pl", {"a_one": "tac", "a_two": "god", "a_other": "woc"}),
+        ({"one": "cat", "other": "cats", "title": "dog"}, "pl", {"one": "tac", "other": "stac", "title": "god"}),
+        ({"a_ordinal_one": "cat", "a_ordinal_other": "cow"}, "pl", {"a_ordinal_one": "tac", "a_ordinal_other": "woc"}),
+        ({"sex_other": "person", "sex_male": "man"}, "pl", {"sex_other": "nosrep", "sex_male": "nam"}),
+    ],
+)  # fmt: skip
+def test_plurals_of_i18next(before: object, tgt: str, after: object) -> None:
+    for indent in (None, 4):
+        out = output("a.json", json.dumps(before, indent=indent), tgt)
+        assert json.loads(out) == after
+        assert indent is None or out.count("\n") == json.dumps(after, indent=indent).count("\n")
