@@ -618,6 +618,56 @@ def test_settings_in_yaml_are_left_and_broken_yaml_is_refused() -> None:
             texts("a.yml", text)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("ab cd\n-----\n\nef", "ba dc\n-----\n\nfe"),
+        ("====\n ab\n====\n", "====\n ba\n====\n"),
+        ("ab::\n\n  cd ef\n\ngh\n", "ba::\n\n  cd ef\n\nhg\n"),
+        ("ab ::\n\n> cd\n> ef\n\ngh\n", "ba ::\n\n> cd\n> ef\n\nhg\n"),
+        (".. ab cd\n   ef\n\n.. _ab: cd\n.. |ab| image:: cd\n\n__ ab\n", None),
+        (".. |ab| replace:: cd ef\n", ".. |ab| replace:: dc fe\n"),
+        (".. note:: ab\n   cd\n\n   ef\n", ".. note:: ba dc\n\n   fe\n"),
+        (".. tip::\n   :class: x\n\n   ab cd\n", ".. tip::\n   :class: x\n\n   ba dc\n"),
+        (".. code:: ab\n\n   cd ef\n\ngh\n", ".. code:: ab\n\n   cd ef\n\nhg\n"),
+        (".. unknown:: ab\n\n   cd\n\nef\n", ".. unknown:: ab\n\n   cd\n\nfe\n"),
+        (".. versionadded:: 2.0 Ab cd\n", ".. versionadded:: 2.0 bA dc\n"),
+        (".. py:function:: ab(cd)\n\n   ef\n", ".. py:function:: ab(cd)\n\n   fe\n"),
+        (".. glossary::\n\n   ab\n      cd\n", ".. glossary::\n\n   ab\n      dc\n"),
+        (".. toctree::\n   :caption: ab\n\n   cd/ef\n", ".. toctree::\n   :caption: ba\n\n   cd/ef\n"),
+        ("* - ab\n  - cd\n* - ef\n  - gh\n", "* - ba\n  - dc\n* - fe\n  - hg\n"),
+        ("1. ab\n\n   cd\n\n#. ef\n", "1. ba\n\n   dc\n\n#. fe\n"),
+        ("| ab\n| cd\n", "| ba\n| dc\n"),
+        (">>> ab\ncd\n\nef\n", ">>> ab\ncd\n\nfe\n"),
+        ("-f, --ab=CD  ef\n-x           gh\n", "-f, --ab=CD  fe\n-x           hg\n"),
+        (":type ab: cd\n:return: ef\n", ":type ab: cd\n:return: fe\n"),
+        ("=== ===\nab  cd\n=== ===\nef  gh\n=== ===\n\nij\n", "=== ===\nab  cd\n=== ===\nef  gh\n=== ===\n\nji\n"),
+        ("ab *cd ef* **gh** ``ij kl`` |mn| [1]_ op_ end", "ba *dc fe* **hg** ``ij kl`` |mn| [1]_ op_ dne"),
+        ("ab :ref:`cd <ef>` :doc:`gh` :sup:`ij` `kl`__", "ba :ref:`dc <ef>` :doc:`gh` :sup:`ji` `lk`__"),
+        ("ab `cd`_.\n\n.. _cd: x\n", "ba `dc <cd_>`__.\n\n.. _cd: x\n"),
+        ("ab `cd <ef>`_ gh `cd`_ end", "ba `dc <ef>`_ hg `dc <ef>`__ dne"),
+        ("Ab\n==\n\ncd `Ab`_ ef", ".. _`ab`:\n\nbA\n==\n\ndc `bA <Ab_>`__ fe"),
+        ("ab\\ **cd**\\ ef 2\\*3 gh\\_ x", "ba\\ **dc**\\ fe 3\\*2 _hg x"),
+        ("ab\r\n  cd\r\n", "ba\r\n  dc\r\n"),
+    ],
+)
+def test_restructured_text_is_read_as_docutils_reads_it(before: str, after: str | None) -> None:
+    assert read("a.rst", before).translated(reversed_words).decode() == (before if after is None else after)
+
+
+def test_marks_below_titles_are_as_long_as_these() -> None:
+    def longer(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [("a longer title",) for _ in units]
+
+    assert read("a.rst", "ab\n==\n").translated(longer) == b"a longer title\n==============\n"
+    assert (
+        read("a.rst", "====\n ab\n====\n").translated(longer)
+        == b"================\n a longer title\n================\n"
+    )
+    wide = read("a.rst", "ab\n--\n").translated(lambda units: [("文件",) for _ in units])
+    assert wide.decode() == "文件\n----\n"
+
+
 def kept(name: str, text: str) -> dict[str, str]:
     return {plain(unit.items): unit.kept for unit in read(name, text).texts()}
 

@@ -28,6 +28,7 @@ from dragoman.formats import (
     presentation,
     properties,
     qt,
+    rest,
     resx,
     string_catalog,
     subtitles,
@@ -243,6 +244,7 @@ MIMETYPES = {
 FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
     "md": Format("Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter),
+    "rest": Format("reStructuredText", (".rst", ".rest"), (rest.units,)),
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),

@@ -1,0 +1,442 @@
+"""reStructuredText (.rst): titles, paragraphs, items, definitions, notes, texts of directives and of roles.
+
+Code, comments, targets, substitutions, options and what unknown directives hold stay as they are.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from dragoman.formats.base import Item, Options, Unit, has_letters, plain
+from dragoman.formats.inline import Token, units_of
+from dragoman.formats.paragraphs import Line, lines_of, wrapped, written
+
+COMMENTS, TABLES = "comments", "tables that are drawn with characters"
+DIRECTIVES = "directives that hold code, or that are not known"
+FIELDS, TERMS = "fields at the top, types", "terms of a glossary"
+
+_ADMONITIONS = frozenset({
+    "admonition", "attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning", "seealso",
+    "todo", "topic", "sidebar", "rubric", "centered", "table", "list-table", "contents", "epigraph", "highlights",
+    "pull-quote", "dropdown", "card", "grid-item-card", "tab-item", "tab", "details", "title", "footer",
+    "header", "line-block", "compound",
+})  # fmt: skip
+"""Directives whose argument, or first paragraph, is text; so is what they hold."""
+_VERSIONS = frozenset({"versionadded", "versionchanged", "deprecated", "versionremoved", "deprecated-removed"})
+_HOLDERS = frozenset({
+    "figure", "container", "class", "only", "ifconfig", "hlist", "glossary", "tabs", "tab-set", "grid", "meta",
+    "option", "cmdoption", "program", "envvar", "confval", "describe", "object", "function", "data", "method", "module",
+    "attribute", "exception", "setting", "templatetag", "templatefilter", "django-admin", "rst-class",
+})  # fmt: skip
+"""Directives whose argument is no text, but what they hold is."""
+_NAMED = frozenset(
+    {"image", "include", "literalinclude", "code", "code-block", "sourcecode", "highlight", "raw", "math"}
+)
+"""Directives whose argument is the name of a file or of a language."""
+_TEXT_OPTIONS = frozenset({"alt", "caption", "title", "subtitle", "header"})
+_TITLED = frozenset({"ref", "doc", "term", "any", "numref", "download", "abbr", "guilabel", "sup", "sub", "emphasis",
+                     "strong", "title", "title-reference", "subscript", "superscript", "dfn"})  # fmt: skip
+_TEXT_ROLES = _TITLED - {"ref", "doc", "term", "any", "numref", "download"}
+"""Roles whose text is read; that of the others is a name unless it has a title of its own."""
+_TOP_FIELDS = frozenset({
+    "author", "authors", "organization", "contact", "address", "version", "revision", "status", "date", "copyright",
+    "orphan", "tocdepth", "nocomments", "nosearch", "id", "maintainer", "license", "home", "tags", "slug", "category",
+})  # fmt: skip
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+")
+_GRID, _SIMPLE_TABLE = re.compile(r"\+[-=+]{2,}\+"), re.compile(r"={2,}(?: +={2,})+")
+_ITEM = re.compile(r"(?:[-*+•‣⁃]|\(?(?:\d{1,4}|[A-Za-z]|#|[ivxlcIVXLC]{2,6})[.)])(?:\s+|$)")
+_FIELD = re.compile(r":(?![:\s])((?:[^:\\`]|\\.|:(?=\S)(?!`))+):(?:\s+|$)")
+_OPTION = re.compile(r"(?:(?:--?|/|\+)\w[^\s,]*(?:[ =](?:<[^>]*>|[A-Za-z]\w*))?(?:, )?)+(?:\s{2,}|$)")
+_EXPLICIT = re.compile(r"\.\.(?:\s+|$)")
+_FOOTNOTE = re.compile(r"\[[\w#*.-]+\](?:\s+|$)")
+_DIRECTIVE = re.compile(r"(?:\|(?P<sub>[^|]+)\|\s+)?(?P<name>[A-Za-z0-9][\w.:+-]*?)\s?::(?:\s+|$)")
+_TARGET = re.compile(r"_(?:`|[^:]*:|_:)|__ ")
+
+_TARGETS = re.compile(r"^[ \t]*\.\. _(?:`([^`\n]+)`|((?:[^:\n\\]|\\.|:(?=\S))+)):", re.MULTILINE)
+
+_BEFORE, _AFTER = r"(?<![^\s\-:/'\"<(\[{‘“’«¡¿–—‐\\])", r"(?=[\s\-.,:;!?/'\")\]}>\\’”»…–—]|$)"
+_INLINE = re.compile(
+    rf"{_BEFORE}(?:"
+    rf"(?P<literal>``(?=\S).{{1,2000}}?(?<=\S)``{_AFTER})"
+    rf"|(?P<role>:[\w:.+-]{{1,60}}:)`(?P<of_role>(?:[^`\\]|\\.){{1,2000}})`{_AFTER}"
+    rf"|(?P<target>_`)(?P<of_target>[^`]{{1,500}})`{_AFTER}"
+    rf"|(?P<phrase>`)(?P<of_phrase>(?:[^`\\]|\\.){{1,2000}})`(?P<reference>__?{_AFTER}|:[\w:.+-]{{1,60}}:|{_AFTER})"
+    rf"|(?P<strong>\*\*)(?=\S)(?P<of_strong>(?:[^*\\]|\\.|\*(?!\*)){{1,2000}}?)(?<=\S)\*\*{_AFTER}"
+    rf"|(?P<emphasis>\*)(?=[^\s*])(?P<of_emphasis>(?:[^*\\]|\\.){{1,2000}}?)(?<=\S)\*{_AFTER}"
+    rf"|(?P<substitution>\|(?=\S)[^|\n]{{1,200}}?(?<=\S)\|(?:__?)?{_AFTER})"
+    rf"|(?P<note>\[[\w#*.-]{{1,100}}\]_{_AFTER})"
+    rf"|(?P<name>[A-Za-z0-9](?:[\w.+:-]{{0,200}}[A-Za-z0-9])?__?{_AFTER}))"
+    r"|(?P<escape>\\(?:\s|.))",
+    re.DOTALL,
+)
+_TITLE_AND_TARGET = re.compile(r"(?P<title>.*?\S)(?P<target>\s*(?<!\\)<[^<>]+>)", re.DOTALL)
+_MARKED = re.compile(r"[`*|_\]]$|^[`*|_:\[]")
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of a file in order."""
+    yield from _Reader(text).units()
+
+
+class _Reader:
+    """A file line by line. What stands in what is told by columns."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = lines_of(text)
+        self.at = 0
+        self.terms: tuple[int, int] = (-1, 0)
+        """The column of terms of a glossary, and the line that ends it."""
+        self.is_top = True
+        references = _references(text)
+        own = {_name(match[1] or match[2]) for match in _TARGETS.finditer(text)}
+        self.referred = frozenset(name for name, url in references if not url) - own
+        """Names that are referred to and are no targets by themselves: those of titles."""
+        self.urls = {name: url for name, url in references if url}
+        """Addresses by the text of their link, which is a name, too."""
+
+    def units(self) -> Iterator[Unit]:
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            if not line.said:
+                self.at += 1
+            else:
+                yield from self._block(line, line.column)
+
+    def _block(self, line: Line, base: int) -> Iterator[Unit]:
+        """The units of what begins in a line, or behind a mark in it; `base`: the column of the first mark."""
+        if title := self._title(line):
+            yield from title
+        elif _GRID.fullmatch(line.said) or _SIMPLE_TABLE.fullmatch(line.said):
+            yield from self._kept(TABLES, self._end_of_table(line))
+        elif line.said.startswith(">>> "):
+            yield from self._kept(DIRECTIVES, self._blank_after(self.at))
+        elif mark := _EXPLICIT.match(line.said):
+            yield from self._explicit(line.after(mark.end()), line.column)
+        elif line.said == "__" or line.said.startswith("__ "):
+            self.at += 1
+        elif mark := _ITEM.match(line.said):
+            yield from self._rest(line.after(mark.end()), line.column)
+        elif mark := _FIELD.match(line.said):
+            yield from self._field(line, mark)
+        elif (mark := _OPTION.match(line.said)) and mark.end() > 2:
+            yield from self._rest(line.after(mark.end()), line.column)
+        elif line.said == "|" or line.said.startswith("| "):
+            rest = line.after(1)
+            yield from self._paragraph([rest] if rest.said else [])
+            self.at += 1
+        else:
+            yield from self._text(line, line.column)
+
+    def _rest(self, line: Line, base: int) -> Iterator[Unit]:
+        """What stands behind a mark; nothing, where it is in the following lines."""
+        if line.said:
+            yield from self._block(line, base)
+        else:
+            self.at += 1
+
+    def _text(self, first: Line, base: int, hanging: bool = False) -> Iterator[Unit]:
+        """A paragraph, or a term. `hanging`: its further lines begin in a column of their own."""
+        members = [first]
+        end = self.at + 1
+        while end < len(self.lines) and self.lines[end].said:
+            following = self.lines[end]
+            column = self.lines[self.at + 1].column if hanging else first.column
+            if following.column != column or (hanging and (column <= base or _FIELD.match(following.said))):
+                break
+            members.append(following)
+            end += 1
+        is_term = len(members) == 1 and end < len(self.lines) and self.lines[end].column > first.column
+        is_term = is_term and bool(self.lines[end].said)
+        is_literal = members[-1].said.endswith("::")
+        of_glossary = first.column == self.terms[0] and end <= self.terms[1]
+        self.at = end
+        self.is_top = False
+        yield from self._paragraph(members, TERMS if of_glossary else "", is_term)
+        if is_literal and not is_term:
+            self._skip_literal(base if hanging else first.column)
+
+    def _paragraph(self, members: Sequence[Line], kept: str = "", is_term: bool = False) -> Iterator[Unit]:
+        if not members:
+            return
+        start, end = members[0].start, members[-1].end
+        said = self.text[start:end]
+        kind_of_term = re.search(r"\s+:\s.*$", said) if is_term else None
+        end -= len((re.search(r"\s*::$", said) or kind_of_term or [""])[0])
+        width = max(line.column + len(line.said) for line in members) - members[-1].column
+        newline = "\r\n" if "\r\n" in said else "\n"
+        between = newline + " " * members[-1].column
+        render = partial(_render, width if len(members) > 1 else 0, between)
+        for unit in units_of(
+            list(_tokens(self.text, start, end, self.urls)), f"line {members[0].number}", render, source=self.text
+        ):
+            yield _with(unit, kept)
+
+    def _title(self, line: Line) -> list[Unit] | None:
+        """The unit of a title with the lines of marks below and above it; none for such a line alone."""
+        below = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else None
+        last = self.lines[self.at + 2] if self.at + 2 < len(self.lines) else None
+        is_mark = _ADORNMENT.fullmatch(line.said) is not None and line.said not in ("::", "..") and not line.column
+        if is_mark and below and below.said and last and last.said == line.said and not last.column:
+            members, over = [line, below, last], True
+        elif is_mark and not (below and _is_below(line, below)):
+            if len(line.said) < 4 or (below and below.said):
+                return None
+            members, over = [line], False
+        elif below and _is_below(line, below):
+            members, over = [line, below], False
+        else:
+            return None
+        self.at += len(members)
+        if len(members) == 1:
+            return []
+        title, under = (members[1], members[2]) if over else (members[0], members[1])
+        name = _name(title.said)
+        target = f".. _`{name}`:\n\n" if name in self.referred and name not in self.urls else ""
+        render = partial(_titled, self.text, members[0].start if over else None, title, under, target)
+        found = list(
+            units_of(list(_tokens(self.text, title.start, title.end, self.urls)), f"line {title.number}", render)
+        )
+        return [
+            _with(unit, "", members[0].start, under.end)
+            if (unit.start, unit.end) == (title.start, title.end)
+            else _with(unit, "a title with codes around it")
+            for unit in found
+        ]
+
+    def _field(self, line: Line, mark: re.Match[str]) -> Iterator[Unit]:
+        name = mark[1].lower()
+        rest = line.after(mark.end())
+        is_left = (self.is_top and line.column == 0 and name in _TOP_FIELDS) or re.match(r"r?type\b|vartype", name)
+        if is_left or not rest.said:
+            if rest.said:
+                yield from _kept_line(rest, FIELDS)
+            self.at += 1
+        else:
+            yield from self._text(rest, line.column, hanging=True)
+
+    def _explicit(self, line: Line, base: int) -> Iterator[Unit]:
+        """A note, a target, a directive or a comment."""
+        if mark := _FOOTNOTE.match(line.said):
+            rest = line.after(mark.end())
+            if rest.said:
+                yield from self._text(rest, base, hanging=True)
+            else:
+                self.at += 1
+        elif _TARGET.match(line.said):
+            self.at = self._end_of_body(base)
+        elif mark := _DIRECTIVE.match(line.said):
+            yield from self._directive(mark, line.after(mark.end()), base)
+        else:
+            yield from self._kept(COMMENTS, self._end_of_body(base))
+
+    def _directive(self, mark: re.Match[str], rest: Line, base: int) -> Iterator[Unit]:
+        name = mark["name"].lower()
+        end = self._end_of_body(base)
+        if mark["sub"] and name == "replace":
+            yield from self._text(rest, base, hanging=True)
+        elif name in _ADMONITIONS or name in _VERSIONS:
+            if name in _VERSIONS and (version := re.match(r"\S+(?:\s+|$)", rest.said)):
+                rest = rest.after(version.end())
+            if rest.said:
+                yield from self._text(rest, base, hanging=True)
+            else:
+                self.at += 1
+            yield from self._options(base)
+        elif name in _HOLDERS or ":" in name:
+            self.at += 1
+            while self.at < end and self.lines[self.at].said and not self.lines[self.at].said.startswith(":"):
+                self.at += 1  # a signature of several lines
+            yield from self._options(base)
+            if name == "glossary":
+                first = next((line for line in self.lines[self.at : end] if line.said), None)
+                self.terms = (first.column if first else -1, end)
+        else:
+            if rest.said and name not in _NAMED:
+                yield from _kept_line(rest, DIRECTIVES)
+            self.at += 1
+            yield from self._options(base)
+            yield from self._kept(DIRECTIVES, end)
+
+    def _options(self, base: int) -> Iterator[Unit]:
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            mark = _FIELD.match(line.said)
+            if not mark or line.column <= base:
+                return
+            rest = line.after(mark.end())
+            if mark[1] in _TEXT_OPTIONS and rest.said:
+                yield from self._paragraph([rest])
+            self.at += 1
+
+    def _end_of_body(self, base: int) -> int:
+        """The line that ends what stands to the right of a column."""
+        end = self.at + 1
+        while end < len(self.lines) and (not self.lines[end].said or self.lines[end].column > base):
+            end += 1
+        while not self.lines[end - 1].said and end - 1 > self.at:
+            end -= 1
+        return end
+
+    def _blank_after(self, at: int) -> int:
+        return next((end for end in range(at, len(self.lines)) if not self.lines[end].said), len(self.lines))
+
+    def _end_of_table(self, line: Line) -> int:
+        """The line behind a table: simple ones may have blank lines in them, and end with a line of their marks."""
+        end = self._blank_after(self.at)
+        if _SIMPLE_TABLE.fullmatch(line.said):
+            marks = [at for at in range(self.at, len(self.lines)) if _SIMPLE_TABLE.fullmatch(self.lines[at].said)]
+            ends = [at for at in marks[1:] if at + 1 == len(self.lines) or not self.lines[at + 1].said]
+            end = ends[0] + 1 if ends else end
+        return end
+
+    def _skip_literal(self, base: int) -> None:
+        """Go behind the literal block after `::`."""
+        begin = self.at
+        while begin < len(self.lines) and not self.lines[begin].said:
+            begin += 1
+        if begin == len(self.lines) or begin == self.at:
+            return
+        first = self.lines[begin]
+        if first.column > base:
+            self.at = begin
+            self.at = self._end_of_body(base)
+        elif re.match(r"[!-/:-@\[-`{-~]", first.said):  # a quotation, whose lines have a mark
+            end = begin
+            while end < len(self.lines) and self.lines[end].said[:1] == first.said[0]:
+                end += 1
+            self.at = end
+
+    def _kept(self, reason: str, end: int) -> Iterator[Unit]:
+        """The unit of lines that are left as they are."""
+        members = [line for line in self.lines[self.at : end] if line.said]
+        self.at = max(end, self.at)
+        if members:
+            start, stop = members[0].start, members[-1].end
+            yield from _kept_line(members[0]._replace(end=stop, said=self.text[start:stop]), reason)
+
+
+def _kept_line(line: Line, reason: str) -> Iterator[Unit]:
+    if has_letters(line.said):
+        yield Unit((line.said,), line.start, line.end, plain, f"line {line.number}", kept=reason)
+
+
+def _with(unit: Unit, kept: str, start: int | None = None, end: int | None = None) -> Unit:
+    return Unit(unit.items, unit.start if start is None else start, unit.end if end is None else end, unit.render,
+                unit.where, kept=kept)  # fmt: skip
+
+
+def _is_below(line: Line, below: Line) -> bool:
+    """True if a line of marks stands below a title."""
+    is_mark = _ADORNMENT.fullmatch(below.said) is not None and not below.column and below.said != "::"
+    is_text = not line.column and not _EXPLICIT.match(line.said) and has_letters(line.said)
+    return is_mark and is_text and (len(below.said) >= min(_width(line.said), 4))
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes in a fixed-width font."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def _titled(text: str, over: int | None, title: Line, under: Line, target: str, items: Sequence[Item]) -> str:
+    """A title with lines of marks that are as long as it is, below the target that its name was."""
+    said = _render(0, "", items)
+    own = len(under.said) if len(under.said) > _width(title.said) else 0
+    marks = under.said[0] * max(_width(said) + 2 * title.column, own)
+    above = marks + text[over + len(under.said) : title.start] if over is not None else ""
+    return target + above + said + text[title.end : under.start] + marks
+
+
+def _name(text: str) -> str:
+    """The name of a link or a title, as references compare it."""
+    return " ".join(_read(text).split()).casefold()
+
+
+def _references(text: str) -> list[tuple[str, str]]:
+    """(name, address) of links, "" for a reference to a name."""
+    found = []
+    for match in _INLINE.finditer(text):
+        if match["name"]:
+            found.append((_name(match["name"].rstrip("_")), ""))
+        elif (match["reference"] or "").startswith("_"):
+            titled = _TITLE_AND_TARGET.fullmatch(match["of_phrase"])
+            url = titled["target"].strip()[1:-1] if titled else ""
+            is_alias = url.endswith("_")
+            name = url[:-1] if is_alias else titled["title"] if titled else match["of_phrase"]
+            found.append((_name(name), "" if is_alias else url))
+    return found
+
+
+# -- inline markup -------------------------------------------------------------------------------------------------
+
+
+def _tokens(text: str, start: int, end: int, urls: dict[str, str]) -> Iterator[Token]:
+    done = start
+    for match in _INLINE.finditer(text, start, end):
+        if match.start() > done:
+            yield Token("text", done, match.start(), text[done : match.start()])
+        yield from _token(text, match, urls)
+        done = match.end()
+    if done < end:
+        yield Token("text", done, end, text[done:end])
+
+
+def _token(text: str, match: re.Match[str], urls: dict[str, str]) -> Iterator[Token]:
+    """The tokens of a piece of markup. A link that is referred to by its text, which changes, is referred to by its
+    address from now on."""
+    start, end = match.span()
+    raw = match.group()
+    if match["escape"]:
+        is_blank = not raw[1].strip()
+        yield Token("alone", start, end, raw, fixed=True) if is_blank else Token("text", start, end, raw[1])
+    elif match["strong"] or match["emphasis"] or match["target"]:
+        kind = next(name for name in ("strong", "emphasis", "target") if match[name])
+        yield from _pair(text, kind, (start, *match.span(f"of_{kind}"), end), repeats=kind != "target")
+    elif match["role"] or match["phrase"]:
+        inner = "of_role" if match["role"] else "of_phrase"
+        role = (match["role"] or match["reference"] or "").strip(":").rpartition(":")[2]
+        titled = _TITLE_AND_TARGET.fullmatch(text, *match.span(inner))
+        begin, stop = titled.span("title") if titled else match.span(inner)
+        if titled or role in _TEXT_ROLES or role == "__":
+            yield from _pair(text, "role", (start, begin, stop, end))
+        elif role == "_":  # its text, which is translated, is the name that it refers to
+            name = text[begin:stop]
+            yield Token("open", start, begin, "`", "reference")
+            yield Token("text", begin, stop, _read(name))
+            close = f" <{urls.get(_name(name), name + '_')}>`__"
+            yield Token("close", stop, end, close, "reference", fixed=True)
+        else:
+            yield Token("protected", start, end, raw)
+    elif match["note"]:
+        yield Token("alone", start, end, raw)
+    else:
+        name = (match["name"] or "").rstrip("_")
+        url = urls.get(_name(name)) if name and not raw.endswith("__") else None
+        yield Token("protected", start, end, f"`{name} <{url}>`__" if url else raw)
+
+
+def _pair(text: str, name: str, places: tuple[int, int, int, int], repeats: bool = False) -> Iterator[Token]:
+    start, begin, stop, end = places
+    yield Token("open", start, begin, text[start:begin], name, repeats)
+    yield Token("text", begin, stop, _read(text[begin:stop]))
+    yield Token("close", stop, end, text[stop:end], name, repeats)
+
+
+def _read(text: str) -> str:
+    return re.sub(r"\\(\s?)(.?)", r"\2", text, flags=re.DOTALL)
+
+
+def _render(width: int, between: str, items: Sequence[Item]) -> str:
+    return wrapped(written(items, _escaped, "\\ ", _MARKED), width, between)
+
+
+def _escaped(text: str, before: str) -> str:
+    """Text in which nothing is read as markup that is none."""
+    text = re.sub(r"[\\`]|\*(?=\S)|\|(?=\S)|(?<=\w)_(?!\w)", lambda char: f"\\{char[0]}", text)
+    if not before:
+        text = re.sub(r"^(?=(?:[-+*•‣⁃|]|\.\.|>>>|\(?(?:\d{1,4}|[A-Za-z]|#)[.)])(?:\s|$)|:\S)", r"\\", text)
+    return text
