@@ -131,7 +131,7 @@ class _Reader:
             yield from self._text(line, line.column)
 
     def _rest(self, line: Line, base: int) -> Iterator[Unit]:
-        """What stands behind a mark; nothing, where it is in the following lines."""
+        """The units of a line behind a mark; none, where its text is in the following lines."""
         if line.said:
             yield from self._block(line, base)
         else:
