@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -451,6 +452,37 @@ def test_a_message_with_arms_is_translated_arm_by_arm(run: Path) -> None:  # noq
     assert [key for key, _ in parsed.arms] == ["=0", "one", "other"]
     assert [text.count("{#}") for text in parsed.sentences()] == [0, 1, 1]
     assert other == translator.n_best(["we see a dog ."])[0][0]
+    assert not any("plural" in str(warning) or "other" in str(warning) for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("tgt", "text", "wanted"),
+    [
+        ("de", "{n, plural, one {A dog. Go?} other {# dogs. Go?}}",
+         "{n, plural, one {a DOG. gO?} other {# DOGS. gO?}}"),
+        ("ru", "{n, plural, one {A dog.} other {# dogs.}}", "{n, plural, =1 {a DOG.} other {# DOGS.}}"),
+        ("ru", "{n, plural, one {# dog} other {# dogs}}", "{n, plural, one {# DOG} other {# DOGS}}"),
+        ("de", "{n, plural, one {#} other {# dogs}}", "{n, plural, one {#} other {# DOGS}}"),
+        ("de", "{n, plural, one {#} other {#}}", "{n, plural, one {#} other {#}}"),
+    ],
+)  # fmt: skip
+def test_an_arm_is_translated_sentence_by_sentence(
+    run: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    tgt: str,
+    text: str,
+    wanted: str,
+) -> None:
+    asked: list[str] = []
+
+    def shouted(sentences: Sequence[str]) -> list[list[Translation]]:
+        asked.extend(sentences)
+        return [[Translation(text.swapcase(), 0.0, 0.0)] for text in sentences]
+
+    translator = GuardedTranslator(SearchTranslator.load(run, device="cpu"), splitter=Splitter(("en", tgt)), warn=False)
+    monkeypatch.setattr(translator, "_with_spans", shouted)
+    assert translator.n_best([text])[0][0].text == wanted
+    assert not any(". G" in sentence for sentence in asked)
 
 
 @pytest.mark.parametrize(

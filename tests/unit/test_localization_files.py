@@ -191,6 +191,42 @@ def test_resources_of_dot_net(before: str, after: str | None) -> None:
     )
 
 
+HARD = "* a_b <tag> & [x](y) `c` \\ \\n \"q\" 'p' {n} # 1. %@ ]]> \U0001f600 end: "
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.strings", '"k" = "text";'),
+        ("a.strings", "k = text;"),
+        ("a.stringsdict", '<plist version="1.0"><dict><key>k</key><string>text</string></dict></plist>'),
+        ("a.resx", "<root><data name='a'><value>text</value></data></root>"),
+        ("a.arb", '{"a": "text"}'),
+        ("a.ts", "<TS><message><source>text</source></message></TS>"),
+        ("a.xcstrings", '{"sourceLanguage":"en","strings":{"text":{}}}'),
+    ],
+)
+def test_what_is_written_can_be_read_again(name: str, text: str) -> None:
+    data = text.encode()
+    document = Document(data, format_of(Path(name), data), Options(name, ("en", "de")))
+    out = document.translated(lambda units: [(HARD,) for _ in units])
+    if name == "a.ts":
+        assert [entry.tgt + " " for entry in qt.entries(out.decode(), Options())] == [HARD]
+    elif name == "a.xcstrings":
+        assert json.loads(out)["strings"]["text"]["localizations"]["de"] == unit("needs_review", HARD)
+    else:
+        assert texts(name, out) == [HARD]
+
+
+def test_messages_of_arb_whose_names_are_those_of_codes() -> None:
+    text = '{"@@locale": "en", "language": "Language", "type": "Kind", "@type": {"description": "x y"}, "id": "abc"}'
+    wanted = '{"@@locale": "de", "language": "egaugnaL", "type": "dniK", "@type": {"description": "x y"}, "id": "cba"}'
+    assert output("a.arb", text) == wanted
+    assert output("a.json", '{"a": {"language": "Language", "lang": "en", "type": "Kind"}}') == (
+        '{"a": {"language": "egaugnaL", "lang": "en", "type": "Kind"}}'
+    )
+
+
 def message(inner: str, head: str = "<message>", root: str = "<TS>") -> str:
     return f"{root}<context>{head}<source>ab cd</source>{inner}</message></context></TS>"
 

@@ -141,6 +141,7 @@ def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     if isinstance(content, Mapping) and not _OF_SETTINGS.isdisjoint(content):
         return lambda path, said: SETTINGS
     entries = list(content.values()) if isinstance(content, Mapping) else []
+    is_arb = bool(entries) and any(key[:2] == "@@" or (key[:1] == "@" and key[1:] in content) for key in content)
     # Browsers' extensions: {"name": {"message": "...", "description": "..."}}
     is_of_browser = bool(entries) and all(isinstance(entry, Mapping) and "message" in entry for entry in entries)
 
@@ -150,8 +151,9 @@ def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
             is_of_browser and keys[-1:] != ["message"]
         ):
             return NOTES
-        if keys and keys[-1] in SKIPPED_KEYS and len(said.split()) < 2:
-            return CODES
+        is_label = said[:1].isupper() and said.lower() == keys[-1] if keys else False  # "language": "Language"
+        if keys and keys[-1] in SKIPPED_KEYS and len(said.split()) < 2 and not is_label:
+            return "" if is_arb and keys[-1] != "@@locale" else CODES
         return NAMES if _NO_TEXT.fullmatch(said.strip()) else ""
 
     return reason

@@ -13,6 +13,7 @@ from dragoman.alignment.term_placement import place_terms
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
+from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import UNSPACED, Found
@@ -54,13 +55,16 @@ class GuardedTranslator:
         guard: bool = True,
         warn: bool = True,
         fallback: SearchTranslator | None = None,
+        splitter: Splitter | None = None,
     ) -> None:
         """`warn`: translations carry their warnings, as with a guard they always do. `fallback`: what searches again,
-        where the translator is one that cannot do everything (another engine)."""
+        where the translator is one that cannot do everything (another engine). `splitter`: cuts the arms of messages
+        into sentences."""
         self.translator, self.keep, self.guard, self.warn = translator, keep, guard, warn or guard
         decoding = translator.decoding
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
         wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
+        self.splitter = splitter or Splitter(sentences=False)
         self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
@@ -77,16 +81,22 @@ class GuardedTranslator:
         messages = {row: message for row, src in enumerate(sentences) if (message := parse(src)) is not None}
         nested = [row for row, src in enumerate(sentences) if row not in messages and is_message(src)]
         whole = [row for row in range(len(sentences)) if row not in messages and row not in nested]
-        arms = [text for message in messages.values() for text in message.sentences()]
-        found = iter(self._with_spans([*(sentences[row] for row in whole), *arms]))
+        arms = {text: self.splitter.pieces(text) for message in messages.values() for text in message.sentences()}
+        wanted = dict.fromkeys(piece.text for pieces in arms.values() for piece in pieces if piece.is_text)
+        found = iter(self._with_spans([*(sentences[row] for row in whole), *wanted]))
         results = {row: next(found) for row in whole}
         results |= {row: [Translation(sentences[row], 0.0, 0.0, (NESTED,))] for row in nested}
+        made = {text: next(found)[0] for text in wanted}
+        said = {text: item.text for text, item in made.items()}
         for row, message in messages.items():
-            best = [next(found)[0] for _ in message.sentences()]
+            texts = [*message.sentences()]
+            best = [made[piece.text] for text in texts for piece in arms[text] if piece.is_text]
             warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
-            text = message.with_texts(item.text for item in best)
+            message = message.in_language(self.splitter.languages[1])
+            text = message.with_texts(self.splitter.joined(text, arms[text], said).text for text in texts)
             score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
-            results[row] = [Translation(text, score / len(best), log_prob / len(best), warnings)]
+            count = max(1, len(best))
+            results[row] = [Translation(text, score / count, log_prob / count, warnings)]
         return [results[row] for row in range(len(sentences))]
 
     def _with_spans(self, sentences: Sequence[str]) -> list[list[Translation]]:
@@ -177,7 +187,10 @@ class GuardedTranslator:
         return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
 
     def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:
-        """The translations with the reasons why the model may not understand their source."""
+        """The translations with the reasons why the model may not understand their source, of a message those of its
+        arms."""
+        if (message := parse(src)) is not None:
+            src = " ".join(dict.fromkeys(message.sentences()))
         reasons = source_warnings(src, self.translator.languages)
         if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
             reasons.append(Warning(WarningKind.UNKNOWN_WORDS, " ".join(unknown)))

@@ -120,7 +120,9 @@ class Pipeline:
             every = own.decoding.num_candidates  # the memory chooses among them
             search, own = search.with_decoding(n_best=every), own.with_decoding(n_best=every)
         warn = self.warn or self.guard or self.memory is not None
-        guarded = GuardedTranslator(search, keep=self.keep, guard=self.guard, warn=warn, fallback=own)
+        guarded = GuardedTranslator(
+            search, keep=self.keep, guard=self.guard, warn=warn, fallback=own, splitter=self.splitter
+        )
         stage: NBest = functools.partial(in_lower_case, guarded.n_best)
         stage = functools.partial(as_it_looks, stage)
         if self.calibration is not None:

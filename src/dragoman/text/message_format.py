@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dragoman.languages.plurals import plurals_of
+
 _HEAD = re.compile(
     r"\{\s*(?P<name>\w{1,64})\s*,\s*(?P<kind>plural|select|selectordinal)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
 )
@@ -30,10 +32,25 @@ class Message(NamedTuple):
     def sentences(self) -> Iterator[str]:
         """The whole sentence of each arm, those of arms in arms too."""
         for _, arm in self.arms:
-            if isinstance(arm, Message):
-                yield from arm.sentences()
-            else:
-                yield arm
+            yield from _sentences_of(arm)
+
+    def in_language(self, language: str) -> "Message":
+        """The message with `=1` in the place of `one` where a language has that form for 21 things, too, and the arm
+        does not say the number.
+
+        >>> message = parse("{n, plural, one {a cat} other {# cats}}")
+        >>> [key for key, _ in message.in_language("ru").arms], [key for key, _ in message.in_language("de").arms]
+        (['=1', 'other'], ['one', 'other'])
+        """
+        arms = [(key, arm.in_language(language) if isinstance(arm, Message) else arm) for key, arm in self.arms]
+        plurals = plurals_of(language)
+        head = _HEAD.match(self.head)
+        if plurals is None or plurals.one_is_1 or head is None or head["kind"] != "plural" or head["offset"]:
+            return self._replace(arms=arms)
+        number = re.compile(rf"\{{(?:#|{head['name']}\b)")
+        says = {key: any(number.search(text) for text in _sentences_of(arm)) for key, arm in arms}
+        is_unsaid = says.get("other", False) and not says.get("one", True) and "=1" not in says
+        return self._replace(arms=[("=1" if is_unsaid and key == "one" else key, arm) for key, arm in arms])
 
     def with_texts(self, texts: Iterator[str]) -> str:
         """The message with the next texts as its sentences."""
@@ -42,6 +59,13 @@ class Message(NamedTuple):
             for key, arm in self.arms
         ]
         return self.head + " ".join(written) + "}"
+
+
+def _sentences_of(arm: str | Message) -> Iterator[str]:
+    if isinstance(arm, Message):
+        yield from arm.sentences()
+    else:
+        yield arm
 
 
 def parse(text: str) -> Message | None:
