@@ -668,6 +668,44 @@ def test_marks_below_titles_are_as_long_as_these() -> None:
     assert wide.decode() == "文件\n----\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("= Ab\nCd <e@f>\n\ngh\n", "= bA\nCd <e@f>\n\nhg\n"),
+        (":ab: cd\n:description: ef gh\n", ":ab: cd\n:description: fe hg\n"),
+        ("[source]\n.Ab\n----\ncd\n----\nef\n", "[source]\n.bA\n----\ncd\n----\nfe\n"),
+        ("[,ruby]\nab\n\n[NOTE]\n====\ncd\n====\n", "[,ruby]\nab\n\n[NOTE]\n====\ndc\n====\n"),
+        ("[source%unbreakable,bash]\n----\n|===|\n| ab |\n----\n", None),
+        ("```ruby\nab\n```\n\n  cd\n\nef\n", "```ruby\nab\n```\n\n  cd\n\nfe\n"),
+        ("* ab\n** cd\n+\nef\n. gh\n", "* ba\n** dc\n+\nfe\n. hg\n"),
+        ("ab:: cd\nef::\n  gh\n", "ba:: dc\nfe::\n  hg\n"),
+        ("NOTE: ab\n\n____\ncd\n____\n", "NOTE: ba\n\n____\ndc\n____\n"),
+        ("|===\n|Ab: |CD_E|\n|Fg |h\n\n2+|ij\nl|kl\n|===\n", "|===\n|:bA |E_DC|\n|gF |h\n\n2+|ji\nl|kl\n|===\n"),
+        ("|===\n|ab\n|cd\n\nimage::ef.png[alt=\"Gh\"]\n\nij\n|===\n", "|===\n|ba\n|dc\n\nimage::ef.png[alt=\"hG\"]\n\nji\n|===\n"),
+        ("[format=csv]\n|===\nab,cd\n|===\n\n,===\nef\n,===\n", None),
+        ("ab *cd ef* __gh__i `jk lm` {no} end", "ba *dc fe* __hg__i `jk lm` {no} dne"),
+        ("ab link:cd[ef^] https://gh.ij[kl] <<mn,op>> <<qr>> end", "ba link:cd[fe^] https://gh.ij[lk] <<mn,po>> <<qr>> dne"),
+        ("image:ab.png[Cd ef] gh footnote:[ij kl].", "image:ab.png[dC fe] hg footnote:[ji lk]."),
+        ("ab +\ncd\n", "ba +\ndc\n"),
+        ("[verse]\nab\ncd\n", "[verse]\nba\ndc\n"),
+        ("ab\n--\n\nifdef::cd[ef gh]\ninclude::ij.adoc[]\n", "ba\n--\n\nifdef::cd[fe hg]\ninclude::ij.adoc[]\n"),
+        ("// ab\n////\ncd\n////\nef\n", "// ab\n////\ncd\n////\nfe\n"),
+        ("---\nab: cd\n---\nef\n", "---\nab: cd\n---\nfe\n"),
+    ],
+)  # fmt: skip
+def test_asciidoc_is_read_as_asciidoctor_reads_it(before: str, after: str | None) -> None:
+    assert read("a.adoc", before).translated(reversed_words).decode() == (before if after is None else after)
+
+
+def test_marks_beside_letters_are_written_twice() -> None:
+    def joined(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
+        return [
+            tuple(item.replace(" ", "") if isinstance(item, str) else item for item in unit.items) for unit in units
+        ]
+
+    assert read("a.adoc", "ab *cd* ef _gh_.").translated(joined) == b"ab**cd**ef__gh__."
+
+
 def kept(name: str, text: str) -> dict[str, str]:
     return {plain(unit.items): unit.kept for unit in read(name, text).texts()}
 

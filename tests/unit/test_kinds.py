@@ -174,6 +174,15 @@ ROWS: dict[str, Row] = {
         words=lambda text: re.sub(r"[\\`*]", r"\\\g<0>", text),
         reads=lambda text: re.sub(r"\\(\W)", r"\1", text.replace("\\ ", "")),
     ),
+    "asciidoc": Row(
+        "◊\n",
+        codes=("image:a.png[]", "((( x )))", "footnote:[7]"),
+        breaks=(" +\n", "\n\n", "\n\n* "),
+        pairs=(("**", "**"), ("__", "__"), ("link:x[", "]"), ("<<x,", ">>")),
+        protected=("`x y`", "kbd:[x y]", "+x y+"),
+        words=lambda text: text,
+        reads=lambda text: text.replace("\\", ""),
+    ),
     "html": HTML,
     "srt": Row(
         "1\n00:00:01,000 --> 00:00:02,000\n◊\n",

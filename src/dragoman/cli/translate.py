@@ -53,10 +53,10 @@ class Command(TyperCommand):
 Files = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .rst .txt "
-        ".srt .vtt .sbv .ass .ttml .po .xlf .tmx .json .arb .yml .properties .xml (Android) .strings .stringsdict "
-        ".xcstrings .resx .ts (Qt) .csv (--columns) .pdf (its text); or, among them, changes to the search: "
-        "decoding.no_repeat_ngram=3. Without a file: lines of stdin, or of -i.",
+        help="Files to translate, or folders of them: .docx .pptx .xlsx .odt .ods .odp .epub .html .md .rst .adoc "
+        ".txt .srt .vtt .sbv .ass .ttml .po .xlf .tmx .json .arb .yml .properties .xml (Android) .strings "
+        ".stringsdict .xcstrings .resx .ts (Qt) .csv (--columns) .pdf (its text); or, among them, changes to "
+        "the search: decoding.no_repeat_ngram=3. Without a file: lines of stdin, or of -i.",
         show_default=False,
     ),
 ]

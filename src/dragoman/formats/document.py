@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.formats import (
     android,
     apple,
+    asciidoc,
     ass,
     epub,
     html,
@@ -244,6 +245,12 @@ MIMETYPES = {
 FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
     "md": Format("Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter),
+    "asciidoc": Format(
+        "AsciiDoc",
+        (".adoc", ".asciidoc", ".asc"),
+        (asciidoc.inner_units, asciidoc.units),
+        finish=language.of_asciidoc,
+    ),
     "rest": Format("reStructuredText", (".rst", ".rest"), (rest.units,)),
     "html": Format(
         "HTML",

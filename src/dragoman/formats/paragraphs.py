@@ -42,10 +42,10 @@ def lines_of(text: str) -> list[Line]:
 
 
 def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str, marked: re.Pattern[str]) -> str:
-    """The text of items, of which no pair is opened in another.
+    """The text of items.
 
     `escape`: text as it is written, by what is written before it. `apart`: what stands between a mark and a letter,
-    where markup is known by what stands around it. `marked`: codes of which this is true.
+    where markup is known by what stands around it, and does not nest. `marked`: codes of which this is true.
     A blank in a code, at which no line may be broken, is a NUL (`wrapped`).
     """
     out, held, is_open = "", "", False
@@ -56,7 +56,7 @@ def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str
             said = escape(item, out)
             is_joined = out and marked.search(out) and not out.endswith(apart) and said[:1].isalnum()
             out += (apart if is_joined and not is_open else "") + said
-        elif item.kind in ("alone", "protected") and is_open and marked.search(item.raw):
+        elif apart and item.kind in ("alone", "protected") and is_open and marked.search(item.raw):
             held += item.raw  # markup does not nest: it follows
         else:
             is_joined = marked.match(item.raw) and item.kind != "close" and out[-1:].isalnum()

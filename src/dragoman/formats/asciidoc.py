@@ -1,0 +1,410 @@
+"""AsciiDoc (.adoc): titles, paragraphs, items, cells, captions and the texts of links and images.
+
+Blocks of code, comments, attributes, macros, anchors and conditions stay as they are.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.inline import Token, units_of
+from dragoman.formats.paragraphs import Line, lines_of, wrapped, written
+
+CODE, COMMENTS, ATTRIBUTES = "blocks of code", "comments", "attributes"
+DATA = "tables whose cells are written in another way"
+
+_TEXT_ATTRIBUTES = frozenset({
+    "description", "doctitle", "keywords", "subtitle", "toc-title", "caption", "figure-caption", "table-caption",
+    "example-caption", "note-caption", "tip-caption", "warning-caption", "important-caption", "caution-caption",
+    "appendix-caption", "untitled-label", "version-label", "last-update-label", "chapter-signifier",
+})  # fmt: skip
+_FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,})(?:[\w,+-]*)|(={4,}|\*{4,}|_{4,}|--|~{4,}|:{4,})")
+"""The line around a block: of code, or of text."""
+_TABLE = re.compile(r"([|!,:])={3,}")
+_ATTRIBUTES = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
+_IS_CODE = re.compile(
+    r"\[(?:source|listing|literal|pass|stem|latexmath|asciimath|graphviz|plantuml|mermaid|ditaa|comment)\b|\[,\s*\w|\[%linenums"
+)
+_KEEPS_LINES = re.compile(r"\[(?:verse)\b|%hardbreaks")
+_TITLE = re.compile(r"(?:={1,6}|#{1,6})\s+")
+_ENTRY = re.compile(r":(!?[\w-]+!?):(?:\s+|$)")
+_ITEM = re.compile(r"(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|[a-zA-Z]\.|[ivxIVX]{1,5}\)|<(?:\d{1,3}|\.)>)\s+(?:\[[ xX*]\]\s+)?")
+_TERM = re.compile(r"(?P<term>\S.*?)(?P<mark>:{2,4}|;;)(?:\s+|$)")
+_ADMONITION = re.compile(r"(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+")
+_BLOCK_MACRO = re.compile(r"(?P<name>[a-z][\w-]*)::(?P<target>[^\s\[]*)\[(?P<in>.*)\]")
+_CAPTION = re.compile(r"\.(?=[^\s.])")
+_CELL = re.compile(
+    r"(?<!\\)(?:(?<!\S)(?:(?:\d+(?:\.\d+)?|\.\d+)[+*])?(?:[<^>](?:\.[<^>])?|\.[<^>])?(?P<style>[adehlmsv])?)?\|"
+)
+
+_B, _A = r"(?<![\w\\:;}])", r"(?![\w])"
+_INLINE = re.compile(
+    r"(?P<pass>\+{3}.*?\+{3}|\+\+.*?\+\+|pass:[a-z,]*\[.*?(?<!\\)\]|\$\$.*?\$\$)"
+    r"|(?P<code>``(?=\S).+?(?<=\S)``"
+    rf"|{_B}`(?=\S)[^`]*?(?<=\S)`{_A}|{_B}\+(?=\S)[^+]*?(?<=\S)\+{_A})"
+    r"|(?P<reference><<[^<>]*?(?:,(?P<of_reference>[^<>]*))?>>)"
+    r"|(?P<footnote>footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\])"
+    r"|(?P<anchor>\[\[[^\[\]]*\]\]|\[\[\[[^\[\]]*\]\]\]|\(\(\([^()]*\)\)\)|anchor:[\w-]+\[[^\]]*\]|indexterm2?:\[[^\]]*\]"
+    r"|(?<=\s)<\d{1,3}>|\{empty\}|\{nbsp\})"
+    r"|(?P<link>(?:link:|mailto:|xref:|https?://|irc://|ftp://)[^\s\[\]]*)\[(?P<of_link>(?:[^\]\\]|\\.)*)\]"
+    r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]|\\.)*\])"
+    r"|(?P<attribute>\{[\w-]+(?::[^{}]*)?\})"
+    r"|(?P<url>(?:https?|ftp)://[^\s\[\]<>]*[^\s\[\]<>.,;:!?)])"
+    r"|(?P<pair>(?:\[[^\[\]\n]*\])?(?:"
+    r"(?P<double>\*\*|__|##)(?=\S)(?P<in_double>.+?)(?<=\S)(?P=double)"
+    rf"|{_B}(?P<single>[*_#])(?=[^\s*_#])(?P<in_single>[^\n]*?(?:\n(?!\n)[^\n]*?)*?)(?<=\S)(?P=single){_A}"
+    r"|(?P<script>[\^~])(?=\S)(?P<in_script>[^\s^~]+)(?P=script)"
+    r"|(?P<quoted>[\"'])`(?=\S)(?P<in_quoted>[^`]+?)`(?P=quoted)))"
+    r"|(?P<hard>[ \t]\+(?:\r?\n))"
+    r"|(?P<escape>\\(?=[*_`#+\[{<^~'\"(]))",
+    re.DOTALL,
+)
+_INNER = re.compile(
+    r"(?<![\w`:])(?:footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|image:[^\s\[\]:]+\[(?:[^\]\\]|\\.)*\])"
+)
+_MARKED = re.compile(r"[*_#`]$|^(?:[*_#`]|\[[^\[\]]*\][*_#])")
+
+
+def units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of a file in order."""
+    yield from _Reader(text).units()
+
+
+def inner_units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of footnotes, and descriptions of images, which stand in other texts."""
+    kept = [(unit.start, unit.end) for unit in _Reader(text).units() if unit.kept]
+    for match in _INNER.finditer(text):
+        start = text.index("[", match.start()) + 1
+        where = f"line {line_of(text, start)}"
+        if any(begin <= start < end for begin, end in kept):
+            continue
+        if match.group().startswith("image"):
+            yield from _named_texts(text, start, match.end() - 1, where)
+        else:
+            tokens = list(_tokens(text, start, match.end() - 1))
+            yield from units_of(tokens, where, partial(_render, 0, ""), source=text)
+
+
+class _Reader:
+    """A file line by line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = lines_of(text)
+        self.at = 0
+        self.attributes = ""
+        """The line of attributes before a block."""
+        self.opened: list[str] = []
+        self.is_header = self.has_title = False
+        self.is_attached = False
+        """True below a `+` or a term: what follows belongs to the item."""
+
+    def units(self) -> Iterator[Unit]:
+        if self.lines and self.lines[0].said == "---":  # front matter of a site
+            ends = [at for at, line in enumerate(self.lines[1:], 1) if line.said == "---"]
+            if ends:
+                yield from self._kept(ATTRIBUTES, ends[0] + 1)
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            if not line.said:
+                self.is_header = False
+                self.at += 1
+            elif self.is_header and not line.said.startswith((":", "//")):  # authors and revision
+                yield from self._kept(ATTRIBUTES, self.at + 1)
+            else:
+                yield from self._block(line)
+
+    def _block(self, line: Line) -> Iterator[Unit]:
+        said = line.said
+        attributes, self.attributes = self.attributes, ""
+        if said.startswith("//") and not said.startswith("////"):
+            yield from self._kept(COMMENTS, self.at + 1)
+            self.attributes = attributes
+        elif table := _TABLE.fullmatch(said):
+            yield from self._table(said, attributes, table[1])
+        elif fence := _FENCE.fullmatch(said):
+            yield from self._fenced(said, attributes, fence[1] or said, is_code=bool(fence[1]))
+        elif not line.column and _ATTRIBUTES.fullmatch(said):
+            self.attributes = attributes + said
+            self.at += 1
+        elif _IS_CODE.search(attributes) and not _CAPTION.match(said):
+            yield from self._kept(CODE, self._blank_after(self.at))
+        elif (entry := _ENTRY.match(said)) and not line.column:
+            yield from self._entry(line, entry)
+        elif macro := _BLOCK_MACRO.fullmatch(said):
+            self.at += 1
+            yield from self._macro(line, macro)
+        elif said in ("'''", "<<<", "+", "---", "***", "- - -"):
+            self.is_attached = said == "+"
+            self.at += 1
+        elif line.column and not self.is_attached and not _ITEM.match(said) and not _TERM.match(said):
+            yield from self._kept(CODE, self._blank_after(self.at))
+        else:
+            yield from self._text(line, attributes)
+
+    def _text(self, line: Line, attributes: str) -> Iterator[Unit]:
+        """A title, an item or a paragraph."""
+        if not line.column and (mark := _TITLE.match(line.said)):
+            self._begin(is_title=mark.group().strip() in ("=", "#"))
+            yield from self._one_line(line.after(mark.end()))
+        elif not line.column and (mark := _CAPTION.match(line.said)):
+            yield from self._one_line(line.after(mark.end()))
+            self.attributes = attributes
+        elif mark := _ITEM.match(line.said):
+            yield from self._paragraph(line.after(mark.end()), attributes, is_item=True)
+        elif mark := _TERM.match(line.said):
+            term = line._replace(end=line.start + mark.end("term"), said=mark["term"])
+            yield from self._unit([term])
+            rest = line.after(mark.end())
+            if rest.said:
+                yield from self._paragraph(rest, attributes, is_item=True)
+            else:
+                self.is_attached = True
+                self.at += 1
+        elif mark := _ADMONITION.match(line.said):
+            yield from self._paragraph(line.after(mark.end()), attributes)
+        else:
+            below = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else None
+            if (
+                below
+                and re.fullmatch(r"([=~^+-])\1+", below.said)
+                and below.said not in self.opened
+                and abs(len(below.said) - len(line.said)) < 2
+            ):
+                render = partial(_underlined, self.text, line, below)
+                for unit in self._units_of([line], render):
+                    yield Unit(unit.items, unit.start, below.end, unit.render, unit.where)
+                self._begin(is_title=below.said[0] == "=")
+                self.at += 2
+            else:
+                yield from self._paragraph(line, attributes)
+
+    def _begin(self, is_title: bool) -> None:
+        """Below the title of a document is its header, until a blank line."""
+        self.is_header = is_title and not self.has_title
+        self.has_title = True
+
+    def _one_line(self, line: Line) -> Iterator[Unit]:
+        self.at += 1
+        yield from self._unit([line])
+
+    def _paragraph(self, first: Line, attributes: str, is_item: bool = False) -> Iterator[Unit]:
+        """A paragraph ends with a blank line, or with the begin of a block or of an item."""
+        members = [first]
+        is_item, self.is_attached = is_item or self.is_attached, False
+        self.at += 1
+        while self.at < len(self.lines):
+            following = self.lines[self.at]
+            said = following.said
+            is_block = (
+                not said or said == "+" or _FENCE.fullmatch(said) or _TABLE.fullmatch(said)
+                or (_ATTRIBUTES.fullmatch(said) and not following.column) or _BLOCK_MACRO.fullmatch(said)
+                or said.startswith("//")
+            )  # fmt: skip
+            if is_block or (is_item and (_ITEM.match(said) or _TERM.match(said))):
+                break
+            members.append(following)
+            self.at += 1
+        groups = [[line] for line in members] if _KEEPS_LINES.search(attributes) else [members]
+        for group in groups:
+            yield from self._unit(group)
+
+    def _unit(self, members: Sequence[Line]) -> Iterator[Unit]:
+        said = self.text[members[0].start : members[-1].end]
+        newline = "\r\n" if "\r\n" in said else "\n"
+        width = max(line.column + len(line.said) for line in members) - members[-1].column
+        render = partial(_render, width if len(members) > 1 else 0, newline + " " * members[-1].column)
+        yield from self._units_of(members, render)
+
+    def _units_of(self, members: Sequence[Line], render: "partial[str]") -> Iterator[Unit]:
+        start, end = members[0].start, members[-1].end
+        yield from units_of(list(_tokens(self.text, start, end)), f"line {members[0].number}", render, source=self.text)
+
+    def _entry(self, line: Line, mark: re.Match[str]) -> Iterator[Unit]:
+        """An attribute of the document: some are read. One may go on over lines that end with a backslash."""
+        rest = line.after(mark.end())
+        end = self.at + 1
+        while end < len(self.lines) and self.lines[end - 1].said.endswith("\\"):
+            end += 1
+        if mark[1] in _TEXT_ATTRIBUTES and rest.said and end == self.at + 1:
+            yield from self._one_line(rest)
+        else:
+            self.at = end
+            if has_letters(rest.said):
+                yield Unit((rest.said,), rest.start, rest.end, plain, f"line {line.number}", kept=ATTRIBUTES)
+
+    def _macro(self, line: Line, macro: re.Match[str]) -> Iterator[Unit]:
+        """The description of an image, the text of a condition."""
+        start, end = line.start + macro.start("in"), line.start + macro.end("in")
+        if macro["name"] in ("image", "video", "audio"):
+            yield from _named_texts(self.text, start, end, f"line {line.number}")
+        elif macro["name"] in ("ifdef", "ifndef") and has_letters(macro["in"]):
+            yield from self._unit([line._replace(start=start, end=end, said=macro["in"])])
+
+    def _fenced(self, said: str, attributes: str, fence: str, is_code: bool) -> Iterator[Unit]:
+        """A block between two equal lines: code is left, text is read on."""
+        if said in self.opened:
+            del self.opened[self.opened.index(said) :]
+            self.at += 1
+        elif is_code or _IS_CODE.search(attributes):
+            ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].said == fence]
+            reason = COMMENTS if said.startswith("////") else CODE
+            yield from self._kept(reason, ends[0] + 1 if ends else len(self.lines))
+        else:
+            self.opened.append(said)
+            self.at += 1
+
+    def _table(self, said: str, attributes: str, separator: str) -> Iterator[Unit]:
+        """The cells of a table: lines of a cell are one text, paragraphs and items of it are texts by themselves."""
+        ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].said == said]
+        end = ends[0] if ends else len(self.lines)
+        if separator != "|" or "format=" in attributes or "separator=" in attributes:
+            yield from self._kept(DATA, end + 1)
+            return
+        group: list[Line] = []
+        style = ""
+        for line in [*self.lines[self.at + 1 : end], None]:
+            marks = list(_CELL.finditer(line.said)) if line else []
+            starts = [0, *(mark.end() for mark in marks)]
+            stops = [*(mark.start() for mark in marks), len(line.said) if line else 0]
+            for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+                if number or line is None or not line.said:
+                    yield from self._cell(group, style)
+                    group = []
+                if number:
+                    style = marks[number - 1]["style"] or ""
+                piece = line.after(start) if line else None
+                if line and piece and line.said[start:stop].strip():
+                    inner = line.said[start:stop].strip()
+                    if _ITEM.match(inner) or _BLOCK_MACRO.fullmatch(inner):
+                        yield from self._cell(group, style)
+                        group = []
+                    group.append(piece._replace(end=piece.start + len(inner), said=inner))
+        self.at = end + 1
+
+    def _cell(self, group: Sequence[Line], style: str) -> Iterator[Unit]:
+        if not group:
+            return
+        if style in ("l", "m"):
+            said = self.text[group[0].start : group[-1].end]
+            if has_letters(said):
+                yield Unit((said,), group[0].start, group[-1].end, plain, f"line {group[0].number}", kept=CODE)
+            return
+        if macro := _BLOCK_MACRO.fullmatch(group[0].said):
+            yield from self._macro(group[0], macro)
+            yield from self._cell(group[1:], style)
+            return
+        mark = _ITEM.match(group[0].said) or _ADMONITION.match(group[0].said)
+        yield from self._unit([group[0].after(mark.end()) if mark else group[0], *group[1:]])
+
+    def _blank_after(self, at: int) -> int:
+        return next((end for end in range(at, len(self.lines)) if not self.lines[end].said), len(self.lines))
+
+    def _kept(self, reason: str, end: int) -> Iterator[Unit]:
+        """The unit of lines that are left as they are."""
+        members = [line for line in self.lines[self.at : end] if line.said]
+        self.at = end
+        if members:
+            start, stop = members[0].start, members[-1].end
+            if has_letters(self.text[start:stop]):
+                yield Unit((self.text[start:stop],), start, stop, plain, f"line {members[0].number}", kept=reason)
+
+
+def _named_texts(text: str, start: int, end: int, where: str) -> Iterator[Unit]:
+    """The texts of a macro's attributes: the first one, `alt` and `title`."""
+    pattern = re.compile(r"(?:(?<=\[)|(?:alt|title)=)(?:\"(?P<quoted>(?:[^\"\\]|\\.)*)\"|(?P<bare>[^\",=\]]+))(?=,|\])")
+    for match in pattern.finditer(text, start - 1, end + 1):
+        name = "quoted" if match["quoted"] else "bare"
+        if match[name] and has_letters(match[name]):
+            place = match.span(name)
+            render = partial(_in_attributes, name == "quoted")
+            yield from units_of([Token("text", *place, match[name])], where, render, source=text)
+
+
+def _in_attributes(is_quoted: bool, items: Sequence[Item]) -> str:
+    said = plain(items)
+    if is_quoted:
+        return re.sub(r'(?<!\\)"', r"\\\"", said)
+    return '"' + said.replace('"', r"\"") + '"' if re.search(r'[,"=\]]', said) else said
+
+
+# -- inline markup -------------------------------------------------------------------------------------------------
+
+
+def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
+    done = start
+    for match in _INLINE.finditer(text, start, end):
+        if match.start() < done:
+            continue
+        if match.start() > done:
+            yield Token("text", done, match.start(), text[done : match.start()])
+        yield from _token(text, match)
+        done = match.end()
+    if done < end:
+        yield Token("text", done, end, text[done:end])
+
+
+def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
+    """The tokens of a piece of markup."""
+    start, end = match.span()
+    raw = match.group()
+    inner = next((name for name in ("in_double", "in_single", "in_script", "in_quoted", "of_link", "of_reference")
+                  if match[name]), "")  # fmt: skip
+    if match["escape"]:
+        yield Token("text", start, end, "")
+    elif match["hard"]:
+        yield Token("break", start, end, raw)
+    elif inner in ("of_link", "of_reference") and not re.search(r"^[^,]*=", match[inner]):
+        begin, stop = match.span(inner)
+        stop = begin + len(re.sub(r"(?:\^|,\s*\w+=.*)$", "", match[inner]))
+        yield Token("open", start, begin, text[start:begin], "link")
+        yield from _tokens(text, begin, stop)
+        yield Token("close", stop, end, text[stop:end], "link")
+    elif inner.startswith("in_"):
+        begin, stop = match.span(inner)
+        yield Token("open", start, begin, text[start:begin], inner + raw[:1], True)
+        yield from _tokens(text, begin, stop)
+        yield Token("close", stop, end, text[stop:end], inner + raw[:1], True)
+    elif match["footnote"] or match["anchor"] or (match["macro"] and raw.startswith(("image:", "icon:"))):
+        yield Token("alone", start, end, raw)
+    else:
+        yield Token("protected", start, end, raw)
+
+
+def _render(width: int, between: str, items: Sequence[Item]) -> str:
+    said = written(_doubled(items), _escaped, "", _MARKED)
+    if any(not isinstance(item, str) and item.kind == "break" for item in items):
+        return said.replace("\0+\0", f" +{between}").replace("\0", " ")
+    return wrapped(said, width, between)
+
+
+def _doubled(items: Sequence[Item]) -> list[Item]:
+    """Items with marks of formatting written twice where a letter stands beside them, as they must be there."""
+    out = list(items)
+    for place, item in enumerate(items):
+        if isinstance(item, str) or item.kind != "open" or not re.search(r"(?<![*_#])[*_#]$", item.raw):
+            continue
+        end = next((at for at, other in enumerate(items) if not isinstance(other, str) and other.pair == item.pair
+                    and other.kind == "close"), place)  # fmt: skip
+        before = items[place - 1] if place else ""
+        after = items[end + 1] if end + 1 < len(items) else ""
+        joined = (isinstance(before, str) and before[-1:].isalnum(), isinstance(after, str) and after[:1].isalnum())
+        closing = items[end]
+        if any(joined) and not isinstance(closing, str):
+            out[place] = item._replace(raw=item.raw + item.raw[-1])
+            out[end] = closing._replace(raw=closing.raw * 2)
+    return out
+
+
+def _underlined(text: str, title: Line, below: Line, items: Sequence[Item]) -> str:
+    said = _render(0, "", items)
+    return said + text[title.end : below.start] + below.said[0] * len(said)
+
+
+def _escaped(text: str, before: str) -> str:
+    """Text in which nothing is read as markup that is none."""
+    text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]*\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
+    if not before:
+        text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|//)\s)", "{empty}", text)
+    return text
