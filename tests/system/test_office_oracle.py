@@ -138,3 +138,16 @@ def test_each_word_that_is_left_is_counted(name: str, tmp_path: Path) -> None:
     assert before
     assert before & after <= counted
     assert len({codecs.encode(word, "rot13") for word in before} & after) > len(before) / 2
+
+
+@pytest.mark.skipif(not SOFFICE, reason="LibreOffice is not installed")
+@pytest.mark.parametrize("name", ["word.docx", "libreoffice.docx", "pandoc.docx"])
+def test_a_bilingual_document_shows_both(name: str, tmp_path: Path) -> None:
+    source, target = tmp_path / f"a{name}", tmp_path / f"b{name}"
+    word(source) if name == "word.docx" else shutil.copy(FIXTURES / name, source)
+    document = Document.load(source, Options(languages=("de", "en"), bilingual=True))
+    target.write_bytes(document.translated(rotated))
+    before, after = words(shown(source, tmp_path)), words(shown(target, tmp_path))
+    in_place = words(" ".join(plain(unit.items) for unit in document.texts() if unit.beside is None))
+    assert before - in_place <= after
+    assert len({codecs.encode(word, "rot13") for word in before} & after) > len(before) / 2

@@ -189,6 +189,13 @@ def test_a_document_goes_up_and_comes_down(open_page: Any, tmp_path: Path) -> No
     text = Path(download.value.path()).read_text(encoding="utf-8")
     assert text.count("\n") == 3
     assert text.strip()
+    page.check("text=Translations below their sources")
+    page.set_input_files("#file", str(source))
+    page.wait_for_selector("li:nth-child(2) button.primary")
+    with page.expect_download() as download:
+        page.click("li:first-child button.primary")
+    assert download.value.suggested_filename == "letter.en-de.txt"
+    assert "the dog sees the man" in Path(download.value.path()).read_text(encoding="utf-8")
     broken = tmp_path / "broken.docx"
     broken.write_bytes(b"PK\x03\x04 nothing")
     page.set_input_files("#file", str(broken))

@@ -7,8 +7,9 @@ import html
 import io
 import re
 import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -488,6 +489,7 @@ class Workshop:
 
     monkeypatch: pytest.MonkeyPatch
     asked: list[str] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
 
     def output(self, name: str, row: Row, text: str, seed: int | None = None) -> tuple[bytes, bytes]:
         """(the file with the text, what it was translated to)."""
@@ -500,6 +502,7 @@ class Workshop:
         options = Options("a", ("en", "de"), **row.options)
         out = Document(data, FORMATS[name.split()[0]], options).translated(DocumentTranslator(pipeline))
         self.asked = model.asked
+        self.words = Counter(word for said in model.asked for word in words_in(said))
         return data, out
 
     def written(self, name: str, row: Row, text: str, seed: int | None = None) -> str:
@@ -671,6 +674,42 @@ def test_what_a_format_protects_stays(workshop: Workshop, name: str, row: Row, t
     _, data = workshop.output(name, row, thing)
     assert workshop.asked == []
     assert row.target[0] or unpacked(row, data) == alone
+
+
+BILINGUAL = [name for name in ROWS if FORMATS[name].goes_bilingual]
+
+
+def things_in_a_text(row: Row) -> Iterator[str]:
+    """Texts with each thing that a row can have in them."""
+    yield row.words("One two.")
+    for thing in (*row.codes, *row.spaces, *row.protected):
+        yield row.words("One ") + thing + row.words(" two.")
+        yield row.words("One two. ") + thing + row.words("Three four.")
+    for begin, end in row.pairs:
+        yield row.words("One ") + begin + row.words("two") + end + row.words(" three.")
+        yield begin + row.words("One two.") + end
+    for thing in (*row.breaks, *row.tabs):
+        yield row.words("One two.") + thing + row.words("Three four.")
+
+
+@pytest.mark.parametrize("name", BILINGUAL)
+def test_bilingual_files_hold_both(workshop: Workshop, name: str) -> None:
+    """Nothing of the source is lost, the translation is there, and the format's own reader finds both."""
+    row = replace(ROWS[name], options={**ROWS[name].options, "bilingual": True})
+    for text in things_in_a_text(row):
+        data, out = workshop.output(name, row, text)
+        before, after = unpacked(row, data), unpacked(row, out)
+        characters = iter(after)
+        assert all(char in characters for char in before), f"{text!r}: {after!r}"
+        read = "".join(
+            item if isinstance(item, str) else " " if item.kind == "break" else ""
+            for unit in Document(out, FORMATS[name], Options("a", ("en", "de"))).texts()
+            for item in (*unit.items, " ")
+        )
+        counts = Counter(words_in(read))
+        assert {word: counts[word] for word in workshop.words} == {
+            word: 2 * count for word, count in workshop.words.items()
+        }, f"{text!r}: {after!r}"
 
 
 PLACEHOLDERS_ALONE = (

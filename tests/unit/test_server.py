@@ -349,3 +349,22 @@ def test_deepl_takes_what_tags_mean(ways: tuple[str, Any]) -> None:
             assert (await client.post("/v2/translate", json=strict | {"tag_handling_version": "v1"})).status_code == 200
 
     asyncio.run(ask())
+
+
+def test_a_document_comes_back_bilingual() -> None:
+    async def ask() -> None:
+        async with client_of() as client:
+            sent = {"data": {**PAIR, "bilingual": "true"}, "files": {"file": ("a.txt", b"the dog sees the man\n")}}
+            job = (await client.post("/v1/documents", **sent)).json()
+            address = f"/v1/documents/{job['id']}"
+            while (state := (await client.get(address, params={"key": job["key"]})).json())["state"] != "done":
+                await asyncio.sleep(0.05)
+            assert state["name"] == "a.en-de.txt"
+            lines = (await client.get(f"{address}/result", params={"key": job["key"]})).text.splitlines()
+            assert lines[0] == "the dog sees the man"
+            assert len(lines) == 2
+            refused = {**sent, "files": {"file": ("a.po", b'msgid "a"\nmsgstr ""\n')}}
+            answer = await client.post("/v1/documents", **refused)
+            assert (answer.status_code, answer.json()["code"]) == (400, "unsupported")
+
+    asyncio.run(ask())

@@ -147,6 +147,10 @@ Without = Annotated[
     str | None,
     typer.Option(help="Of documents: leave these as they are: comments, notes, hidden, metadata; with commas between."),
 ]
+Bilingual = Annotated[
+    bool,
+    typer.Option("--bilingual", help="Of .docx .html .epub .md .txt and subtitles: each translation below its source."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
 ]
@@ -212,6 +216,7 @@ def translate(
     with_: With = None,
     without: Without = None,
     join_cues: JoinCues = True,
+    bilingual: Bilingual = False,
     as_json: AsJson = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
@@ -244,25 +249,18 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
     )  # fmt: skip
-    choices = _file_choices(output, resume, everything, columns, with_, without, join_cues)
+    choices = _file_choices(output, names_in(columns or ""), with_, without)
+    choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual)
     lines = Lines(input, choices.output, Form(as_json, alignments))
     _translate(options, paths, lines, Blocks(bulk, shard, ray), choices)
 
 
-def _file_choices(
-    output: str | None,
-    resume: bool,
-    everything: bool,
-    columns: str | None,
-    with_: str | None,
-    without: str | None,
-    join_cues: bool,
-) -> FileOptions:
+def _file_choices(output: str | None, columns: tuple[str, ...], with_: str | None, without: str | None) -> FileOptions:
     """The choices for files. Raises DragomanError for kinds of text that are none."""
     is_folder = output is not None and output.endswith(("/", os.sep))
     asides = asides_of(names_in(with_ or ""), names_in(without or ""))
     place = Path(output) if output else None
-    return FileOptions(place, resume, everything, names_in(columns or ""), asides, is_folder, join_cues)
+    return FileOptions(place, columns=columns, asides=asides, is_folder=is_folder)
 
 
 class Lines(NamedTuple):
@@ -295,7 +293,7 @@ def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, block
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
-                columns=files.columns, no_join_cues=not files.join_cues)  # fmt: skip
+                columns=files.columns, no_join_cues=not files.join_cues, bilingual=files.bilingual)  # fmt: skip
         if files.is_folder:
             raise Error.WRONG_FILE_TYPE("is a folder, and lines go to a file", "leave out the slash", file=lines.output)
         doubtful = _translate_lines(options, lines)

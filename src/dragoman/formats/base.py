@@ -60,6 +60,13 @@ class Unit:
     kept: str = ""
     bilingual: bool = False
     """True if the translation does not replace its source: the two stand side by side in the file."""
+    beside: "Callable[[Unit, Sequence[Item]], Iterable[Edit]] | None" = None
+    """Edits that put a translation beside its source, in a file that holds one language until then."""
+
+    def edits(self, items: Sequence[Item]) -> Iterable[Edit]:
+        """The edits that write a translation."""
+        written = self.beside(self, items) if self.beside else [Edit(self.start, self.end, self.render(items))]
+        return [*written, *self.also]
 
 
 ASIDES = {
@@ -105,6 +112,8 @@ class Options:
     """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
     join_cues: bool = True
     """A sentence of subtitles that goes on in the next cue is translated as one."""
+    bilingual: bool = False
+    """Translations are put below their sources, not in their place."""
     tags: Tags = NO_TAGS
     """Of a text with markup: what its tags mean."""
 
@@ -170,6 +179,8 @@ class Format:
     finish: Finish | None = None
     declares: Declares = ""
     """The way in which the file, or each part, says its encoding."""
+    goes_bilingual: bool = False
+    """True if translations can be put below their sources."""
 
 
 def spliced(text: str, edits: Iterable[Edit]) -> str:

@@ -75,6 +75,8 @@ class Document:
         except OSError as error:
             raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
         kind = format_of(path, data)
+        if options.bilingual:
+            require_bilingual(kind, path)
         return cls(pdf.text_of(data, options.name).encode() if kind is FORMATS["pdf"] else data, kind, options)
 
     def texts(self) -> Iterator[Unit]:
@@ -101,7 +103,9 @@ class Document:
                 changed[name] = new
             elif part.finish is not None:
                 same.append((name, data, part.finish))
-        for name, data, finish in same if changed else ():  # parts without a text say the language, too
+        for name, data, finish in (
+            same if changed and not self.options.bilingual else ()
+        ):  # parts without a text say the language, too
             text, encoding = decoded(data, name, self.format.declares)
             text = finish(text, replace(self.options, name=name))
             changed[name] = encoded(text, encoding, name, self.format.declares)
@@ -128,7 +132,10 @@ class Document:
         except DragomanError as error:
             say(f"{error}: left as it is")
             return None
-        return Document(data, kind, replace(self.options, name=name)) if kind else None
+        if kind is None:
+            return None
+        bilingual = self.options.bilingual and kind.goes_bilingual
+        return Document(data, kind, replace(self.options, name=name, bilingual=bilingual))
 
     def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:
         text, encoding = decoded(data, name, self.format.declares)
@@ -140,14 +147,24 @@ class Document:
             while units := list(itertools.islice(found, UNITS_AT_A_TIME)):
                 for unit, items in zip(units, translate(units), strict=True):
                     if items is not None and (unit.bilingual or items != unit.items):
-                        edits.append(Edit(unit.start, unit.end, unit.render(items)))
-                        edits += unit.also
+                        edits += unit.edits(items)
             text = spliced(text, edits)
         if text == before:
             return data
-        if part.finish is not None:
+        if part.finish is not None and not options.bilingual:
             text = part.finish(text, options)
         return encoded(text, encoding, name, self.format.declares)
+
+
+def require_bilingual(kind: Format, path: Path) -> None:
+    """Raises DragomanError for a file of a format in which no translation can stand below its source."""
+    if not kind.goes_bilingual:
+        known = sorted({suffix for one in FORMATS.values() if one.goes_bilingual for suffix in one.suffixes})
+        raise Error.UNSUPPORTED(
+            f"`bilingual`: in {kind.name} translations are not put below their sources",
+            f"in these they are: {' '.join(known)}",
+            file=path,
+        )
 
 
 def format_of(path: Path, data: bytes) -> Format:
@@ -243,8 +260,10 @@ MIMETYPES = {
 
 
 FORMATS: dict[str, Format] = {
-    "txt": Format("plain text", (".txt", ".text"), (plain_text.units,)),
-    "md": Format("Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter),
+    "txt": Format("plain text", (".txt", ".text"), (plain_text.units,), goes_bilingual=True),
+    "md": Format(
+        "Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter, goes_bilingual=True
+    ),
     "asciidoc": Format(
         "AsciiDoc",
         (".adoc", ".asciidoc", ".asc"),
@@ -258,11 +277,12 @@ FORMATS: dict[str, Format] = {
         (html.attribute_units, html.embedded_units, html.text_units),
         finish=html.with_language,
         declares="html",
+        goes_bilingual=True,
     ),
-    "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,)),
-    "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,), finish=language.of_subtitles),
-    "sbv": Format("YouTube's subtitles", (".sbv",), (subtitles.sbv_units,)),
-    "ass": Format("SubStation Alpha subtitles", (".ass", ".ssa"), (ass.units,)),
+    "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,), goes_bilingual=True),
+    "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,), finish=language.of_subtitles, goes_bilingual=True),
+    "sbv": Format("YouTube's subtitles", (".sbv",), (subtitles.sbv_units,), goes_bilingual=True),
+    "ass": Format("SubStation Alpha subtitles", (".ass", ".ssa"), (ass.units,), goes_bilingual=True),
     "ttml": Format(
         "TTML subtitles",
         (".ttml", ".dfxp", ".itt"),
@@ -270,7 +290,13 @@ FORMATS: dict[str, Format] = {
         declares="xml",
         finish=language.in_attributes({"tt": ("lang",)}),
     ),
-    "docx": Format("a Word document", (".docx", ".docm", ".dotx", ".dotm"), parts_of=word.parts, declares="xml"),
+    "docx": Format(
+        "a Word document",
+        (".docx", ".docm", ".dotx", ".dotm"),
+        parts_of=word.parts,
+        declares="xml",
+        goes_bilingual=True,
+    ),
     "pptx": Format(
         "a PowerPoint presentation",
         (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
@@ -282,7 +308,7 @@ FORMATS: dict[str, Format] = {
     "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), parts_of=opendocument.parts, declares="xml"),
     "odp": Format("an OpenDocument presentation", (".odp", ".otp"), parts_of=opendocument.parts, declares="xml"),
     "odg": Format("an OpenDocument drawing", (".odg", ".otg"), parts_of=opendocument.parts, declares="xml"),
-    "epub": Format("an e-book", (".epub",), parts_of=epub.parts, declares="xml"),
+    "epub": Format("an e-book", (".epub",), parts_of=epub.parts, declares="xml", goes_bilingual=True),
     "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=po.with_header),
     "xliff": Format(
         "XLIFF",
@@ -302,7 +328,7 @@ FORMATS: dict[str, Format] = {
     "resx": Format("resources of .NET", (".resx", ".resw"), (resx.units,), declares="xml"),
     "ts": Format("a Qt catalogue", (".ts",), (qt.units,), declares="xml", finish=qt.with_language),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),
-    "pdf": Format("a PDF", (".pdf",), (plain_text.units,)),
+    "pdf": Format("a PDF", (".pdf",), (plain_text.units,), goes_bilingual=True),
 }
 """The formats by name."""
 

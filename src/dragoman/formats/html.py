@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
-from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, pieces
+from dragoman.formats.bilingual_html import Surroundings
+from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces
 from dragoman.formats.inline import Kind, Token, as_attribute, units_of
 from dragoman.languages.codes import language_of, tag_of
 
@@ -126,6 +127,8 @@ def units_within(text: str, start: int, end: int, options: Options) -> Iterator[
 
 def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool) -> Iterator[Unit]:
     block: list[Piece] = []
+    before: Piece | None = None
+    is_xml = options.bilingual and is_xhtml(text)
     for piece in [*page, None]:
         if piece is not None and (
             (piece.is_embedded == embedded or not embedded) and not _parts(piece, embedded, options.tags)
@@ -133,8 +136,12 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
             block.append(piece)
         elif block:
             tokens = _apart(list(_tokens(text, block, embedded)))
-            yield from units_of(tokens, f"line {line_of(text, block[0].start)}", source=text)
+            around = Surroundings(text, before, piece, options, is_xml)
+            for unit in units_of(tokens, f"line {line_of(text, block[0].start)}", source=text):
+                is_beside = options.bilingual and not embedded
+                yield replace(unit, beside=around.beside) if is_beside else unit
             block = []
+        before = before if block else piece
 
 
 def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:

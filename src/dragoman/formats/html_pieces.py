@@ -100,7 +100,7 @@ def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, in
     `tree`: has taken each tag before the next one is asked for, and knows where a `<title>` is none.
     """
     done = at = 0
-    is_xml = _is_xml(text)
+    is_xml = is_xhtml(text)
     last = {mark: text.rfind(mark) for mark in _CLOSED_BY.values()}
     while match := _PIECE.search(text, at):
         tag = _tag_of(text, match, last, tree is not None and tree.is_foreign())
@@ -122,7 +122,7 @@ def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, in
         yield done, len(text)
 
 
-def _is_xml(text: str) -> bool:
+def is_xhtml(text: str) -> bool:
     """True for XHTML, where a tag may close itself."""
     return re.match(r"\s*<\?xml\s", text) is not None or re.search(r"<html\s[^<>]*\bxmlns\s*=", text[:8192]) is not None
 
@@ -179,7 +179,7 @@ def pieces(text: str) -> list[Piece]:
     """The pieces of a page, in order; together they cover it."""
     tree = _Tree()
     found: list[Piece] = []
-    is_xml = _is_xml(text)
+    is_xml = is_xhtml(text)
 
     def tokens() -> Iterator[dict[str, Any]]:
         for tag in scan(text, tree):

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.helpers import parseLinkLabel
@@ -20,7 +21,8 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from dragoman.formats.base import Code, Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.bilingual_html import copied
 from dragoman.formats.html import units_within
 from dragoman.formats.html_pieces import VOID
 from dragoman.formats.inline import Kind, Token, units_of
@@ -50,6 +52,10 @@ _BEFORE = re.compile(
 _ALONE = frozenset({"footnote_ref", "footnote_anchor", "template"})
 _WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink"})
 
+_PICTURE = re.compile(r" *!\[(?:[^\[\]\\]|\\.)*\](?:\([^()\n]*\)|\[[^\]\n]*\])?")
+"""A picture, which comes once."""
+_TARGET = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]")
+
 Place = tuple[int, int]
 """Where a line begins and ends in the file."""
 
@@ -63,10 +69,13 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
-    is_cell = False
+    is_cell = is_apart = False
+    notes = 0
     for token in _parser().parse(text[begin:]):
+        notes += token.nesting * token.type.startswith(("footnote_", "dd_"))
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
+            is_apart = token.type == "paragraph_open" and not token.hidden and not notes
         if token.type == "html_block" and token.map is not None:
             start, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
             if text[start:end].strip() == token.content.strip():  # not in a quotation, whose lines have marks
@@ -85,7 +94,9 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         at = places[-1][1]
         block = _Block(text, lines, places, is_cell)
         tokens = list(block.tokens(token.children or []))
-        yield from units_of(tokens, where, functools.partial(_render, is_cell), source=text)
+        for unit in units_of(tokens, where, functools.partial(_render, is_cell), source=text):
+            beside = functools.partial(block.beside, is_apart)
+            yield replace(unit, beside=beside) if options.bilingual else unit
 
 
 def _places(text: str, lines: Sequence[str], at: int, limit: int) -> list[Place] | None:
@@ -139,6 +150,29 @@ class _Block:
             done = code.end
         if done < self.places[-1][1]:
             yield Token("text", done, self.places[-1][1], self.text[done : self.places[-1][1]])
+
+    def beside(self, is_apart: bool, unit: Unit, items: Sequence[Item]) -> Iterator[Edit]:
+        """A translation in a paragraph below the one of its source (`is_apart`), quoted or part of an item as that is;
+        or after its source, with a line break between, where a paragraph would be another block: in headings, cells,
+        items of lists without blank lines, notes."""
+        begin, end = (self._line_at(at) for at in (unit.start, unit.end))
+        mark, place = self.marks[begin], self.places[end][1]
+        start = max(self.places[begin][0], mark.end() if mark else 0)
+        written = unit.render(items)
+        whole = _PICTURE.sub("", f"{self.text[start : unit.start]}{written}{self.text[unit.end : place]}").strip()
+        if not has_letters(_TARGET.sub("", whole)):  # a picture's description alone
+            yield Edit(unit.start, unit.end, written)
+        elif not is_apart:
+            yield Edit(unit.end, unit.end, f"<br>{copied(_PICTURE.sub('', written).strip())}")
+        else:
+            first = self.places[0][0]
+            before = re.sub(r"[^\s>]", " ", self.text[self.text.rfind("\n", 0, first) + 1 : first])
+            newline = "\r\n" if "\r\n" in self.text else "\n"
+            yield Edit(place, place, newline + before.rstrip() + newline + before + copied(whole))
+
+    def _line_at(self, at: int) -> int:
+        """The number of the line that a place of the file stands in."""
+        return next(number for number, (_, end) in enumerate(self.places) if at <= end)
 
     def _breaks(self, children: Sequence[Found]) -> Iterator[Token]:
         """Line ends, of which some part texts, and the marks before lines."""

@@ -7,13 +7,13 @@ page numbers stay whole. Line breaks and tabs part texts. Formulas are never tou
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from dragoman.formats import html, opc
-from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, left_aside
+from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, left_aside
 from dragoman.formats.inline import Kind, Token, escaped, units_of
 from dragoman.formats.language import in_element, of_office
 from dragoman.formats.package import Package
@@ -51,8 +51,14 @@ RunToken = tuple[Token, Run | None]
 """A token of a paragraph, and the run that it is part of."""
 
 
-def paragraphs(nested: int) -> Pass:
-    """The pass for paragraphs that stand inside of `nested` others (text boxes)."""
+Beside = Callable[[str, Sequence[Event], Options, Unit, Sequence[Item]], Iterable[Edit]]
+
+
+def paragraphs(nested: int, beside: Beside | None = None) -> Pass:
+    """The pass for paragraphs that stand inside of `nested` others (text boxes).
+
+    `beside`: puts the translation of a paragraph below its source.
+    """
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         if nested and not re.search(r"<(?:\w+:)?(?:txbxContent|txBody)\b", text):
@@ -64,7 +70,9 @@ def paragraphs(nested: int) -> Pass:
                 for unit in units_of([token._replace(fixed=False) for token in hidden], where):
                     yield replace(unit, kept=left_aside("hidden"))
                 tokens = [(_as_code(token, prefix) if token in hidden else token, run) for token, run in tokens]
-            yield from unit_of_runs(tokens, prefix, where)
+            below = partial(beside, text, inside, options) if beside and options.bilingual else None
+            for unit in unit_of_runs(tokens, prefix, where):
+                yield replace(unit, beside=below)
 
     return units
 

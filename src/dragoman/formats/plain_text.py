@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from dragoman.formats.base import Item, Options, Unit, has_letters, plain
+from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain
 
 NARROWEST, WIDEST = 30, 130
 """Characters of a line, between which texts are broken."""
@@ -53,7 +53,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             said = _HYPHEN.sub("-", " ".join(line.text for line in group)) if width else first.text
             if has_letters(said):
                 render = partial(broken, width, first.column, newline + group[-1].before) if width else plain
-                yield Unit((said,), first.start, last.end, render, f"line {first.number}")
+                beside = partial(_beside, group, newline) if options.bilingual else None
+                yield Unit((said,), first.start, last.end, render, f"line {first.number}", beside=beside)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -96,6 +97,13 @@ def _width(paragraph: Sequence[Line]) -> int:
     in_sentence = [after for line, _, after in pairs if not _END.search(line.text)]
     goes_on = any(after.text[0].islower() for after in in_sentence)
     return width if goes_on or len(in_sentence) > 2 else 0
+
+
+def _beside(group: Sequence[Line], newline: str, unit: Unit, items: Sequence[Item]) -> list[Edit]:
+    """A translation below its source: in the next line, or as a paragraph of its own below one that is broken."""
+    before = re.sub(r"[^\s>|#]", " ", group[0].before)
+    gap = newline + before.rstrip() if len(group) > 1 else ""
+    return [Edit(unit.end, unit.end, gap + newline + before + unit.render(items))]
 
 
 def broken(width: int, column: int, between: str, items: Sequence[Item]) -> str:

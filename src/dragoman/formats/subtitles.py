@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dragoman.errors import Error
-from dragoman.formats.base import Code, Item, Options, Unit, line_of
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of
 from dragoman.formats.inline import Token, units_of
 
 MAX_CUES = 6
@@ -87,7 +87,7 @@ def units(text: str, options: Options, times: re.Pattern[str] = _TIMES) -> Itera
     if not cues and text.strip() and not text.startswith("WEBVTT"):
         example = "0:00:01.000,0:00:02.000" if times is _SBV_TIMES else "00:00:01,000 --> 00:00:02,000"
         raise Error.WRONG_SHAPE("no times of subtitles", f"are they written as {example}?", file=options.name)
-    yield from units_of_cues(text, cues, options, Syntax())
+    yield from units_of_cues(text, cues, options, Syntax(newline=(_NEWLINE.search(text) or ["\n"])[0]))
 
 
 sbv_units = partial(units, times=_SBV_TIMES)
@@ -107,11 +107,10 @@ def units_of_cues(text: str, cues: Sequence[Cue], options: Options, syntax: Synt
                 break
             group.append((following, part))
         at += len(group)
-        for unit in _unit(text, [part for _, part in group], width, syntax):
-            yield replace(unit, kept=group[0][1].kept)
+        yield from _unit(text, [part for _, part in group], width, syntax, options)
 
 
-def _unit(text: str, group: Sequence[Cue], width: int, syntax: Syntax) -> Iterator[Unit]:
+def _unit(text: str, group: Sequence[Cue], width: int, syntax: Syntax, options: Options) -> Iterator[Unit]:
     """The unit of a text that goes over some parts. Tags around each of them stay where they are."""
     cores = [_core(text, part) for part in group] if len(group) > 1 else [(group[0].start, group[0].end)]
     tokens: list[Token] = []
@@ -121,7 +120,9 @@ def _unit(text: str, group: Sequence[Cue], width: int, syntax: Syntax) -> Iterat
             tokens.append(Token("cue", before, start, text[before:start]))
         tokens += _tokens(text, start, end, syntax)
     render = partial(_written, [text[start:end] for start, end in cores], width, syntax)
-    yield from units_of(tokens, f"line {line_of(text, group[0].start)}", render, source=text)
+    beside = partial(_beside, text, cores, width, syntax) if options.bilingual else None
+    for unit in units_of(tokens, f"line {line_of(text, group[0].start)}", render, source=text):
+        yield replace(unit, kept=group[0].kept, beside=beside)
 
 
 def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
@@ -226,17 +227,34 @@ def _code(match: re.Match[str]) -> Token:
 
 
 def _written(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence[Item]) -> str:
-    """A translation in as many lines a cue as its source has, or more where they would be too long."""
+    """A translation, with what stands between its cues."""
+    between = [item.raw for item in items if isinstance(item, Code) and item.kind == "cue"]
+    wrapped = _cues_of(sources, width, syntax, items)
+    return "".join(itertools.chain(*itertools.zip_longest(wrapped, between, fillvalue="")))
+
+
+def _beside(
+    text: str, cores: Sequence[tuple[int, int]], width: int, syntax: Syntax, unit: Unit, items: Sequence[Item]
+) -> Iterator[Edit]:
+    """The lines of a translation below those of their source, in each cue; the mark of who speaks comes again."""
+    sources = [text[start:end] for start, end in cores]
+    for (start, end), source, said in zip(cores, sources, _cues_of(sources, width, syntax, items), strict=False):
+        begin, end = max(start, unit.start), min(end, unit.end)
+        lead = _LEAD.match(text, start, begin)
+        mark = _MARK.match(text, lead.end() if lead else start, begin)
+        if said and said != text[begin:end]:
+            newline = (_line_ends(source.strip()) or [syntax.newline])[0]
+            yield Edit(end, end, newline + (mark.group() if mark and mark.end() == begin else "") + said)
+
+
+def _cues_of(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence[Item]) -> list[str]:
+    """A translation cue by cue, in as many lines as its source has, or more where they would be too long."""
     cues = [
         "".join(syntax.write(item) if isinstance(item, str) else item.raw for item in group)
         for is_cue, group in itertools.groupby(items, lambda item: isinstance(item, Code) and item.kind == "cue")
         if not is_cue
     ]
-    between = [item.raw for item in items if isinstance(item, Code) and item.kind == "cue"]
-    wrapped = [
-        _wrapped(cue, source, width, syntax) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")
-    ]
-    return "".join(itertools.chain(*itertools.zip_longest(wrapped, between, fillvalue="")))
+    return [_wrapped(cue, source, width, syntax) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")]
 
 
 def _line_ends(text: str) -> list[str]:

@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
-from dragoman.formats import opc
-from dragoman.formats.base import Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats import bilingual_word, opc
+from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, has_letters, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, escaped, units_of
 from dragoman.formats.language import of_office
 from dragoman.formats.office import (
+    Beside,
     described,
     is_field_of_text,
     paragraphs,
@@ -41,10 +42,20 @@ def parts(package: Package) -> dict[str, Part]:
 
     @cache
     def texts() -> dict[str, str]:
-        whole = (package.read(name) for name, kind in kinds.items() if KINDS.get(kind) is _BODY)
+        whole = (package.read(name) for name, kind in kinds.items() if kind in _BODY)
         return {text.casefold(): text for part in whole for text in _texts_of_controls(decoded(part, "", "xml")[0])}
 
-    return parts_by_kind(package, {**KINDS, "customxml": Part((data_of_controls(texts),))})
+    @cache
+    def styles() -> Mapping[str, bilingual_word.Place]:
+        name = next((name for name, kind in kinds.items() if kind == "styles"), None)
+        return {} if name is None else bilingual_word.places_by_style(decoded(package.read(name), "", "xml")[0])
+
+    def below(
+        text: str, inside: Sequence[Event], options: Options, unit: Unit, items: Sequence[Item]
+    ) -> Iterator[Edit]:
+        yield from bilingual_word.beside(text, inside, styles(), options, unit, items)
+
+    return parts_by_kind(package, {**_parts_of_kinds(below), "customxml": Part((data_of_controls(texts),))})
 
 
 def _texts_of_controls(text: str) -> Iterator[str]:
@@ -60,6 +71,8 @@ def data_of_controls(texts: Callable[[], Mapping[str, str]]) -> Pass:
     """The pass for a part of data: what a control shows is translated as its text is."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
+        if options.bilingual:  # the source's control shows it
+            return
         before = ""
         for kind, group in itertools.groupby(events(text, options), lambda event: event.kind):
             inside = list(group)
@@ -161,15 +174,20 @@ def _text(*passes: Pass) -> Part:
 
 
 _SHOWN = values_of(SHOWN, "what programs show")
-_PARAGRAPHS = (
-    left_out, *aside("changes", deletions), index_entries, described, _SHOWN, *map(paragraphs, (2, 1, 0)),
-)  # fmt: skip
-_BODY, _NOTES = _text(*_PARAGRAPHS), _text(*aside("notes", *_PARAGRAPHS))
-KINDS = {
-    **dict.fromkeys(("officedocument", "document", "glossarydocument", "glossary", "header", "footer"), _BODY),
-    **dict.fromkeys(("footnotes", "endnotes"), _NOTES),
-    "comments": _text(*aside("comments", *_PARAGRAPHS)),
-    "numbering": _text(numbering),
-    "styles": Part(finish=of_office),
-    "settings": Part(finish=of_office),
-}
+_BODY = ("officedocument", "document", "glossarydocument", "glossary", "header", "footer")
+
+
+def _parts_of_kinds(below: Beside) -> dict[str, Part]:
+    """The way in which the parts are read that Word alone has, by their kind. `below`: of bilingual documents."""
+    passes = (
+        left_out, *aside("changes", deletions), index_entries, described, _SHOWN,
+        *(paragraphs(nested, below) for nested in (2, 1, 0)),
+    )  # fmt: skip
+    return {
+        **dict.fromkeys(_BODY, _text(*passes)),
+        **dict.fromkeys(("footnotes", "endnotes"), _text(*aside("notes", *passes))),
+        "comments": _text(*aside("comments", *passes)),
+        "numbering": _text(numbering),
+        "styles": Part(finish=of_office),
+        "settings": Part(finish=of_office),
+    }

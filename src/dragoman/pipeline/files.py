@@ -53,6 +53,8 @@ class FileOptions:
     """True if the output is a folder, even where there is none yet."""
     join_cues: bool = True
     """A sentence of subtitles that goes on in the next cue is translated as one."""
+    bilingual: bool = False
+    """Translations are put below their sources, not in their place."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
@@ -60,8 +62,11 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
 
     Raises DragomanError for what cannot be read or written, before the translator is loaded where that can be told.
     """
-    into = options.languages[1] or corpus_settings(check_run_dir(options.run)).tgt_lang
-    jobs = jobs_of(paths, choices, into)
+    src, tgt = options.languages
+    if not (src and tgt):
+        known = corpus_settings(check_run_dir(options.run))
+        src, tgt = src or known.src_lang, tgt or known.tgt_lang
+    jobs = jobs_of(paths, choices, f"{src}-{tgt}" if choices.bilingual and src and tgt else tgt)
     pipeline = assemble(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
@@ -172,7 +177,13 @@ def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity
     document = Document.load(
         job.source,
         Options(
-            str(job.source), pipeline.languages, options.everything, options.columns, options.asides, options.join_cues
+            str(job.source),
+            pipeline.languages,
+            options.everything,
+            options.columns,
+            options.asides,
+            options.join_cues,
+            options.bilingual,
         ),
     )
     total = sum(1 for _ in document.texts())

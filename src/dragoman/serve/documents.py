@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.document import SUFFIXES, format_of
+from dragoman.formats.base import Options
+from dragoman.formats.document import SUFFIXES, format_of, require_bilingual
 from dragoman.formats.pdf import output_path
 from dragoman.pipeline.document import Report
 from dragoman.progress import say
 from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, RequestHandle
-from dragoman.serve.service import AUTO, Service
+from dragoman.serve.service import ANYTHING, AUTO, Service
 from dragoman.text.glossary import Glossary
 
 MAX_RUNNING = 2
@@ -58,8 +59,8 @@ class Job:
     """The error itself, where a person can mend it."""
     done: int = 0
     total: int = 0
-    columns: tuple[str, ...] = ()
-    """Of a table: the columns to translate."""
+    options: Options = ANYTHING
+    """Choices for reading it."""
     report: Report = field(default_factory=Report)
     started: float = 0.0
     ended: float = 0.0
@@ -74,7 +75,8 @@ class Job:
     @property
     def result_name(self) -> str:
         """The name that a browser saves it under."""
-        return f"{Path(self.name).stem}.{self.tgt}{self.result.suffix}"
+        languages = f"{self.src}-{self.tgt}" if self.options.bilingual else self.tgt
+        return f"{Path(self.name).stem}.{languages}{self.result.suffix}"
 
     @property
     def seconds_left(self) -> int:
@@ -103,7 +105,7 @@ class Jobs:
 
     def add(
         self, name: str, data: bytes, src: str, tgt: str, glossary: Glossary | None = None,
-        count: Callable[[int], None] = lambda characters: None, columns: tuple[str, ...] = (),
+        count: Callable[[int], None] = lambda characters: None, options: Options = ANYTHING,
     ) -> Job:  # fmt: skip
         """Queue a document. `count` is told its characters when they are known.
 
@@ -114,13 +116,15 @@ class Jobs:
         if suffix not in SUFFIXES:
             raise Error.UNKNOWN_FORMAT("file format not supported")
         kind = format_of(Path(Path(name).name), data)
+        if options.bilingual:
+            require_bilingual(kind, Path(name))
         with self._lock:
             if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:
                 raise TooMany
             id = secrets.token_hex(16).upper()
             handle = RequestHandle(self.service.scheduler, background=True)
             job = Job(
-                id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, columns=columns
+                id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, options=options
             )
             self.jobs[id] = job
         job.folder.mkdir(mode=0o700)
@@ -162,7 +166,7 @@ class Jobs:
         outcome = "done"
         try:
             if job.src == AUTO:
-                job.src = self.service.language_of_document(source, job.tgt, job.columns)
+                job.src = self.service.language_of_document(source, job.tgt, job.options)
             data, report = self.service.translate_document(
                 job.handle,
                 job.src,
@@ -171,7 +175,7 @@ class Jobs:
                 glossary=glossary,
                 advance=advance,
                 count=counted,
-                columns=job.columns,
+                options=job.options,
             )
             partial = job.folder / "result.partial"
             partial.write_bytes(data)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from starlette.responses import FileResponse, Response
 
 from dragoman.errors import DragomanError
-from dragoman.formats.table import names_in
+from dragoman.formats.base import Options
 from dragoman.languages.identification import likely_languages
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call
@@ -15,7 +15,7 @@ from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices, as_it_is, same_language
+from dragoman.serve.service import ANYTHING, AUTO, Choices, as_it_is, same_language
 from dragoman.serve.state import Server
 from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
@@ -98,7 +98,7 @@ def planned(
 
 def new_job(
     call: Call, languages: tuple[str, str], glossary: Glossary | None = None, name: str = "", complaint: str = "",
-    columns: str = "",
+    options: Options = ANYTHING,
 ) -> Job:  # fmt: skip
     """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
@@ -107,7 +107,7 @@ def new_job(
     try:
         return server.jobs.add(
             name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count),
-            names_in(columns),
+            options,
         )  # fmt: skip
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error

@@ -65,6 +65,9 @@ class Choices:
     """Of a text with markup: what its tags mean."""
 
 
+ANYTHING = Options()
+
+
 def as_it_is(text: str) -> Translated:
     """A text that no model has a score for."""
     return Translated([Translation(text, 0.0, 0.0)])
@@ -247,7 +250,7 @@ class Service:
         glossary: Glossary | None = None,
         advance: Callable[..., None] = lambda done, total: None,
         count: Callable[[int], None] = lambda characters: None,
-        columns: tuple[str, ...] = (),
+        options: Options = ANYTHING,
     ) -> tuple[bytes, Report]:
         """The bytes of a translated file, and what was done. `advance` is told how many of how many texts are done,
         `count` the number of characters, before it begins.
@@ -255,21 +258,28 @@ class Service:
         Raises DragomanError for a file that cannot be read.
         """
         legs = self.route(src, tgt)
-        opened = Document.load(document, Options(document.name, (src, tgt), columns=columns))
-        data = opened.data
-        count(sum(len(item) for unit in opened.texts() for item in unit.items if isinstance(item, str)))
-        for run in legs:
-            leg = Document(data, opened.format, Options(document.name, run.languages, columns=columns))
-            choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
-            translate = DocumentTranslator(self._pipeline(handle, run, choices))
-            total = len(legs) * sum(1 for _ in leg.texts())
-            data = leg.translated(_in_steps(handle, translate, functools.partial(advance, total=total)))
-        return data, translate.report
+        opened = Document.load(document, replace(options, languages=(src, tgt)))
+        texts = list(opened.texts())
+        count(sum(len(item) for unit in texts for item in unit.items if isinstance(item, str)))
+        choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
+        stages = [DocumentTranslator(self._pipeline(handle, run, choices)) for run in legs]
 
-    def language_of_document(self, document: Path, tgt: str, columns: tuple[str, ...] = ()) -> str:
+        def through(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
+            for translate in stages:
+                found = translate(units)
+                units = [
+                    unit if items is None else replace(unit, items=items)
+                    for unit, items in zip(units, found, strict=True)
+                ]
+            return found
+
+        data = opened.translated(_in_steps(handle, through, functools.partial(advance, total=len(texts))))
+        return data, stages[-1].report
+
+    def language_of_document(self, document: Path, tgt: str, options: Options = ANYTHING) -> str:
         """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
         it does, and where there is none."""
-        opened = Document.load(document, Options(document.name, ("", tgt), columns=columns))
+        opened = Document.load(document, replace(options, languages=("", tgt)))
         known = [code for code, targets in self.languages().items() if tgt in targets]
         if not known:
             raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")
@@ -344,7 +354,7 @@ MARKUP = {
 """The formats of texts with markup."""
 
 
-def _in_steps(handle: RequestHandle, translate: DocumentTranslator, advance: Callable[[int], None]) -> TranslateUnits:
+def _in_steps(handle: RequestHandle, translate: TranslateUnits, advance: Callable[[int], None]) -> TranslateUnits:
     """Translate units a few at a time; `advance` is told how many are done."""
     done = 0
 

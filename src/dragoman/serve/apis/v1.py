@@ -9,8 +9,10 @@ from typing import Any
 from pydantic_core import ErrorDetails, to_json
 from starlette.responses import Response, StreamingResponse
 
+from dragoman.formats.base import Options
 from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
+from dragoman.formats.table import names_in
 from dragoman.inference.translation import Translation
 from dragoman.languages.codes import name_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
@@ -313,7 +315,8 @@ def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool
                files=True, status=202)  # fmt: skip
 def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
-    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary), columns=given.columns)
+    options = Options(columns=names_in(given.columns), bilingual=given.bilingual)
+    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary), options=options)
     return {"id": job.id, "key": job.key, **_job_record(job)}
 
 

@@ -97,6 +97,7 @@ class CorrectionsQuery(BaseModel):
 class DocumentRequest(Pair):
     glossary: Terms = Field({})
     columns: str = Field("", description="Of a .csv or .tsv: the columns to translate, by heading or number.")
+    bilingual: bool = Field(False, description="Each translation below its source, in formats that can have it.")
 
 
 class KeyOfDocument(BaseModel):

@@ -469,6 +469,7 @@ function DocumentView({ languages, limits, source, target, glossary }) {
   const [jobs, setJobs] = useState([]);
   const [over, setOver] = useState(false);
   const [columns, setColumns] = useState("");
+  const [bilingual, setBilingual] = useState(false);
   const chosen = pair || (pairs.length ? (pairs.find(([, to]) => to === target) ?? pairs[0]).join("/") : "");
   const set = (id, changes) => setJobs((now) => now.map((job) => (job.local === id ? { ...job, ...changes } : job)));
 
@@ -487,6 +488,7 @@ function DocumentView({ languages, limits, source, target, glossary }) {
       form.append("target", to);
       if (glossary.trim()) form.append("glossary", glossary);
       form.append("columns", columns);
+      form.append("bilingual", bilingual);
       let job = await (await ask("v1/documents", { method: "POST", body: form })).json();
       const { id, key } = job;
       set(local, { ...job, name: file.name, result: job.name, address: `v1/documents/${id}/result?key=${key}` });
@@ -516,7 +518,8 @@ function DocumentView({ languages, limits, source, target, glossary }) {
         ${pairs.map(([from, to]) => html`<option value=${`${from}/${to}`}>${nameOf(from, languages)} → ${nameOf(to, languages)}</option>`)}
       </select>
       <label for="columns">Columns of tables (.csv, .tsv)</label>
-      <input id="columns" value=${columns} onInput=${(event) => setColumns(event.target.value)} /></div>
+      <input id="columns" value=${columns} onInput=${(event) => setColumns(event.target.value)} />
+      <label><input id="bilingual" type="checkbox" checked=${bilingual} onChange=${(event) => setBilingual(event.target.checked)} /> Translations below their sources</label></div>
     <div class=${`drop row${over ? " over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
       <div><p><label for="file">Drop documents here, or choose them</label></p>
         <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) send(file); event.target.value = ""; }} />
