@@ -244,3 +244,18 @@ def test_a_mistake_of_ours_ends_one_file_alone(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "out" / "b.txt").read_text(encoding="utf-8") == "ONE.!\n"
     with raises_error(Error.FAULT, "a.txt"):
         translate_files(pipeline(Broken()), jobs[:1], FileOptions(), "x")
+
+
+def test_a_folder_bilingual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    (folder / "b.json").write_text('{"a": "one"}')
+    (folder / "c.md").write_text("# one\n")
+    options = FileOptions(tmp_path / "out", bilingual=True)
+    with raises_error(Error.INCOMPLETE, "b.json"):
+        translate_files(pipeline(Upper()), jobs_of([folder], options, "en-de"), options, "x")
+    assert (tmp_path / "out" / "a.txt").read_text() == "one\nONE!\n"
+    assert (tmp_path / "out" / "c.md").read_text() == "# one<br>ONE!\n"
+    assert not (tmp_path / "out" / "b.json").exists()
+    assert "bilingual" in capsys.readouterr().err
