@@ -247,12 +247,10 @@ def translate(
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
-    )  # fmt: skip
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or ())  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual)
-    lines = Lines(input, choices.output, Form(as_json, alignments))
-    _translate(options, paths, lines, Blocks(bulk, shard, ray), choices)
+    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)
 
 
 def _file_choices(output: str | None, columns: tuple[str, ...], with_: str | None, without: str | None) -> FileOptions:
@@ -279,7 +277,7 @@ class Blocks(NamedTuple):
     ray: int | None
 
 
-def _translate(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
+def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
     """Translate a file of lines in blocks, files, or lines. Raises DragomanError for what does not go together."""
     if blocks.bulk or any(path.suffix in COMPRESSIONS for path in paths):
         _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume)

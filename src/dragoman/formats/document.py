@@ -162,7 +162,7 @@ def require_bilingual(kind: Format, path: Path) -> None:
         known = sorted({suffix for one in FORMATS.values() if one.goes_bilingual for suffix in one.suffixes})
         raise Error.UNSUPPORTED(
             f"`bilingual`: in {kind.name} translations are not put below their sources",
-            f"in these they are: {' '.join(known)}",
+            f"leave it out; possible in {' '.join(known)}",
             file=path,
         )
 
@@ -289,6 +289,7 @@ FORMATS: dict[str, Format] = {
         (ttml.units,),
         declares="xml",
         finish=language.in_attributes({"tt": ("lang",)}),
+        goes_bilingual=True,
     ),
     "docx": Format(
         "a Word document",
