@@ -15,7 +15,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from tests.errors import raises_error
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.base import Item, Options, Unit, plain
+from dragoman.formats.base import Code, Item, Options, Unit, plain
 from dragoman.formats.document import FORMATS, MIMETYPES, Document, format_of
 from dragoman.formats.html import text_units
 from dragoman.formats.html_pieces import scan
@@ -900,7 +900,7 @@ def test_states_and_languages_of_xliff() -> None:
         ("!!! note \"ab\"\n    cd\n\n    ef\n", "!!! note \"ba\"\n    dc\n\n    fe\n"),
         ("!!! note\n    cd\n", "!!! note\n    dc\n"),
         (":::tip ab\ncd\n:::\n", ":::tip ba\ndc\n:::\n"),
-        ("=== \"ab\"\n\n    cd", "=== \"ba\"\n\n    cd"),
+        ("=== \"ab\"\n\n    cd", "=== \"ba\"\n\n    dc"),
         ("---\ntitle: ab cd\nlayout: ef\ndescription: 'it''s' # gh\n---\nij", "---\ntitle: ba dc\nlayout: ef\ndescription: \"s'ti\" # gh\n---\nji"),
         ("+++\ntitle = \"ab \\\"cd\\\"\"\ndraft = false\n+++\nef", "+++\ntitle = \"ba \\\"dc\\\"\"\ndraft = false\n+++\nfe"),
         ("ab {%% if a %%}cd{%% endif %%} {#id} {ref}`ef gh`".replace("%%", "%"), "ba {% if a %}dc{% endif %} {#id} {ref}`ef gh`"),
@@ -970,3 +970,41 @@ def markdown_parser() -> MarkdownIt:
     """A parser as it is, without our places."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     return parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True).use(deflist_plugin)
+
+
+def test_subtitles_are_read_as_players_read_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """SubtitleEdit and players take what is not UTF-8 for the encoding that Windows has for the language."""
+    times = b"1\n00:00:01,000 --> 00:00:02,000\n"
+    document = Document(times + "Größe".encode("cp1252"), FORMATS["srt"], Options("a.srt", ("de", "en")))
+    assert document.translated(lambda units: [("größer",) for _ in units]) == times + "größer".encode("cp1252")
+    assert "a.srt: not UTF-8: read as windows-1252" in capsys.readouterr().err
+    assert (
+        document.translated(lambda units: [("больше",) for _ in units]) == b"\xef\xbb\xbf" + times + "больше".encode()
+    )
+    russian = Document(times + "больше".encode("cp1251"), FORMATS["srt"], Options("a.srt", ("ru", "en")))
+    assert [unit.items for unit in russian.texts()] == [("больше",)]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Ein^[Eine *kurze* Note.] Wort.\n", "EIN^[EINE *KURZE* NOTE.] WORT.\n"),
+        ("| Ein^[ja] |\n|---|\n| b |\n", "| EIN^[JA] |\n|---|\n| B |\n"),
+        ('=== "Eins"\n\n    Text hier.\n\n    - ja\n', '=== "EINS"\n\n    TEXT HIER.\n\n    - JA\n'),
+        ('```\n=== "Eins"\n```\n', '```\n=== "Eins"\n```\n'),
+        ("<div title='Ein'><img alt=\"Bild\"></div>\n", "<div title='EIN'><img alt=\"BILD\"></div>\n"),
+        ('Da <span title="Tipp">ja</span>.\n', 'DA <span title="TIPP">JA</span>.\n'),
+    ],
+)
+def test_notes_tabs_and_attributes_in_markdown(source: str, expected: str) -> None:
+    def shouted(units: Sequence[Unit]) -> Iterator[tuple[Item, ...]]:
+        for unit in units:
+            yield tuple(item if isinstance(item, Code) else item.upper() for item in unit.items)
+
+    assert Document(source.encode(), FORMATS["md"], OPTIONS).translated(shouted).decode() == expected
+
+
+def test_mdx_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.mdx").write_text("import A from './a'\n\n# Titel\n")
+    with raises_error(Error.UNKNOWN_FORMAT, "a.mdx", "MDX"):
+        Document.load(tmp_path / "a.mdx")

@@ -159,7 +159,7 @@ ROWS: dict[str, Row] = {
     "txt": Row("◊\n", breaks=("\n", "\r\n", "<br>"), tabs=("\t",), pairs=TAGS),
     "md": Row(
         "◊\n",
-        codes=('<img src="a.png">', "![](a.png)", "[^1]", "{{< x y >}}"),
+        codes=('<img src="a.png">', "![](a.png)", "[^1]", "^[7]", "{{< x y >}}"),
         breaks=("  \n", "\\\n", "<br>"),
         pairs=(("**", "**"), ("[", "](x)"), ("<b>", "</b>")),
         protected=("`x y`",),

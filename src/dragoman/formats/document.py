@@ -41,7 +41,7 @@ from dragoman.formats import (
     yaml_strings,
 )
 from dragoman.formats.base import Edit, Format, Item, Options, Part, Unit, spliced
-from dragoman.formats.encoding import decoded, encoded
+from dragoman.formats.encoding import Encoding, code_page, decoded, encoded
 from dragoman.formats.package import Package
 from dragoman.progress import say
 
@@ -86,7 +86,7 @@ class Document:
                 inner = self._inside(name, data)
                 yield from inner.texts() if inner else ()
                 continue
-            text, _ = decoded(data, name, self.format.declares)
+            text, _ = self._decoded(data, name)
             for one_pass in part.passes:
                 yield from one_pass(text, replace(self.options, name=name))
 
@@ -103,9 +103,8 @@ class Document:
                 changed[name] = new
             elif part.finish is not None:
                 same.append((name, data, part.finish))
-        for name, data, finish in (
-            same if changed and not self.options.bilingual else ()
-        ):  # parts without a text say the language, too
+        others = same if changed and not self.options.bilingual else ()
+        for name, data, finish in others:  # parts without a text say the language, too
             text, encoding = decoded(data, name, self.format.declares)
             text = finish(text, replace(self.options, name=name))
             changed[name] = encoded(text, encoding, name, self.format.declares)
@@ -137,8 +136,14 @@ class Document:
         bilingual = self.options.bilingual and kind.goes_bilingual
         return Document(data, kind, replace(self.options, name=name, bilingual=bilingual))
 
+    def _decoded(self, data: bytes, name: str) -> tuple[str, Encoding]:
+        codec = code_page(data, self.options.languages) if self.format.declares == "player" else ""
+        return decoded(data, name, self.format.declares, codec)
+
     def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:
-        text, encoding = decoded(data, name, self.format.declares)
+        text, encoding = self._decoded(data, name)
+        if self.format.declares == "player" and encoding.codec.startswith("cp"):
+            say(f"{name}: not UTF-8: read as {encoding.codec.replace('cp', 'windows-')}, as players do")
         options = replace(self.options, name=name)
         before = text
         for one_pass in part.passes:
@@ -195,6 +200,8 @@ def format_of(path: Path, data: bytes) -> Format:
         )
     if kind := named or found:
         return kind
+    if suffix == ".mdx":
+        raise Error.UNKNOWN_FORMAT("MDX, Markdown with programs in it", "name it .md if it has none", file=path)
     raise Error.UNKNOWN_FORMAT(
         "of no known kind", f"known: {' '.join(SUFFIXES)} (if it is plain lines of text: -i {path})", file=path
     )
@@ -262,7 +269,11 @@ MIMETYPES = {
 FORMATS: dict[str, Format] = {
     "txt": Format("plain text", (".txt", ".text"), (plain_text.units,), goes_bilingual=True),
     "md": Format(
-        "Markdown", (".md", ".markdown"), (markdown.units,), finish=language.of_front_matter, goes_bilingual=True
+        "Markdown",
+        (".md", ".markdown"),
+        (markdown.inner_units, markdown.units),
+        finish=language.of_front_matter,
+        goes_bilingual=True,
     ),
     "asciidoc": Format(
         "AsciiDoc",
@@ -279,10 +290,10 @@ FORMATS: dict[str, Format] = {
         declares="html",
         goes_bilingual=True,
     ),
-    "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,), goes_bilingual=True),
+    "srt": Format("SubRip subtitles", (".srt",), (subtitles.units,), declares="player", goes_bilingual=True),
     "vtt": Format("WebVTT subtitles", (".vtt",), (subtitles.units,), finish=language.of_subtitles, goes_bilingual=True),
-    "sbv": Format("YouTube's subtitles", (".sbv",), (subtitles.sbv_units,), goes_bilingual=True),
-    "ass": Format("SubStation Alpha subtitles", (".ass", ".ssa"), (ass.units,), goes_bilingual=True),
+    "sbv": Format("YouTube's subtitles", (".sbv",), (subtitles.sbv_units,), declares="player", goes_bilingual=True),
+    "ass": Format("SubStation Alpha subtitles", (".ass", ".ssa"), (ass.units,), declares="player", goes_bilingual=True),
     "ttml": Format(
         "TTML subtitles",
         (".ttml", ".dfxp", ".itt"),

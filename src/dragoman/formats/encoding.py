@@ -11,8 +11,9 @@ import webencodings
 from dragoman.errors import Error
 from dragoman.languages.codes import language_of
 
-Declares = Literal["", "xml", "html", "po", "properties"]
-"""The way in which a kind of file says its encoding; "": it says none. Java's properties are UTF-8 or ISO-8859-1."""
+Declares = Literal["", "xml", "html", "po", "properties", "player"]
+"""The way in which a kind of file says its encoding; "": it says none. Java's properties are UTF-8 or ISO-8859-1; a
+player of subtitles reads what is not UTF-8 in the encoding that Windows has for the language."""
 
 _XML = r"""^<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)"""
 _DECLARATIONS: dict[Declares, re.Pattern[str]] = {
@@ -163,6 +164,8 @@ def encoded(text: str, encoding: Encoding, name: str, declares: Declares = "") -
     except UnicodeEncodeError as error:
         if declares == "po" and _DECLARATIONS["po"].search(text):
             return _declaring_utf8(text, declares).encode()
+        if declares == "player":  # which knows UTF-8 for certain by its mark
+            return codecs.BOM_UTF8 + text.encode()
         raise Error.CANNOT_WRITE(
             f"{text[error.start]!r} cannot be written in {encoding.codec}", "convert the file to UTF-8 first", file=name
         ) from error

@@ -71,7 +71,16 @@ def _without(page: Sequence[Piece], names: Collection[str]) -> Iterator[Piece]:
 
 def attribute_units(text: str, options: Options) -> Iterator[Unit]:
     """The attributes that people read."""
-    for piece in _pieces(text, options.tags):
+    yield from _attributes_of(text, _pieces(text, options.tags))
+
+
+def attribute_units_within(text: str, start: int, end: int) -> Iterator[Unit]:
+    """The attributes that people read in a piece of HTML in a file of another kind."""
+    yield from _attributes_of(text, [piece.moved(start) for piece in pieces(text[start:end])])
+
+
+def _attributes_of(text: str, page: Sequence[Piece]) -> Iterator[Unit]:
+    for piece in page:
         if piece.tag is None or not piece.is_translated or not piece.tag.opens or not piece.name:
             continue
         attributes = piece.tag.attributes()

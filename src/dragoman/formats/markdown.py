@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.helpers import parseLinkLabel
@@ -23,7 +24,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.bilingual_html import copied
-from dragoman.formats.html import units_within
+from dragoman.formats.html import attribute_units_within, units_within
 from dragoman.formats.html_pieces import VOID
 from dragoman.formats.inline import Kind, Token, units_of
 
@@ -45,11 +46,11 @@ _TEMPLATE = re.compile(
 )
 """Shortcodes, code of templates, attributes and roles."""
 _BEFORE = re.compile(
-    r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)|={3}[!+]*[ \t]+(?=\")"
-    r"|\[TOC\]|\[\[toc\]\])[ \t]*"
+    r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)|\[TOC\]|\[\[toc\]\])[ \t]*"
 )
-"""The mark of a task, an alert, a container or a tab before a line's text."""
-_ALONE = frozenset({"footnote_ref", "footnote_anchor", "template"})
+"""The mark of a task, an alert or a container before a line's text."""
+_TAB = re.compile(r'^([ \t]*)={3}[!+]*[ \t]+(?=")', re.MULTILINE)
+_ALONE = frozenset({"footnote_ref", "footnote_anchor", "template", "note"})
 _WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink"})
 
 _PICTURE = re.compile(r" *!\[(?:[^\[\]\\]|\\.)*\](?:\([^()\n]*\)|\[[^\]\n]*\])?")
@@ -60,43 +61,88 @@ Place = tuple[int, int]
 """Where a line begins and ends in the file."""
 
 
+class _Place(NamedTuple):
+    """A block of HTML, or a block of text and its tokens."""
+
+    start: int
+    end: int
+    where: str
+    block: "_Block | None" = None
+    children: Sequence[Found] = ()
+    is_apart: bool = False
+    """True for a paragraph beside which another one may stand."""
+    lost: str = ""
+    """A text that is not in the file as it reads."""
+
+
+def inner_units(text: str, options: Options) -> Iterator[Unit]:
+    """Notes that stand in a text (`^[...]`), and the attributes that people read in HTML."""
+    for place in _found(text):
+        if place.block is None:
+            yield from attribute_units_within(text, place.start, place.end)
+            continue
+        for one in place.children:
+            if "span" in one.meta and one.type == "html_inline":
+                start, end = map(place.block.place, one.meta["span"])
+                yield from attribute_units_within(text, start, end)
+            elif one.type == "note":
+                render = functools.partial(_render, place.block.is_cell)
+                yield from units_of(list(place.block.note_tokens(one)), place.where, render, source=text)
+
+
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The titles of the front matter, paragraphs, headings, items and cells of tables."""
     front = _FRONT.match(text)
-    begin = front.end() if front else 0
     if front and front["inner"]:
         yield from _front_units(text, *front.span("inner"))
+    for place in _found(text):
+        if place.lost:
+            reason = "text that is not in the file as it reads"
+            yield Unit((place.lost,), place.start, place.end, plain, place.where, kept=reason)
+        elif place.block is None:
+            yield from units_within(text, place.start, place.end, options)
+        else:
+            tokens = list(place.block.tokens(place.children))
+            render = functools.partial(_render, place.block.is_cell)
+            for unit in units_of(tokens, place.where, render, source=text):
+                beside = functools.partial(place.block.beside, place.is_apart)
+                yield replace(unit, beside=beside) if options.bilingual else unit
+
+
+def _found(text: str) -> Iterator[_Place]:
+    """The blocks of text and of HTML, in order."""
+    front = _FRONT.match(text)
+    begin = front.end() if front else 0
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
     is_cell = is_apart = False
     notes = 0
-    for token in _parser().parse(text[begin:]):
+    for token in _parser().parse(_TAB.sub(r"\1!!! tab ", text[begin:])):
         notes += token.nesting * token.type.startswith(("footnote_", "dd_"))
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
             is_apart = token.type == "paragraph_open" and not token.hidden and not notes
-        if token.type == "html_block" and token.map is not None:
+        if token.map is None:
+            continue
+        where = f"line {first_line + token.map[0]}"
+        if token.type == "html_block":
             start, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
             if text[start:end].strip() == token.content.strip():  # not in a quotation, whose lines have marks
-                yield from units_within(text, start, end, options)
+                yield _Place(start, end, where)
                 at = max(at, end)
-        if token.type != "inline" or token.map is None or not token.content.strip():
+        if token.type != "inline" or not token.content.strip():
             continue
         at = max(at, starts[token.map[0]])
         limit = starts[min(max(token.map[1], token.map[0] + 1), len(starts) - 1)] - 1
         lines = token.content.split("\n")
         places = _places(text, [line.replace("|", "\\|") if is_cell else line for line in lines], at, limit)
-        where = f"line {first_line + token.map[0]}"
         if places is None:
-            yield Unit((token.content,), at, at, plain, where, kept="text that is not in the file as it reads")
+            yield _Place(at, at, where, lost=token.content)
             continue
         at = places[-1][1]
         block = _Block(text, lines, places, is_cell)
-        tokens = list(block.tokens(token.children or []))
-        for unit in units_of(tokens, where, functools.partial(_render, is_cell), source=text):
-            beside = functools.partial(block.beside, is_apart)
-            yield replace(unit, beside=beside) if options.bilingual else unit
+        yield _Place(places[0][0], at, where, block, token.children or (), is_apart)
 
 
 def _places(text: str, lines: Sequence[str], at: int, limit: int) -> list[Place] | None:
@@ -140,7 +186,15 @@ class _Block:
                 Token("break", *match.span(), match.group())
                 for match in re.compile(r"\\\|").finditer(self.text, *self.places[0])
             ]
-        done = self.places[0][0]
+        yield from self._with_texts(codes, self.places[0][0], self.places[-1][1])
+
+    def note_tokens(self, note: Found) -> Iterator[Token]:
+        """The tokens of a note that stands in the block."""
+        begin, end = note.meta["label"]
+        yield from self._with_texts(list(self._codes(note.children or [], begin)), self.place(begin), self.place(end))
+
+    def _with_texts(self, codes: Sequence[Token], done: int, end: int) -> Iterator[Token]:
+        """Codes in order, and the texts between them."""
         for code in sorted(codes, key=lambda code: (code.start, -code.end)):
             if code.start < done:
                 continue
@@ -148,8 +202,8 @@ class _Block:
                 yield Token("text", done, code.start, self.text[done : code.start])
             yield code
             done = code.end
-        if done < self.places[-1][1]:
-            yield Token("text", done, self.places[-1][1], self.text[done : self.places[-1][1]])
+        if done < end:
+            yield Token("text", done, end, self.text[done:end])
 
     def beside(self, is_apart: bool, unit: Unit, items: Sequence[Item]) -> Iterator[Edit]:
         """A translation in a paragraph below the one of its source (`is_apart`), quoted or part of an item as that is;
@@ -189,7 +243,7 @@ class _Block:
                 _TEMPLATE.fullmatch(self.text, *line) for line in self.places[number - 1 : number + 1]
             )
             if previous is not None:
-                is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith((":", "="))
+                is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith(":")
             begin = before[1] - (is_hard and self.text.endswith("\\", *before))
             if mark or is_apart or is_hard:
                 yield Token("break", begin, end, self.text[begin:end])
@@ -252,6 +306,7 @@ def _parser() -> MarkdownIt:
     parser.use(deflist_plugin).use(admon_plugin)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.inline.ruler.before("escape", "template", _template)
+    parser.inline.ruler.before("escape", "note", _note)
     for rule in [*parser.inline.ruler.__rules__]:
         if rule.name != "text":
             parser.inline.ruler.at(rule.name, _recorded(rule.name, rule.fn))
@@ -266,6 +321,21 @@ def _template(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.push("template", "", 0)
     state.pos = match.end()
+    return True
+
+
+def _note(state: StateInline, silent: bool) -> bool:
+    """A rule for notes that stand in a text, as Pandoc has them: `^[...]`."""
+    begin = state.pos + 2
+    end = parseLinkLabel(state, begin - 1) if state.src.startswith("^[", state.pos) else -1
+    if end < 0:
+        return False
+    if not silent:
+        token = state.push("note", "", 0)
+        token.children = []
+        state.md.inline.parse(state.src[begin:end], state.md, state.env, token.children)
+        token.meta = {"label": (begin, end)}
+    state.pos = end + 1
     return True
 
 
@@ -295,7 +365,7 @@ def _recorded(name: str, rule: Callable[[StateInline, bool], bool]) -> Callable[
             new[-1].type = "autolink"
             new[-1].meta["span"] = (start, place)
         else:
-            new[-1].meta |= {"span": (start, place), "label": label}
+            new[-1].meta = {"span": (start, place), "label": label} | new[-1].meta
         return True
 
     return run
