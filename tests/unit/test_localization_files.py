@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.errors import raises_error
 from tests.unit.test_formats import reversed_words_apart, texts
 
@@ -64,10 +65,15 @@ def test_strings_in_utf_16_stay_so() -> None:
 
 
 def test_arguments_in_another_order_are_numbered() -> None:
-    def swapped(name: str, text: str) -> str:
+    def swapped(name: str, text: str, put: str = "%@: 100% at %lld") -> str:
         document = Document(text.encode(), format_of(Path(name), text.encode()), Options(name, ("en", "de")))
-        return document.translated(lambda units: [("%@: 100% at %lld",) for _ in units]).decode()
+        return document.translated(lambda units: [(put,) for _ in units]).decode()
 
+    po = '#, c-format\nmsgid "{}"\nmsgstr ""\n'
+    assert 'msgstr "%2$s: %1$d"' in swapped("a.po", po.format("%d of %s"), "%s: %d")
+    assert 'msgstr "%s: %d"' in swapped("a.po", po.format("%d of %s").replace("c-f", "python-f"), "%s: %d")
+    for source in ("%d of %s, %*d", "%d of %s, %<PRIu64>"):
+        assert 'msgstr "%s: %d, ' in swapped("a.po", po.format(source), "%s: %d, " + source.split(", ")[1])
     assert swapped("a.strings", '"k" = "%lld for %@";') == '"k" = "%2$@: 100% at %1$lld";'
     assert swapped("a.strings", '"k" = "%2$lld for %1$@";') == '"k" = "%@: 100% at %lld";'
     assert ">%2$@: 100% at %1$lld<" in swapped("a.xml", '<resources><string name="a">%lld for %@</string></resources>')
@@ -315,6 +321,8 @@ def test_typescript_is_not_taken_for_qt(tmp_path: Path) -> None:
          {"a_one": "a tac", "a_other": "{{n}} stac", "a_few": "{{n}} stac", "a_many": "{{n}} stac"}),
         ({"a_one": "a cat", "a_other": "{{n}} cats"}, "uk",
          {"a_one": "{{n}} stac", "a_other": "{{n}} stac", "a_few": "{{n}} stac", "a_many": "{{n}} stac"}),
+        ({"a": {"one": "a cat", "other": "%{n} cats"}}, "lt",
+         {"a": {"one": "%{n} stac", "other": "%{n} stac", "few": "%{n} stac"}}),
         ({"a": [{"one": "cat", "other": "cats"}]}, "lt", {"a": [{"one": "tac", "other": "stac", "few": "stac"}]}),
         ({"a_one": "cat", "a_two": "dog", "a_other": "cow"}, "pl", {"a_one": "tac", "a_two": "god", "a_other": "woc"}),
         ({"one": "cat", "other": "cats", "title": "dog"}, "pl", {"one": "tac", "other": "stac", "title": "god"}),
@@ -323,6 +331,8 @@ def test_typescript_is_not_taken_for_qt(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_plurals_of_i18next(before: object, tgt: str, after: object) -> None:
+    if "_" not in json.dumps(before):
+        assert yaml.safe_load(output("a.yml", yaml.dump(before), tgt)) == after
     for indent in (None, 4):
         out = output("a.json", json.dumps(before, indent=indent), tgt)
         assert json.loads(out) == after

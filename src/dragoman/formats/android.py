@@ -11,7 +11,7 @@ from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, scan
 from dragoman.formats.inline import Kind, Token, escaped, units_of
 from dragoman.formats.messages import whole_characters, with_numbered_arguments
-from dragoman.formats.plural_forms import Form, forms_in
+from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.formats.xml import Event, attribute, children, events, local, tokens
 
 _SIMPLE = {"n": "\n", "t": "\t", "@": "@", "?": "?", "'": "'", '"': '"', "\\": "\\"}
@@ -55,7 +55,7 @@ def _resource(text: str, element: Sequence[Event], options: Options) -> Iterator
         items = [item for item in children(element) if local(item[0].name) == "item"]
         if tag == "plurals" and items:
             forms = [_form(text, item, name, reason) for item in items]
-            yield from forms_in(text, forms, options.languages[1])
+            yield from forms_in(text, forms, options.languages[1], blanks_before(text, forms[-1].start))
         for item in items if tag == "string-array" else ():
             yield from _string(text, item, name, reason)
 

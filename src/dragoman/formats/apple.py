@@ -9,7 +9,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, refuse
 from dragoman.formats.inline import units_of
 from dragoman.formats.messages import items_of, joined, whole_characters, with_numbered_arguments
-from dragoman.formats.plural_forms import Form, forms_in
+from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.formats.xml import Event, after, elements, events, local, tokens
 
 _TOKEN = re.compile(
@@ -149,7 +149,7 @@ def _of_dict(text: str, inside: Sequence[Event], where: str, options: Options) -
         if is_plural and key in _FORMS and local(value[0].name) == "string"
     ]  # fmt: skip
     if forms:
-        yield from forms_in(text, forms, options.languages[1])
+        yield from forms_in(text, forms, options.languages[1], blanks_before(text, forms[-1].start))
     for key, _, value in entries:
         if key not in _CODES and not (forms and key in _FORMS):
             yield from _of_value(text, value, f"{where}.{key}" if where else key, options)

@@ -11,7 +11,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.messages import items_of, label
-from dragoman.formats.plural_forms import Form, forms_in
+from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.languages.plurals import FORMS, plurals_of
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
@@ -50,7 +50,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
                 Form(name, one.key_end - 1 - len(name), one.key_at, one.end, next(_unit(text, one, reason), None))
                 for one, name in group
             ]
-            yield from forms_in(text, forms, options.languages[1], ",")
+            between = "," + blanks_before(text, forms[-1].start)
+            yield from forms_in(text, forms, options.languages[1], between)
 
 
 def content_of(text: str, options: Options) -> Any:

@@ -64,7 +64,8 @@ _ARGUMENT = re.compile(
 def with_numbered_arguments(unit: Unit) -> Unit:
     """A unit whose translations number their arguments where these stand in another order than in the source.
 
-    Arguments without a number are taken in their order: a number that is written as a text ends a program.
+    Arguments without a number are taken in their order: a number that is written as a text ends a program. Where the
+    source has a percent sign of another kind (`%*d`, `%<PRIu64>`), nothing is numbered.
 
     >>> unit = with_numbered_arguments(Unit(("%lld%% of its %@ used",), 0, 0, joined, ""))
     >>> unit.render(["%@: %lld%%"]), unit.render(["%lld%% of %@"])
@@ -72,7 +73,8 @@ def with_numbered_arguments(unit: Unit) -> Unit:
     """
     source = [match for item in unit.items if isinstance(item, str) for match in _arguments(item)]
     kinds = [match["rest"] for match in source]
-    if len(set(kinds)) < 2 or any(match["number"] for match in source):
+    others = "".join(_ARGUMENT.sub("", item) for item in unit.items if isinstance(item, str))
+    if len(set(kinds)) < 2 or any(match["number"] for match in source) or "%" in others:
         return unit
 
     def render(items: Sequence[Item]) -> str:

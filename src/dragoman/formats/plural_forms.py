@@ -24,12 +24,12 @@ class Form(NamedTuple):
     """None for a form with nothing to translate."""
 
 
-def forms_in(text: str, forms: Sequence[Form], language: str, between: str = "") -> Iterator[Unit]:
+def forms_in(text: str, forms: Sequence[Form], language: str, between: str) -> Iterator[Unit]:
     """The units of forms, and of those that the target language has beside them, each made of the one for other
     numbers.
 
     A form for one thing that does not say the number (`a file`) is made of it, too, where a language has that form for
-    21 things as well. `between`: what stands between two forms beside blanks.
+    21 things as well. `between`: what stands between two forms.
     """
     plurals = plurals_of(language)
     like = next((form for form in forms if form.name == "other"), forms[-1])
@@ -44,8 +44,7 @@ def forms_in(text: str, forms: Sequence[Form], language: str, between: str = "")
     if like.unit is None or like.unit.kept or plurals is None or not like.name:
         return
     unit, end = like.unit, max(form.end for form in forms)
-    blanks = re.search(r"\s*$", text[max(0, like.start - _BLANKS_SEEN) : like.start])
-    before = between + (blanks[0] if blanks else "") + text[like.start : like.name_at]
+    before = between + text[like.start : like.name_at]
     behind = text[like.name_at + len(like.name) : unit.start], text[unit.end : like.end]
     there = {form.name for form in forms}
     for name in plurals.forms:
@@ -53,6 +52,12 @@ def forms_in(text: str, forms: Sequence[Form], language: str, between: str = "")
             render = partial(_around, before + name + behind[0], behind[1], unit)
             where = name.join(unit.where.rsplit(like.name, 1))
             yield replace(unit, start=end, end=end, render=render, where=where, bilingual=True)
+
+
+def blanks_before(text: str, at: int) -> str:
+    """The line break and the blanks before a place."""
+    blanks = re.search(r"\s*$", text[max(0, at - _BLANKS_SEEN) : at])
+    return blanks[0] if blanks else ""
 
 
 def _around(before: str, after: str, unit: Unit, items: Sequence[Item]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, plain, refuse
-from dragoman.formats.messages import label
+from dragoman.formats.messages import label, with_numbered_arguments
 from dragoman.formats.plural_forms import says_number
 from dragoman.languages.codes import language_of
 from dragoman.languages.plurals import plurals_of
@@ -16,6 +16,8 @@ _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()})
+_NUMBERED = frozenset({"c-format", "objc-format", "java-printf-format", "php-format"})
+"""Flags of messages whose arguments may have a number."""
 
 
 class Field(NamedTuple):
@@ -46,7 +48,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         is_open = options.translated_too or "fuzzy" in flags
         for unit in _of_entry(fields, rule, newline, is_open):
             also, mark = (unit.also, mark) if unit.kept else ((*unit.also, *mark), ())
-            yield replace(unit, also=also)
+            unit = replace(unit, also=also)
+            yield with_numbered_arguments(unit) if _NUMBERED.intersection(flags) else unit
 
 
 def _of_entry(fields: dict[str, Field], rule: "Rule", newline: str, is_open: bool) -> Iterator[Unit]:

@@ -47,7 +47,7 @@ def _sources(text: str, options: Options) -> tuple[dict[str, tuple[Any, Any]], s
         source = _localizations(entry).get(src or own)
         if source is None and keys_are_texts:
             source = {"stringUnit": {"value": key}}
-        if source is not None:
+        if source is not None and isinstance(entry, Mapping):
             sources[key] = entry, source
     return sources, tgt
 

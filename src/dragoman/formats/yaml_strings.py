@@ -20,8 +20,9 @@ from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain,
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.json_strings import SETTINGS, reasons
 from dragoman.formats.messages import items_of, label, whole_characters
+from dragoman.formats.plural_forms import Form, forms_in
 from dragoman.languages.codes import language_of, tag_of
-from dragoman.languages.plurals import FORMS, plurals_of
+from dragoman.languages.plurals import FORMS
 
 OTHER_TYPES = "true, false, null, dates, values with a tag"
 CODE = "code between ```"
@@ -95,15 +96,23 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     siblings: dict[int, list[_Value]] = {}
     for value in values:
         siblings.setdefault(value.frame.number, []).append(value)
+    kept = {}
     for value in values:
-        path = value.path[is_of_locale:]
-        kept = SETTINGS if is_of_settings else reason(path, value.scalar.value)
-        kept = kept if value.scalar.is_text else OTHER_TYPES
+        why = SETTINGS if is_of_settings else reason(value.path[is_of_locale:], value.scalar.value)
+        kept[value.scalar.start] = why if value.scalar.is_text else OTHER_TYPES
+    plurals = {
+        number
+        for number, family in siblings.items()
+        if _are_forms(family) and not any(kept[value.scalar.start] for value in family)
+    }
+    for value in values:
+        path, family = value.path[is_of_locale:], siblings[value.frame.number]
+        if value.frame.number in plurals:
+            yield from _forms(text, family, path[:-1], options) if value is family[-1] else ()
+            continue
         where = f"line {value.scalar.line}, {'.'.join(filter(None, path))}"
-        yield from (replace(unit, kept=kept or unit.kept) for unit in _units(text, value, where))
-        family = siblings[value.frame.number]
-        if value is family[-1] and not kept:
-            yield from _other_forms(text, family, where.rpartition(".")[0], options)
+        why = kept[value.scalar.start]
+        yield from (replace(unit, kept=why or unit.kept) for unit in _units(text, value, where))
 
 
 def _values(text: str, options: Options) -> Iterator[_Value]:
@@ -199,26 +208,27 @@ def _folded(text: str, options: Options) -> Iterator[Unit]:
                 yield Unit((said,), start, end, render, "")
 
 
-def _other_forms(text: str, family: Sequence[_Value], where: str, options: Options) -> Iterator[Unit]:
-    """The plural forms that the target language has and the source has not, each made of the one for other numbers."""
-    by_form = {value.key.value: value for value in family if value.key}
-    plurals = plurals_of(options.languages[1])
-    is_plural = {"one", "other"} <= by_form.keys() <= set(FORMS) and len(by_form) == len(family)
-    if plurals is None or not is_plural or any(value.scalar.style in ("|", ">") for value in family):
-        return
-    like = by_form["other"]
-    assert like.key is not None
-    begin, end = like.key.start, family[-1].scalar.end
+def _forms(text: str, family: Sequence[_Value], path: Sequence[str], options: Options) -> Iterator[Unit]:
+    """The units of the plural forms that stand in a mapping, and of those that the target language has beside them."""
+    forms = []
+    for value in family:
+        assert value.key is not None
+        where = f"line {value.scalar.line}, {'.'.join(filter(None, (*path, value.key.value)))}"
+        unit = next(_units(text, value, where), None)
+        name_at = text.index(value.key.value, value.key.start)
+        forms.append(Form(value.key.value, name_at, value.key.start, value.scalar.end, unit))
+    first = family[0].key
+    assert first is not None
     newline = "\r\n" if "\r\n" in text else "\n"
-    before = ", " if like.frame.is_flow else newline + " " * like.key.column
-    for form in plurals.forms:
-        for unit in _units(text, like, f"{where}.{form}") if form not in by_form else ():
-            head = before + text[begin : unit.start].replace("other", form, 1)
+    between = ", " if family[0].frame.is_flow else newline + " " * first.column
+    yield from forms_in(text, forms, options.languages[1], between)
 
-            def render(items: Sequence[Item], unit: Unit = unit, head: str = head) -> str:
-                return head + unit.render(items)
 
-            yield replace(unit, start=end, end=end, render=render, bilingual=True)
+def _are_forms(family: Sequence[_Value]) -> bool:
+    """True if the values of a mapping are the forms of a plural."""
+    names = [value.key.value if value.key else "" for value in family]
+    is_block = any(value.scalar.style in ("|", ">") for value in family)
+    return {"one", "other"} <= set(names) <= set(FORMS) and len(set(names)) == len(names) and not is_block
 
 
 def with_locale(text: str, options: Options) -> str:
