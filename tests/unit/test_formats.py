@@ -115,7 +115,7 @@ def test_cdata_other_xml_and_line_ends() -> None:
     assert out == data.replace("one", "eno").replace("two", "owt").replace("three", "eerht").encode()
     assert texts("a.xml", "<xliff><file><trans-unit><source>one</source></trans-unit></file></xliff>") == ["one"]
     with raises_error(Error.WRONG_SHAPE, "a.xml:2"):
-        texts("a.xml", "<?xml version='1.0'?>\n<topic>one</topic>")
+        texts("a.xml", "<?xml version='1.0'?>\n<thing>one</thing>")
     cut = "<xliff><file><trans-unit><source>one two</source><seg-source><mrk mtype='seg' mid='1'>one</mrk> two</seg-source></trans-unit></file></xliff>"
     assert (
         b"<target state=\"needs-review-translation\"><mrk mtype='seg' mid='1'>eno</mrk> two</target></trans-unit>"
@@ -704,6 +704,69 @@ def test_marks_beside_letters_are_written_twice() -> None:
         ]
 
     assert read("a.adoc", "ab *cd* ef _gh_.").translated(joined) == b"ab**cd**ef__gh__."
+
+
+DESKTOP = '<component type="desktop"><name alt="ab cd">ef <b>gh</b> ij</name><not_name>kl</not_name></component>'
+RULES = """<its:rules xmlns:its="http://www.w3.org/2005/11/its" version="1.0">
+<its:translateRule translate="no" selector="/component"/><its:translateRule translate="yes" selector="/component/name"/>
+<its:withinTextRule withinText="yes" selector="//b | //i"/><its:translateRule translate="yes" selector="//name/@alt"/>
+</its:rules>"""
+
+
+def by_rules(text: str, path: Path, rules: str) -> Document:
+    path.write_text(rules, encoding="utf-8")
+    return Document(text.encode(), format_of(Path("a.xml"), text.encode()), Options("a.xml", ("en", "de"), its=path))
+
+
+def test_xml_is_translated_by_rules(tmp_path: Path) -> None:
+    for rules in (RULES, "translate: [//name, //name/@alt]\nwithin_text: //b\n"):
+        document = by_rules(DESKTOP, tmp_path / "rules", rules)
+        out = document.translated(reversed_words).decode()
+        assert out == DESKTOP.replace("ab cd", "ba dc").replace("ef <b>gh</b> ij", "fe <b>hg</b> ji")
+        assert [plain(unit.items) for unit in document.texts() if unit.kept] == ["kl"]
+    spaced = '<a xmlns:d="u"><d:b>ab\ncd</d:b><c>ef</c></a>'
+    rules = "namespaces: {x: u}\nleave: //c\nkeep_spaces: //x:b\n"
+    assert [unit.items for unit in by_rules(spaced, tmp_path / "rules", rules).texts() if not unit.kept] == [
+        ("ab\ncd",)
+    ]
+    own = DESKTOP.replace("<name", f"{RULES}<name")
+    assert texts("a.xml", own) == ["ab cd", "ef gh ij"]
+
+
+def test_rules_that_cannot_be_read_are_told_in_a_line(tmp_path: Path) -> None:
+    for rules, code in (
+        ("translate: ['//a[contains(@x, 1)]']\n", Error.BAD_SYNTAX),
+        ("translate: [//x:a]\n", Error.BAD_SYNTAX),
+        ("foo: [//a]\n", Error.UNKNOWN_NAME),
+        ("<a/>", Error.WRONG_SHAPE),
+        ("a: [\n", Error.BAD_SYNTAX),
+    ):
+        with raises_error(code, "rules"):
+            list(by_rules(DESKTOP, tmp_path / "rules", rules).texts())
+    with raises_error(Error.CANNOT_READ, "none"):
+        list(Document(b"<a>b</a>", FORMATS["xml"], Options("a.xml", its=tmp_path / "none")).texts())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<article><title>ab</title><para>cd <emphasis>ef</emphasis> <code>gh</code> &amp; &ij;</para></article>",
+         "<article><title>ba</title><para>dc <emphasis>fe</emphasis> <code>gh</code> &amp; &ij;</para></article>"),
+        ("<chapter><para>ab<footnote><para>cd ef</para></footnote>.<screen>gh</screen> ij</para></chapter>",
+         "<chapter><para>ba<footnote><para>dc fe</para></footnote>.<screen>gh</screen> ji</para></chapter>"),
+        ("<section><para its:translate='no' xmlns:its='http://www.w3.org/2005/11/its'>ab</para><para>cd</para></section>",
+         "<section><para its:translate='no' xmlns:its='http://www.w3.org/2005/11/its'>ab</para><para>dc</para></section>"),
+        ("<article><literallayout>ab\n cd</literallayout><programlisting>ef</programlisting></article>",
+         "<article><literallayout>ba\n dc</literallayout><programlisting>ef</programlisting></article>"),
+        ('<map xml:lang="en"><topicref href="a" navtitle="ab cd"/></map>',
+         '<map xml:lang="de"><topicref href="a" navtitle="ba dc"/></map>'),
+        ("<task><cmd>ab <image href='a'><alt>cd</alt></image> <!-- x -->ef</cmd></task>",
+         "<task><cmd>ba <image href='a'><alt>dc</alt></image> <!-- x -->fe</cmd></task>"),
+    ],
+)  # fmt: skip
+def test_docbook_and_dita_need_no_rules(before: str, after: str) -> None:
+    declared = f'<!DOCTYPE x PUBLIC "a" "b">\n{before}'
+    assert read("a.xml", declared).translated(reversed_words_apart).decode() == f'<!DOCTYPE x PUBLIC "a" "b">\n{after}'
 
 
 def kept(name: str, text: str) -> dict[str, str]:

@@ -401,6 +401,15 @@ ROWS: dict[str, Row] = {
         reads=without_tags,
         target=('<translation type="unfinished">', "</translation>"),
     ),
+    "xml": Row(
+        "<article><para>◊</para></article>",
+        codes=('<inlinemediaobject id="a"/>', "<footnote><para>7</para></footnote>", "<?pi x?>"),
+        pairs=(("<emphasis>", "</emphasis>"), ('<link href="x">', "</link>")),
+        protected=("<literal>x y</literal>",),
+        spaces=("&#160;",),
+        words=escaped,
+        reads=without_tags,
+    ),
     "csv": Row(
         'a,text\n1,"◊"\n',
         breaks=("\n", "<br>"),

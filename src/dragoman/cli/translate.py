@@ -139,6 +139,12 @@ JoinCues = Annotated[
     bool,
     typer.Option("--join-cues/--no-join-cues", help="Of subtitles: a sentence over several cues is translated as one."),
 ]
+Its = Annotated[
+    Path | None,
+    typer.Option(
+        help="Of XML: a file of rules (ITS 2.0, or YAML), which elements are text; DocBook and DITA need none."
+    ),
+]
 With = Annotated[
     str | None,
     typer.Option("--with", help="Of documents: translate these too: changes (deletions that are tracked)."),
@@ -217,6 +223,7 @@ def translate(
     without: Without = None,
     join_cues: JoinCues = True,
     bilingual: Bilingual = False,
+    its: Its = None,
     as_json: AsJson = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
@@ -249,7 +256,7 @@ def translate(
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or ())  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
-    choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual)
+    choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)
 
 
@@ -291,7 +298,7 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
-                columns=files.columns, no_join_cues=not files.join_cues, bilingual=files.bilingual)  # fmt: skip
+                columns=files.columns, no_join_cues=not files.join_cues, bilingual=files.bilingual, its=files.its)  # fmt: skip
         if files.is_folder:
             raise Error.WRONG_FILE_TYPE("is a folder, and lines go to a file", "leave out the slash", file=lines.output)
         doubtful = _translate_lines(options, lines)

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dragoman.errors import DragomanError, Error
@@ -114,6 +115,8 @@ class Options:
     """A sentence of subtitles that goes on in the next cue is translated as one."""
     bilingual: bool = False
     """Translations are put below their sources, not in their place."""
+    its: Path | None = None
+    """A file of rules for XML: which elements are text, and which stand in a line."""
     tags: Tags = NO_TAGS
     """Of a text with markup: what its tags mean."""
 

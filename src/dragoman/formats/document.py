@@ -18,6 +18,7 @@ from dragoman.formats import (
     ass,
     epub,
     html,
+    its,
     json_strings,
     language,
     markdown,
@@ -186,8 +187,7 @@ def format_of(path: Path, data: bytes) -> Format:
     if named is FORMATS["android"]:  # many kinds of files are called .xml
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
         name = root.group(1).decode() if root else ""
-        # XLIFF, TMX, TTML and Qt's catalogues are called so, too.
-        named = FORMATS.get({"tt": "ttml", "TS": "ts"}.get(name, name), named)
+        named = FORMATS[_ROOTS.get(name, "xml")]
     if named is FORMATS["ts"] and not is_known(path.with_suffix(".ts"), data):
         raise Error.WRONG_FILE_TYPE(
             "is no catalogue of Qt, although its name ends in .ts", "is it TypeScript, or a video?", file=path
@@ -207,6 +207,10 @@ def format_of(path: Path, data: bytes) -> Format:
     )
 
 
+_ROOTS = {
+    "resources": "android", "xliff": "xliff", "tmx": "tmx", "tt": "ttml", "TS": "ts", "html": "html", "root": "resx",
+}  # fmt: skip
+"""The formats of files called .xml, by their first element; all others need rules."""
 _QT = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!|TS\b)")
 _LOOKED_AT = 1024
 
@@ -339,6 +343,13 @@ FORMATS: dict[str, Format] = {
     "xcstrings": Format("an Apple string catalogue", (".xcstrings",), (string_catalog.units,)),
     "resx": Format("resources of .NET", (".resx", ".resw"), (resx.units,), declares="xml"),
     "ts": Format("a Qt catalogue", (".ts",), (qt.units,), declares="xml", finish=qt.with_language),
+    "xml": Format(
+        "XML by rules of ITS",
+        (".dita", ".ditamap", ".docbook", ".dbk"),
+        (its.attribute_units, its.nested_units, its.units),
+        declares="xml",
+        finish=language.of_xml,
+    ),
     "csv": Format("a table", (".csv", ".tsv", ".tab"), (table.units,)),
     "pdf": Format("a PDF", (".pdf",), (plain_text.units,), goes_bilingual=True),
 }

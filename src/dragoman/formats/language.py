@@ -129,4 +129,5 @@ of_front_matter = by_key(
     r"\A(?:---|\+\+\+)\r?\n(?:(?!---|\+\+\+)[^\n]*\n)*?"
     r"(?:lang|language|locale)[ \t]*[:=][ \t]*[\"']?([A-Za-z]{2,3}(?:[-_][A-Za-z]+)*)"
 )
+of_xml = by_key(r"\A(?:\s|<[?!](?:[^<>]|<[^<>]*>)*>)*<[^<>]*?\sxml:lang\s*=\s*[\"']([A-Za-z]{2,3}(?:[-_][A-Za-z]+)*)")
 of_asciidoc = by_key(r"^:lang:[ \t]+([A-Za-z]{2,3}(?:[-_][A-Za-z]+)*)")

@@ -55,6 +55,8 @@ class FileOptions:
     """A sentence of subtitles that goes on in the next cue is translated as one."""
     bilingual: bool = False
     """Translations are put below their sources, not in their place."""
+    its: Path | None = None
+    """A file of rules for XML."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:
@@ -184,6 +186,7 @@ def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity
             options.asides,
             options.join_cues,
             options.bilingual,
+            options.its,
         ),
     )
     total = sum(1 for _ in document.texts())
