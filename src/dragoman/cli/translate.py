@@ -246,8 +246,6 @@ def translate(
 
         dragoman translate runs/mine manual.docx -o handbuch.docx
 
-        dragoman translate runs/mine web.de.zst --bulk -o web-en
-
         dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
     """
     changes, paths = _changes_and_paths(files or [])
