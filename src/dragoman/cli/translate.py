@@ -296,7 +296,8 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
-                columns=files.columns, no_join_cues=not files.join_cues, bilingual=files.bilingual, its=files.its)  # fmt: skip
+                columns=files.columns, no_join_cues=not files.join_cues, bilingual=files.bilingual,
+                its=files.its)  # fmt: skip
         if files.is_folder:
             raise Error.WRONG_FILE_TYPE("is a folder, and lines go to a file", "leave out the slash", file=lines.output)
         doubtful = _translate_lines(options, lines)
