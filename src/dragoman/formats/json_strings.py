@@ -154,7 +154,7 @@ def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
             return NOTES
         is_label = said[:1].isupper() and said.lower() == keys[-1] if keys else False  # "language": "Language"
         if keys and keys[-1] in SKIPPED_KEYS and len(said.split()) < 2 and not is_label:
-            return "" if is_arb and keys[-1] != "@@locale" else CODES
+            return "" if is_arb and len(keys) == 1 and keys[-1] != "@@locale" else CODES
         return NAMES if _NO_TEXT.fullmatch(said.strip()) else ""
 
     return reason

@@ -231,7 +231,11 @@ def messages(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _shortened(longest: int, items: Sequence[Item]) -> str:
-    return as_value([textwrap.shorten(said, longest, placeholder="…") if len(said := plain(items)) > longest else said])
+    said = plain(items)
+    if len(said) > longest:
+        said = textwrap.shorten(said, longest, placeholder="…")
+        say(f"a message of a cell is cut, as Excel takes {longest} characters: {said}")
+    return as_value([said])
 
 
 def headers(text: str, options: Options) -> Iterator[Unit]:
