@@ -557,6 +557,7 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
     for name, broken in (("a.ass", "ab"), ("a.sbv", "ab"), ("a.ttml", "<html><p>ab</p></html>")):
         with raises_error(Error.WRONG_SHAPE, name):
             texts(name, broken)
+    assert texts("a.ass", ASS.replace("Format:", "Format").format("ab")) == []  # of ten fields, as players have it
 
 
 @pytest.mark.parametrize(
@@ -574,6 +575,8 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
         ("a: &x !!str ab cd\nb: *x", "ef", "a: &x !!str ef\nb: *x"),
         ("a: ab\n  cd\nb: 1", "ef", "a: ef\nb: 1"),
         ("? a\n: ab cd", "ef", "? a\n: ef"),
+        ("a: &b-c: ab", "ef", "a: &b-c\"ef\""),
+        ("a: >\n  ab\tcd\n  ef\n", "gh ij", "a: >\n  gh ij\n"),
     ],
 )
 def test_values_of_yaml_keep_the_quotes_that_they_need(before: str, put: str, after: str) -> None:

@@ -35,7 +35,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         kind = line["kind"].lower()
         if kind.startswith("["):
             in_events = kind == "[events]"
-        elif in_events and kind == "format":
+        elif in_events and kind == "format" and line["rest"] is not None:
             fields = tuple(name.strip() for name in line["rest"].split(","))
         elif in_events and line["rest"] is not None:
             cues.append(_cue(line, fields, kind))

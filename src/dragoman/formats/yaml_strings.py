@@ -39,7 +39,7 @@ _SETTINGS = re.compile(
 _LOCALE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")
+_PROPERTIES = re.compile(r"(?:&[\w-]+\s*|![^\s,\[\]{}]*\s+)*")
 _NOT_PLAIN = re.compile(r"^[\s,\[\]{}#&*!|>'\"%@`?:-]|^\.\.\.|:(?=\s|$)|\s#|\s$")
 _MUST_BE_ESCAPED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 
@@ -199,7 +199,7 @@ def _folded(text: str, options: Options) -> Iterator[Unit]:
     ):
         members = list(group)
         for paragraph in [members] if is_base else [[line] for line in members]:
-            said = " ".join(line["said"].strip() for line in paragraph)
+            said = " ".join(" ".join(line["said"] for line in paragraph).split())
             if has_letters(said):
                 start, end = paragraph[0].start("said"), paragraph[-1].end("said")
                 end -= len(paragraph[-1]["said"]) - len(paragraph[-1]["said"].rstrip())
