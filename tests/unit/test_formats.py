@@ -575,7 +575,7 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
         ("a: &x !!str ab cd\nb: *x", "ef", "a: &x !!str ef\nb: *x"),
         ("a: ab\n  cd\nb: 1", "ef", "a: ef\nb: 1"),
         ("? a\n: ab cd", "ef", "? a\n: ef"),
-        ("a: &b-c: ab", "ef", "a: &b-c\"ef\""),
+        ("a: &b://c d", "ef", "a: &b ef"),
         ("a: >\n  ab\tcd\n  ef\n", "gh ij", "a: >\n  gh ij\n"),
     ],
 )

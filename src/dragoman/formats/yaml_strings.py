@@ -168,12 +168,13 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
         return
     properties = _PROPERTIES.match(text, scalar.start)
     start = properties.end() if properties else scalar.start
+    blank = " " if start > scalar.start and not text[start - 1].isspace() else ""  # `&anchor://text`
     bare, written = label(whole_characters(scalar.value))
     quote = scalar.style
     ascii_only = quote == '"' and "\\u" in text[start:end] and text[start:end].isascii()
 
     def render(items: Sequence[Item]) -> str:
-        return _quoted(written(items), quote, ascii_only, is_flow=value.frame.is_flow)
+        return blank + _quoted(written(items), quote, ascii_only, is_flow=value.frame.is_flow)
 
     yield Unit(items_of(bare), start, end, render, where)
 
