@@ -270,9 +270,10 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
         sides = [[text] for text in (entry.src, entry.tgt)]
     for src, tgt in zip(*sides, strict=True):
         tgt = _SCRIPT.sub("", tgt)
-        if "|" not in tgt or src.startswith("_: "):
-            src = _QUALIFIER.sub("", src, count=1) if _QUALIFIER.match(src) else src
-        src, tgt = without_accelerators(src, tgt)
+        if src.startswith("_: "):
+            src = _QUALIFIER.sub("", src, count=1)
+        src, tgt = without_accelerators(src, tgt)  # before a bar is taken for that of a qualifier: `Open Inset|O`
+        src = _QUALIFIER.sub("", src, count=1) if "|" not in tgt and _QUALIFIER.match(src) else src
         src, tgt = _without_tags(src, tgt)
         src, tgt = " ".join(src.split()), " ".join(tgt.split())
         yield src, tgt, _fault(src, tgt)

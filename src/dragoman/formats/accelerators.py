@@ -1,6 +1,7 @@
 """Accelerators of menus and buttons: the letter that a key presses, marked by `_` (GTK), `&` (Qt, Windows) or `~`.
 
-`_File`, `E&xit`, `~Save`; where the words have no such letter, behind them: `文件(_F)`.
+`_File`, `E&xit`, `~Save`; where the words have no such letter, behind them: `文件(_F)`. LyX has them behind all words:
+`Open Inset|O`.
 """
 
 import re
@@ -11,6 +12,7 @@ _MARKED = {
     "&": re.compile(r"(?<![A-Z&])&(?=[^\W\d_])|(?<!&)&(?=[a-z])"),  # not that of R&D
     "~": re.compile(r"(?<!~)~(?=[^\W\d_]{2})"),
 }
+_AFTER_BAR = re.compile(r"(?<=\S)\|\w$")
 _LOWER_NAME = re.compile(r"[a-z0-9]\S*")
 LONGEST_LABEL = 60
 """Characters of the text of a button or a menu."""
@@ -100,7 +102,11 @@ def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     (('Copy', 'Kopieren'), ('/View/Tool bar', '/Ansicht/Leiste'))
     >>> without_accelerators("Questions and answers", "Fragen&Antworten")
     ('Questions and answers', 'Fragen&Antworten')
+    >>> without_accelerators("Open Inset|O", "Einfügung öffnen|ö"), without_accelerators("unit|L", "L")
+    (('Open Inset', 'Einfügung öffnen'), ('unit|L', 'L'))
     """
+    if _AFTER_BAR.search(src) and (_AFTER_BAR.search(tgt) or "|" not in tgt and len(tgt) > 1):
+        src, tgt = _AFTER_BAR.sub("", src), _AFTER_BAR.sub("", tgt)
     if src.startswith("/") and tgt.startswith("/") and 1 < src.count("/") == tgt.count("/"):  # the way through menus
         steps = [without_accelerators(*pair) for pair in zip(src.split("/"), tgt.split("/"), strict=True)]
         return "/".join(one for one, _ in steps), "/".join(other for _, other in steps)
