@@ -107,8 +107,9 @@ def corpora() -> dict[str, dict[str, Any]]:
     }
 
 
-def train(corpus: str, size: Any, minutes: float, seed: int) -> dict[str, Any]:
+def train(corpus: str, size: Any, minutes: float, seed: int, changes: list[str]) -> dict[str, Any]:
     """Train in a time; the sizes, the loss and the BLEU of the last validation."""
+    from dragoman.config import override
     from dragoman.runs.events import METRICS, read_events
     from dragoman.tasks import recipes
     from dragoman.tasks.auto_recipe import settings_of
@@ -119,7 +120,8 @@ def train(corpus: str, size: Any, minutes: float, seed: int) -> dict[str, Any]:
         plain["training"]["schedule"]["warmup_steps"] = 1_000
     with tempfile.TemporaryDirectory() as folder:
         data = {"run_dir": folder, "seed": seed, "corpus": {**corpora()[corpus], "doctor": "skip"}, **plain}
-        outcome = recipes.run(recipes.parsed(data, "settings by hand"), 60 * minutes).outcome
+        recipe: Any = recipes.parsed(override(data, changes), "settings by hand")
+        outcome = recipes.run(recipe, 60 * minutes).outcome
         events = read_events(Path(folder) / METRICS)
         pairs = recipes.of_run(folder).corpus.valid.pairs()
         words = sum(len(pair.tgt.split()) for pair in pairs)
@@ -143,9 +145,9 @@ def run(arguments: argparse.Namespace) -> None:
     for name in arguments.only or [RULE, BEFORE, *chosen]:
         size = chosen[name] if name in chosen else by_rule(arguments.corpus, arguments.minutes, budget=name == RULE)
         for seed in arguments.seed:
-            result = train(arguments.corpus, size, arguments.minutes, seed)
+            result = train(arguments.corpus, size, arguments.minutes, seed, arguments.set)
             row = {"corpus": arguments.corpus, "minutes": arguments.minutes, "threads": arguments.threads, "name": name,
-                   "seed": seed, **asdict(size), **result}  # fmt: skip
+                   "seed": seed, "changes": arguments.set, **asdict(size), **result}  # fmt: skip
             arguments.results.parent.mkdir(exist_ok=True)
             with arguments.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
@@ -213,7 +215,8 @@ def table(arguments: argparse.Namespace) -> None:
         print(f"\n{corpus}, {rows[0]['pairs']:,} pairs, {minutes:g} minutes, {threads} threads\n")
         print("| setting | seed | parameters | epochs | loss | BLEU |\n|---|---|---|---|---|---|")
         for row in sorted(rows, key=lambda row: -row["bleu"]):
-            print(f"| {row['name']} | {row['seed']} | {row['parameters'] / 1e6:.1f}M | {row['epochs']:.1f} "
+            name = " ".join([row["name"], *row.get("changes", [])])
+            print(f"| {name} | {row['seed']} | {row['parameters'] / 1e6:.1f}M | {row['epochs']:.1f} "
                   f"| {row['loss']:.3f} | {row['bleu']:.2f} |")  # fmt: skip
 
 
@@ -225,6 +228,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", nargs="*", type=int, default=[1])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--set", nargs="*", default=[], metavar="key=value", help="further settings of the recipe")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     {"run": run, "fit": fit, "table": table}[arguments.what](arguments)

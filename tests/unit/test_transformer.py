@@ -195,3 +195,24 @@ def test_attention_maps_are_named_and_taken_on_the_way() -> None:
 def self_attended(layer: nn.Module, x: Tensor) -> Tensor:
     y = layer.self_attention_residual.norm(x)
     return x + layer.self_attention(y, y, causal_mask(x.size(1)))
+
+
+def test_each_sublayer_may_begin_smaller() -> None:
+    models = []
+    for shrink in (True, False):
+        torch.manual_seed(1)
+        config = TransformerConfig(
+            d_model=16, num_heads=2, d_ff=32, num_encoder_layers=8, num_decoder_layers=3, shrink_residuals=shrink
+        )
+        models.append(config.build(src_vocab_size=19, tgt_vocab_size=19, shared_vocab=True, pad_id=0))
+    plain = dict(models[1].named_parameters())
+    shrunk = []
+    for name, parameter in models[0].named_parameters():
+        if not torch.equal(parameter, plain[name]):
+            torch.testing.assert_close(parameter, plain[name] / (4 if "encoder" in name else 3))
+            shrunk.append(name)
+    assert [name.split(".", 2)[2] for name in shrunk if "encoder" in name] == [
+        "self_attention.output_proj.weight",
+        "feed_forward.contract.weight",
+    ] * 8
+    assert len([name for name in shrunk if "decoder" in name]) == 3 * 3

@@ -312,11 +312,13 @@ def init_linear(model: nn.Module) -> None:
 
 
 @torch.no_grad()
-def shrink_residuals(model: nn.Module, factor: float) -> None:
-    """Multiply what every sublayer adds to the residual path by `factor`.
+def shrink_residuals(layers: Iterable[nn.Module]) -> None:
+    """Multiply what every sublayer of a stack adds to the residual path by N^-0.5, for its N sublayers.
 
-    With N^-0.5 for N sublayers, the path's variance does not grow with depth (Radford et al. 2019, GPT-2, section 2.3).
+    So the path's variance does not grow with depth (Radford et al. 2019, GPT-2, section 2.3), and what the stack begins
+    with are its tokens more than the noise of layers that have learnt nothing.
     """
-    for name, parameter in model.named_parameters():
-        if name.endswith(("output_proj.weight", "contract.weight")):
-            parameter.mul_(factor)
+    parameters = (named for layer in layers for named in layer.named_parameters())
+    added = [weight for name, weight in parameters if name.endswith(("output_proj.weight", "contract.weight"))]
+    for weight in added:
+        weight.mul_(len(added) ** -0.5)

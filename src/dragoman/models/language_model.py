@@ -31,7 +31,7 @@ class LanguageModelConfig(BlockConfig):
         tokens = TokenEmbedding(vocab_size, self.d_model, pad_id, self.scale_embeddings)
         model = LanguageModel(self, tokens)
         if self.shrink_residuals:
-            shrink_residuals(model, (2 * self.num_layers) ** -0.5)
+            shrink_residuals(model.layers)
         return model
 
 

@@ -25,6 +25,7 @@ from dragoman.models.blocks import (
     EncoderLayer,
     init_linear,
     join_groups,
+    shrink_residuals,
     split_groups,
     stack,
 )
@@ -46,6 +47,8 @@ class TransformerConfig(BlockConfig):
     scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
     src_end: bool = True  #: The encoder sees the `</s>` that each source ends with; OpenNMT-tf's models do not.
     output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
+    shrink_residuals: bool = False
+    """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
 
     def build(self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int) -> "Transformer":
         """A freshly initialised model.
@@ -62,7 +65,11 @@ class TransformerConfig(BlockConfig):
             scaled=self.scale_embeddings,
             output_bias=self.output_bias,
         )
-        return Transformer(self, src, tgt, output)
+        model = Transformer(self, src, tgt, output)
+        if self.shrink_residuals:
+            shrink_residuals(model.encoder_layers)
+            shrink_residuals(model.decoder_layers)
+        return model
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def settings_of(size: Size) -> dict[str, Any]:
             "num_encoder_layers": size.encoder_layers,
             "num_decoder_layers": size.decoder_layers,
             "dropout": size.dropout,
+            "shrink_residuals": True,
         },
         "training": {
             "max_steps": size.max_steps,
