@@ -23,7 +23,6 @@ from peers.processor_time import start_clock
 RESULTS = Path(__file__).parent / "runs" / "budget.jsonl"
 RULE, BEFORE = "rule", "by-pairs"
 """Names of the settings that `--budget` takes, and of those that the number of pairs alone gives."""
-SMALL = "model.shrink_residuals=true"
 LEARNT = 15
 """BLEU of a model that looks at its source, on the corpora of these runs."""
 DATA = Path(os.environ.get("DRAGOMAN_DATA", "data"))
@@ -132,6 +131,7 @@ def train(corpus: str, size: Any, minutes: float, seed: int, changes: list[str])
     plan = next(event for event in events if event["event"] == "plan")
     valid = [event for event in events if event["event"] == "valid"][-1]
     return {
+        "shrink_residuals": recipe.model.shrink_residuals,
         "parameters": plan["parameters"],
         "pairs": plan["pairs_kept"],
         "steps": outcome.step,
@@ -169,8 +169,8 @@ def fit(arguments: argparse.Namespace) -> None:
     """
     import torch
 
-    begun = (row for row in rows_of(arguments.results) if row["encoder_layers"] <= 2 or SMALL in row.get("changes", []))
-    rows = [row for row in begun if row["bleu"] >= LEARNT] or rows_of(arguments.results)
+    begun = [row for row in rows_of(arguments.results) if row["encoder_layers"] <= 2 or row["shrink_residuals"]]
+    rows = [row for row in begun if row["bleu"] >= LEARNT] or begun
     names = sorted({row["corpus"] for row in rows})
     parameters = torch.tensor([float(row["parameters"]) for row in rows])
     unique = torch.tensor([row["steps_per_epoch"] * row["batch_tokens"] * 2.0 for row in rows])
@@ -223,7 +223,7 @@ def table(arguments: argparse.Namespace) -> None:
         print(f"\n{corpus}, {rows[0]['pairs']:,} pairs, {minutes:g} minutes, {threads} threads\n")
         print("| setting | seed | parameters | epochs | loss | BLEU |\n|---|---|---|---|---|---|")
         for row in sorted(rows, key=lambda row: -row["bleu"]):
-            name = " ".join([row["name"], *row.get("changes", [])])
+            name = " ".join([row["name"], *row["changes"]])
             print(f"| {name} | {row['seed']} | {row['parameters'] / 1e6:.1f}M | {row['epochs']:.1f} "
                   f"| {row['loss']:.3f} | {row['bleu']:.2f} |")  # fmt: skip
 

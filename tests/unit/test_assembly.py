@@ -74,7 +74,7 @@ def kept(assembly: Assembly) -> list[tuple[str, str]]:
         ("Name:", "Nom&nbsp;:", ("Name:", "Nom :")),
         ("Script|Arabic", "Arabe", ("Arabic", "Arabe")),
         ("Open Inset|O", "Einfügung öffnen|ö", ("Open Inset", "Einfügung öffnen")),
-        ("Unit|L", "L", ("L", "L")),
+        ("Key for left|L", "G", ("L", "G")),
         ("male,unmarried|ex-partner", "ex-compagnon", ("ex-partner", "ex-compagnon")),
         ("is `a' or `%s'", "est « a » ou « %s »", ("is `a' or `%s'", "est « a » ou « %s »")),
         ("_: a verb\nOpen", "Ouvrir", ("Open", "Ouvrir")),

@@ -89,6 +89,10 @@ STEPS_FOR_LAYERS = [(4, 0), (6, 2_000), (9, 10_000), (12, 40_000)]
 """(layers of both sides, steps of 2,048 tokens that so many need): a deep model takes longer until its attention finds
 the source, also where its layers begin small. Measured for 4 and 6 layers (benchmarks/budget.md), 9 and 12: estimates."""
 
+STEPS_FOR_WIDTH = [(128, 0), (192, 2_500), (256, 4_000), (384, 8_000), (512, 12_000)]
+"""(d_model, steps of 2,048 tokens that it needs). Measured: 256 are worse than 128 after 1,500, and better after 5,300
+(benchmarks/budget.md); the others are estimates."""
+
 GPU_BATCH_TOKENS = 25_000
 """Of the largest model on a GPU: about as many as its paper took (Vaswani et al. 2017, section 5.1)."""
 
@@ -134,7 +138,7 @@ class Curve(NamedTuple):
         return self.floor + self.params / parameters**self.alpha + self.tokens / max(seen, 1.0) ** self.beta
 
 
-CURVE = Curve(floor=0.3188, params=83.02, alpha=0.2511, tokens=962.4, beta=0.3986, half_life=28.32)
+CURVE = Curve(floor=0.4082, params=54.4, alpha=0.237, tokens=804.1, beta=0.3756, half_life=23.93)
 
 
 class Speed(NamedTuple):
@@ -195,7 +199,8 @@ def _size(shape: Shape, budget: Budget, tokens: float) -> Size:
 
 def _steps_needed(size: Size) -> int:
     layers = size.encoder_layers + size.decoder_layers
-    return next(steps for most, steps in STEPS_FOR_LAYERS if layers <= most)
+    tables = (STEPS_FOR_LAYERS, layers), (STEPS_FOR_WIDTH, size.d_model)
+    return max(next(steps for most, steps in table if here <= most) for table, here in tables)
 
 
 def _rounded(number: float) -> int:
