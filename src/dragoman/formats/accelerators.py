@@ -105,7 +105,7 @@ def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
     >>> without_accelerators("Open Inset|O", "Einfügung öffnen|ö"), without_accelerators("unit|L", "L")
     (('Open Inset', 'Einfügung öffnen'), ('unit|L', 'L'))
     """
-    if _AFTER_BAR.search(src) and (_AFTER_BAR.search(tgt) or "|" not in tgt and len(tgt) > 1):
+    if _AFTER_BAR.search(src) and (_AFTER_BAR.search(tgt) or ("|" not in tgt and len(tgt) > 1)):
         src, tgt = _AFTER_BAR.sub("", src), _AFTER_BAR.sub("", tgt)
     if src.startswith("/") and tgt.startswith("/") and 1 < src.count("/") == tgt.count("/"):  # the way through menus
         steps = [without_accelerators(*pair) for pair in zip(src.split("/"), tgt.split("/"), strict=True)]

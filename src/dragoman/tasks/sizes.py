@@ -87,7 +87,7 @@ BATCHES = [(6_000, 1024), (20_000, 2048), (60_000, 4096), (float("inf"), 8192)]
 
 STEPS_FOR_LAYERS = [(4, 0), (6, 2_000), (9, 10_000), (12, 40_000)]
 """(layers of both sides, steps of 2,048 tokens that so many need): a deep model takes longer until its attention finds
-the source, also where its layers begin small. Measured for 4 and 6 layers (benchmarks/budget.md), 9 and 12: estimates."""
+the source, also where its layers begin small. 4 and 6 are measured (benchmarks/budget.md), the others are estimates."""
 
 STEPS_FOR_WIDTH = [(128, 0), (192, 2_500), (256, 4_000), (384, 8_000), (512, 12_000)]
 """(d_model, steps of 2,048 tokens that it needs). Measured: 256 are worse than 128 after 1,500, and better after 5,300
