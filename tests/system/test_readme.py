@@ -49,7 +49,12 @@ def run(command: str) -> None:
     if arguments[0] == "train":
         changes = TINY | OF_RECIPES.get(arguments[1], {})
         if arguments[-1] == "runs/mine":  # an export of a model that has learnt nothing may be refused
-            changes |= {"training.max_steps": 100, "training.validate_every": 50, **SMALL_MODEL}
+            changes |= {
+                "training.max_steps": 100,
+                "training.validate_every": 50,
+                **SMALL_MODEL,
+                "model.shrink_residuals": "false",
+            }
         arguments += [f"{key}={value}" for key, value in changes.items()]
     if arguments[0] == "distil":
         changes = {**TINY, **SMALL_MODEL, "training.max_steps": 100, "training.validate_every": 50}
