@@ -63,8 +63,8 @@ def _resource(text: str, element: Sequence[Event], options: Options) -> Iterator
 def _form(text: str, item: Sequence[Event], name: str, reason: str) -> Form:
     """The form that an item of plurals is."""
     quantity = attribute(item[0], "quantity")
-    found = re.search(r"\squantity\s*=\s*[\"']", text[item[0].start : item[0].end])
-    at = item[0].start + (found.end() if found else 0)
+    begin = re.search(r"\squantity\s*=\s*[\"']", text[item[0].start : item[0].end])
+    at = item[0].start + (begin.end() if begin else 0)
     unit = next(_string(text, item, f"{name}[{quantity}]", reason), None)
     return Form(quantity, at, item[0].start, item[-1].end, unit)
 

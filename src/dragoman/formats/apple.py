@@ -64,12 +64,12 @@ def _statement(text: str, read: Sequence[re.Match[str]], options: Options) -> It
         raise _broken(text, read[0].start(), options)
     key, value = read[0], read[-2]
     written = value.group()
-    said = _read(written[1:-1]) if written[0] in "\"'" else written
-    if not has_letters(said):
+    content = _read(written[1:-1]) if written[0] in "\"'" else written
+    if not has_letters(content):
         return
     where = f"line {line_of(text, key.start())}, {key.group().strip(chr(34))}"
     render = partial(_written, frozenset("\n\r\t").intersection(written))
-    unit = with_numbered_arguments(Unit(items_of(said), value.start(), value.end(), render, where))
+    unit = with_numbered_arguments(Unit(items_of(content), value.start(), value.end(), render, where))
     if key is value:
         unit = replace(unit, render=partial(_behind, f"{key.group()} = ", unit))
     yield unit
@@ -160,6 +160,6 @@ def _said(value: Sequence[Event]) -> str:
 
 
 def _of_string(text: str, element: Sequence[Event], where: str) -> Iterator[Unit]:
-    found = list(tokens(text, element[1:-1], lambda _: ("alone", "")))
-    for unit in units_of(found, f"line {line_of(text, element[0].start)}, {where}", collapse=False):
+    content = list(tokens(text, element[1:-1], lambda _: ("alone", "")))
+    for unit in units_of(content, f"line {line_of(text, element[0].start)}, {where}", collapse=False):
         yield with_numbered_arguments(unit)

@@ -9,7 +9,7 @@ from functools import partial
 
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
-from dragoman.formats.paragraphs import Line, lines_of, wrapped, written
+from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
 
 CODE, COMMENTS, ATTRIBUTES = "blocks of code", "comments", "attributes"
 DATA = "tables whose cells are written in another way"
@@ -98,90 +98,90 @@ class _Reader:
         self.opened: list[str] = []
         self.is_header = self.has_title = False
         self.is_attached = False
-        """True below a `+` or a term: what follows belongs to the item."""
+        """True below a `+` or a term: the next block belongs to the item."""
 
     def units(self) -> Iterator[Unit]:
-        if self.lines and self.lines[0].said == "---":  # front matter of a site
-            ends = [at for at, line in enumerate(self.lines[1:], 1) if line.said == "---"]
+        if self.lines and self.lines[0].text == "---":  # front matter of a site
+            ends = [at for at, line in enumerate(self.lines[1:], 1) if line.text == "---"]
             if ends:
                 yield from self._kept(ATTRIBUTES, ends[0] + 1)
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            if not line.said:
+            if not line.text:
                 self.is_header = False
                 self.at += 1
-            elif self.is_header and not line.said.startswith((":", "//")):  # authors and revision
+            elif self.is_header and not line.text.startswith((":", "//")):  # authors and revision
                 yield from self._kept(ATTRIBUTES, self.at + 1)
             else:
                 yield from self._block(line)
 
     def _block(self, line: Line) -> Iterator[Unit]:
-        said = line.said
+        text = line.text
         attributes, self.attributes = self.attributes, ""
-        if said.startswith("//") and not said.startswith("////"):
+        if text.startswith("//") and not text.startswith("////"):
             yield from self._kept(COMMENTS, self.at + 1)
             self.attributes = attributes
-        elif table := _TABLE.fullmatch(said):
-            yield from self._table(said, attributes, table[1])
-        elif fence := _FENCE.fullmatch(said):
-            yield from self._fenced(said, attributes, fence[1] or said, is_code=bool(fence[1]))
-        elif not line.column and _ATTRIBUTES.fullmatch(said):
-            self.attributes = attributes + said
+        elif table := _TABLE.fullmatch(text):
+            yield from self._table(text, attributes, table[1])
+        elif fence := _FENCE.fullmatch(text):
+            yield from self._fenced(text, attributes, fence[1] or text, is_code=bool(fence[1]))
+        elif not line.column and _ATTRIBUTES.fullmatch(text):
+            self.attributes = attributes + text
             self.at += 1
-        elif _IS_CODE.search(attributes) and not _CAPTION.match(said):
+        elif _IS_CODE.search(attributes) and not _CAPTION.match(text):
             yield from self._kept(CODE, self._blank_after(self.at))
-        elif (entry := _ENTRY.match(said)) and not line.column:
+        elif (entry := _ENTRY.match(text)) and not line.column:
             yield from self._entry(line, entry)
-        elif macro := _BLOCK_MACRO.fullmatch(said):
+        elif macro := _BLOCK_MACRO.fullmatch(text):
             self.at += 1
             yield from self._macro(line, macro)
-        elif said in ("'''", "<<<", "+", "---", "***", "- - -"):
-            self.is_attached = said == "+"
+        elif text in ("'''", "<<<", "+", "---", "***", "- - -"):
+            self.is_attached = text == "+"
             self.at += 1
-        elif line.column and not self.is_attached and not _ITEM.match(said) and not _TERM.match(said):
+        elif line.column and not self.is_attached and not _ITEM.match(text) and not _TERM.match(text):
             yield from self._kept(CODE, self._blank_after(self.at))
         else:
             yield from self._text(line, attributes)
 
     def _text(self, line: Line, attributes: str) -> Iterator[Unit]:
         """A title, an item or a paragraph."""
-        if not line.column and (mark := _TITLE.match(line.said)):
+        if not line.column and (mark := _TITLE.match(line.text)):
             self._begin(is_title=mark.group().strip() in ("=", "#"))
             yield from self._one_line(line.after(mark.end()))
-        elif not line.column and (mark := _CAPTION.match(line.said)):
+        elif not line.column and (mark := _CAPTION.match(line.text)):
             yield from self._one_line(line.after(mark.end()))
             self.attributes = attributes
-        elif mark := _ITEM.match(line.said):
+        elif mark := _ITEM.match(line.text):
             yield from self._paragraph(line.after(mark.end()), attributes, is_item=True)
-        elif mark := _TERM.match(line.said):
-            term = line._replace(end=line.start + mark.end("term"), said=mark["term"])
+        elif mark := _TERM.match(line.text):
+            term = line._replace(end=line.start + mark.end("term"), text=mark["term"])
             yield from self._unit([term])
             rest = line.after(mark.end())
-            if rest.said:
+            if rest.text:
                 yield from self._paragraph(rest, attributes, is_item=True)
             else:
                 self.is_attached = True
                 self.at += 1
-        elif mark := _ADMONITION.match(line.said):
+        elif mark := _ADMONITION.match(line.text):
             yield from self._paragraph(line.after(mark.end()), attributes)
         else:
             below = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else None
             if (
                 below
-                and re.fullmatch(r"([=~^+-])\1+", below.said)
-                and below.said not in self.opened
-                and abs(len(below.said) - len(line.said)) < 2
+                and re.fullmatch(r"([=~^+-])\1+", below.text)
+                and below.text not in self.opened
+                and abs(len(below.text) - len(line.text)) < 2
             ):
                 render = partial(_underlined, self.text, line, below)
                 for unit in self._units_of([line], render):
                     yield Unit(unit.items, unit.start, below.end, unit.render, unit.where)
-                self._begin(is_title=below.said[0] == "=")
+                self._begin(is_title=below.text[0] == "=")
                 self.at += 2
             else:
                 yield from self._paragraph(line, attributes)
 
     def _begin(self, is_title: bool) -> None:
-        """Below the title of a document is its header, until a blank line."""
+        """Begin a section, or the header of the document, which ends with a blank line."""
         self.is_header = is_title and not self.has_title
         self.has_title = True
 
@@ -196,13 +196,13 @@ class _Reader:
         self.at += 1
         while self.at < len(self.lines):
             following = self.lines[self.at]
-            said = following.said
+            text = following.text
             is_block = (
-                not said or said == "+" or _FENCE.fullmatch(said) or _TABLE.fullmatch(said)
-                or (_ATTRIBUTES.fullmatch(said) and not following.column) or _BLOCK_MACRO.fullmatch(said)
-                or said.startswith("//")
+                not text or text == "+" or _FENCE.fullmatch(text) or _TABLE.fullmatch(text)
+                or (_ATTRIBUTES.fullmatch(text) and not following.column) or _BLOCK_MACRO.fullmatch(text)
+                or text.startswith("//")
             )  # fmt: skip
-            if is_block or (is_item and (_ITEM.match(said) or _TERM.match(said))):
+            if is_block or (is_item and (_ITEM.match(text) or _TERM.match(text))):
                 break
             members.append(following)
             self.at += 1
@@ -211,28 +211,23 @@ class _Reader:
             yield from self._unit(group)
 
     def _unit(self, members: Sequence[Line]) -> Iterator[Unit]:
-        said = self.text[members[0].start : members[-1].end]
-        newline = "\r\n" if "\r\n" in said else "\n"
-        width = max(line.column + len(line.said) for line in members) - members[-1].column
-        render = partial(_render, width if len(members) > 1 else 0, newline + " " * members[-1].column)
-        yield from self._units_of(members, render)
+        yield from self._units_of(members, partial(_render, *layout(self.text, members)))
 
     def _units_of(self, members: Sequence[Line], render: "partial[str]") -> Iterator[Unit]:
         start, end = members[0].start, members[-1].end
         yield from units_of(list(_tokens(self.text, start, end)), f"line {members[0].number}", render, source=self.text)
 
     def _entry(self, line: Line, mark: re.Match[str]) -> Iterator[Unit]:
-        """An attribute of the document: some are read. One may go on over lines that end with a backslash."""
+        """An attribute of the document; it goes on over lines that end with a backslash. Some attributes are text."""
         rest = line.after(mark.end())
         end = self.at + 1
-        while end < len(self.lines) and self.lines[end - 1].said.endswith("\\"):
+        while end < len(self.lines) and self.lines[end - 1].text.endswith("\\"):
             end += 1
-        if mark[1] in _TEXT_ATTRIBUTES and rest.said and end == self.at + 1:
+        if mark[1] in _TEXT_ATTRIBUTES and rest.text and end == self.at + 1:
             yield from self._one_line(rest)
         else:
             self.at = end
-            if has_letters(rest.said):
-                yield Unit((rest.said,), rest.start, rest.end, plain, f"line {line.number}", kept=ATTRIBUTES)
+            yield from kept_lines(self.text, [rest], ATTRIBUTES)
 
     def _macro(self, line: Line, macro: re.Match[str]) -> Iterator[Unit]:
         """The description of an image, the text of a condition."""
@@ -240,24 +235,24 @@ class _Reader:
         if macro["name"] in ("image", "video", "audio"):
             yield from _named_texts(self.text, start, end, f"line {line.number}")
         elif macro["name"] in ("ifdef", "ifndef") and has_letters(macro["in"]):
-            yield from self._unit([line._replace(start=start, end=end, said=macro["in"])])
+            yield from self._unit([line._replace(start=start, end=end, text=macro["in"])])
 
-    def _fenced(self, said: str, attributes: str, fence: str, is_code: bool) -> Iterator[Unit]:
+    def _fenced(self, mark: str, attributes: str, fence: str, is_code: bool) -> Iterator[Unit]:
         """A block between two equal lines: code is left, text is read on."""
-        if said in self.opened:
-            del self.opened[self.opened.index(said) :]
+        if mark in self.opened:
+            del self.opened[self.opened.index(mark) :]
             self.at += 1
         elif is_code or _IS_CODE.search(attributes):
-            ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].said == fence]
-            reason = COMMENTS if said.startswith("////") else CODE
+            ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].text == fence]
+            reason = COMMENTS if mark.startswith("////") else CODE
             yield from self._kept(reason, ends[0] + 1 if ends else len(self.lines))
         else:
-            self.opened.append(said)
+            self.opened.append(mark)
             self.at += 1
 
-    def _table(self, said: str, attributes: str, separator: str) -> Iterator[Unit]:
+    def _table(self, mark: str, attributes: str, separator: str) -> Iterator[Unit]:
         """The cells of a table: lines of a cell are one text, paragraphs and items of it are texts by themselves."""
-        ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].said == said]
+        ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].text == mark]
         end = ends[0] if ends else len(self.lines)
         if separator != "|" or "format=" in attributes or "separator=" in attributes:
             yield from self._kept(DATA, end + 1)
@@ -265,50 +260,46 @@ class _Reader:
         group: list[Line] = []
         style = ""
         for line in [*self.lines[self.at + 1 : end], None]:
-            marks = list(_CELL.finditer(line.said)) if line else []
+            marks = list(_CELL.finditer(line.text)) if line else []
             starts = [0, *(mark.end() for mark in marks)]
-            stops = [*(mark.start() for mark in marks), len(line.said) if line else 0]
+            stops = [*(mark.start() for mark in marks), len(line.text) if line else 0]
             for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-                if number or line is None or not line.said:
+                if number or line is None or not line.text:
                     yield from self._cell(group, style)
                     group = []
                 if number:
                     style = marks[number - 1]["style"] or ""
                 piece = line.after(start) if line else None
-                if line and piece and line.said[start:stop].strip():
-                    inner = line.said[start:stop].strip()
+                if line and piece and line.text[start:stop].strip():
+                    inner = line.text[start:stop].strip()
                     if _ITEM.match(inner) or _BLOCK_MACRO.fullmatch(inner):
                         yield from self._cell(group, style)
                         group = []
-                    group.append(piece._replace(end=piece.start + len(inner), said=inner))
+                    group.append(piece._replace(end=piece.start + len(inner), text=inner))
         self.at = end + 1
 
     def _cell(self, group: Sequence[Line], style: str) -> Iterator[Unit]:
         if not group:
             return
         if style in ("l", "m"):
-            said = self.text[group[0].start : group[-1].end]
-            if has_letters(said):
-                yield Unit((said,), group[0].start, group[-1].end, plain, f"line {group[0].number}", kept=CODE)
+            yield from kept_lines(self.text, group, CODE)
             return
-        if macro := _BLOCK_MACRO.fullmatch(group[0].said):
+        if macro := _BLOCK_MACRO.fullmatch(group[0].text):
             yield from self._macro(group[0], macro)
             yield from self._cell(group[1:], style)
             return
-        mark = _ITEM.match(group[0].said) or _ADMONITION.match(group[0].said)
+        mark = _ITEM.match(group[0].text) or _ADMONITION.match(group[0].text)
         yield from self._unit([group[0].after(mark.end()) if mark else group[0], *group[1:]])
 
     def _blank_after(self, at: int) -> int:
-        return next((end for end in range(at, len(self.lines)) if not self.lines[end].said), len(self.lines))
+        return next((end for end in range(at, len(self.lines)) if not self.lines[end].text), len(self.lines))
 
     def _kept(self, reason: str, end: int) -> Iterator[Unit]:
         """The unit of lines that are left as they are."""
-        members = [line for line in self.lines[self.at : end] if line.said]
+        members = [line for line in self.lines[self.at : end] if line.text]
         self.at = end
         if members:
-            start, stop = members[0].start, members[-1].end
-            if has_letters(self.text[start:stop]):
-                yield Unit((self.text[start:stop],), start, stop, plain, f"line {members[0].number}", kept=reason)
+            yield from kept_lines(self.text, members, reason)
 
 
 def _named_texts(text: str, start: int, end: int, where: str) -> Iterator[Unit]:
@@ -323,26 +314,17 @@ def _named_texts(text: str, start: int, end: int, where: str) -> Iterator[Unit]:
 
 
 def _in_attributes(is_quoted: bool, items: Sequence[Item]) -> str:
-    said = plain(items)
+    text = plain(items)
     if is_quoted:
-        return re.sub(r'(?<!\\)"', r"\\\"", said)
-    return '"' + said.replace('"', r"\"") + '"' if re.search(r'[,"=\]]', said) else said
+        return re.sub(r'(?<!\\)"', r"\\\"", text)
+    return '"' + text.replace('"', r"\"") + '"' if re.search(r'[,"=\]]', text) else text
 
 
 # -- inline markup -------------------------------------------------------------------------------------------------
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
-    done = start
-    for match in _INLINE.finditer(text, start, end):
-        if match.start() < done:
-            continue
-        if match.start() > done:
-            yield Token("text", done, match.start(), text[done : match.start()])
-        yield from _token(text, match)
-        done = match.end()
-    if done < end:
-        yield Token("text", done, end, text[done:end])
+    return marked_tokens(text, start, end, _INLINE, lambda match: _token(text, match))
 
 
 def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
@@ -373,10 +355,10 @@ def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
 
 
 def _render(width: int, between: str, items: Sequence[Item]) -> str:
-    said = written(_doubled(items), _escaped, "", _MARKED)
+    text = written(_doubled(items), _escaped, "", _MARKED)
     if any(not isinstance(item, str) and item.kind == "break" for item in items):
-        return said.replace("\0+\0", f" +{between}").replace("\0", " ")
-    return wrapped(said, width, between)
+        return text.replace("\0+\0", f" +{between}").replace("\0", " ")
+    return wrapped(text, width, between)
 
 
 def _doubled(items: Sequence[Item]) -> list[Item]:
@@ -398,12 +380,12 @@ def _doubled(items: Sequence[Item]) -> list[Item]:
 
 
 def _underlined(text: str, title: Line, below: Line, items: Sequence[Item]) -> str:
-    said = _render(0, "", items)
-    return said + text[title.end : below.start] + below.said[0] * len(said)
+    translation = _render(0, "", items)
+    return translation + text[title.end : below.start] + below.text[0] * len(translation)
 
 
 def _escaped(text: str, before: str) -> str:
-    """Text in which nothing is read as markup that is none."""
+    """Text with a backslash before characters that would be read as markup."""
     text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]*\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
     if not before:
         text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|//)\s)", "{empty}", text)

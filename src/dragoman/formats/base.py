@@ -118,7 +118,7 @@ class Options:
     its: Path | None = None
     """A file of rules for XML: which elements are text, and which stand in a line."""
     tags: Tags = NO_TAGS
-    """Of a text with markup: what its tags mean."""
+    """The meaning of tags in a text with markup."""
 
 
 Pass = Callable[[str, Options], Iterator[Unit]]

@@ -72,8 +72,8 @@ def _attributes(language: str, is_xml: bool) -> str:
     if not language:
         return ""
     tag = tag_of(language)
-    said = f' lang="{tag}"' + (f' xml:lang="{tag}"' if is_xml else "")
-    return f'{said} dir="rtl"' if script_of(language) in _RIGHT_TO_LEFT else said
+    attributes = f' lang="{tag}"' + (f' xml:lang="{tag}"' if is_xml else "")
+    return f'{attributes} dir="rtl"' if script_of(language) in _RIGHT_TO_LEFT else attributes
 
 
 def copied(markup: str) -> str:

@@ -37,22 +37,22 @@ def places_by_style(styles: str) -> dict[str, Place]:
     `styles`: the part that defines them. Styles that are numbered or are headings have it within; those of tables of
     contents, which Word writes anew, instead.
     """
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     basis: dict[str, str] = {}
     for style in re.findall(r"<w:style\b.*?</w:style>", styles, re.DOTALL):
         name = "".join(re.findall(r'\sw:styleId="([^"]*)"', style)[:1])
         basis[name] = "".join(re.findall(r'<w:basedOn\s+w:val="([^"]*)"', style)[:1])
         if re.search(r'<w:name\s+w:val="(?:toc \d|table of figures|index \d)', style, re.IGNORECASE):
-            found[name] = "instead"
+            places[name] = "instead"
         elif _is_numbered(style):
-            found[name] = "within"
+            places[name] = "within"
     for name in basis:
         path = [name]
-        while path[-1] not in found and basis.get(path[-1]) and basis[path[-1]] not in path:
+        while path[-1] not in places and basis.get(path[-1]) and basis[path[-1]] not in path:
             path.append(basis[path[-1]])
-        if path[-1] in found:
-            found.setdefault(name, found[path[-1]])
-    return found
+        if path[-1] in places:
+            places.setdefault(name, places[path[-1]])
+    return places
 
 
 def _is_numbered(properties: str) -> bool:
@@ -81,14 +81,14 @@ def beside(
     if place == "instead" or raw.count('w:fldCharType="begin"') != raw.count('w:fldCharType="end"'):
         yield Edit(unit.start, unit.end, unit.render(items))
         return
-    said = _in_language(_copied(raw), options)
+    copied = _in_language(_copied(raw), options)
     if _is_numbered(properties) or place == "within":
-        yield Edit(closing.start, closing.start, f"<w:r><w:br/></w:r>{said}")
+        yield Edit(closing.start, closing.start, f"<w:r><w:br/></w:r>{copied}")
         return
     for section in re.finditer(r"<w:sectPr\b.*?</w:sectPr>|<w:sectPr\b[^<>]*/>", properties, re.DOTALL):
         yield Edit(opening.end + section.start(), opening.end + section.end(), "")  # it ends with the translation
     own = _copied(properties, ONCE - {"sectPr"})
-    yield Edit(closing.end, closing.end, f"{_ID.sub('', text[opening.start : opening.end])}{own}{said}</w:p>")
+    yield Edit(closing.end, closing.end, f"{_ID.sub('', text[opening.start : opening.end])}{own}{copied}</w:p>")
 
 
 def _copied(markup: str, once: Collection[str] = ONCE) -> str:

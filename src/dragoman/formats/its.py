@@ -29,12 +29,12 @@ class Defaults(NamedTuple):
     """Names of elements of a kind of document."""
 
     within: frozenset[str]
-    """Those that stand in a line."""
+    """Elements that stand in a line."""
     nested: frozenset[str]
-    """Those that stand in a text and are texts by themselves."""
+    """Elements that stand in a text and are texts by themselves."""
     left: frozenset[str]
     spaces: frozenset[str]
-    """Those whose line ends count."""
+    """Elements whose line ends count."""
     attributes: frozenset[str] = frozenset()
 
 
@@ -103,7 +103,7 @@ _OF_ROOT: Mapping[str, Defaults] = {
 
 
 class Rule(NamedTuple):
-    """A path, what is said of its elements or attributes (`translate`, `withinText`, `space`), and the value."""
+    """A path, a property of what it selects (`translate`, `withinText`, `space`), and the value of the property."""
 
     path: str
     kind: str
@@ -231,8 +231,8 @@ def _analysed(text: str, options: Options) -> _Node:
         for element, attribute in _selected(root.element, rule.path, names):
             node = by_element[element]
             if attribute:
-                found = {local(key) for key in node.start.attributes if attribute in ("*", local(key))}
-                node.attributes = node.attributes | found if rule.value == "yes" else node.attributes - found
+                keys = {local(key) for key in node.start.attributes if attribute in ("*", local(key))}
+                node.attributes = node.attributes | keys if rule.value == "yes" else node.attributes - keys
             elif rule.kind == "translate":
                 chosen[element] = rule.value == "yes"
             elif rule.kind == "withinText":
@@ -244,7 +244,7 @@ def _analysed(text: str, options: Options) -> _Node:
 
 
 def _inherit(node: _Node, chosen: dict[ET.Element, bool], *, translate: bool, keeps_space: bool) -> None:
-    """Hand down what is said of an element, and read what it says of itself."""
+    """Hand the properties of an element down to the elements in it, and read its own attributes."""
     own = node.element.get(f"{{{ITS}}}translate") or node.element.get("translate")
     node.translate = own == "yes" if own in ("yes", "no") else chosen.get(node.element, translate)
     node.within = node.element.get(f"{{{ITS}}}withinText") or node.within

@@ -78,8 +78,8 @@ def with_numbered_arguments(unit: Unit) -> Unit:
         return unit
 
     def render(items: Sequence[Item]) -> str:
-        found = [match["rest"] for item in items if isinstance(item, str) for match in _arguments(item)]
-        if found == kinds or sorted(found) != sorted(kinds):
+        arguments = [match["rest"] for item in items if isinstance(item, str) for match in _arguments(item)]
+        if arguments == kinds or sorted(arguments) != sorted(kinds):
             return unit.render(items)
         places = defaultdict(list)
         for number, kind in enumerate(kinds, start=1):

@@ -2,10 +2,11 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.formats.base import Code, Item
+from dragoman.formats.base import Code, Item, Unit, has_letters, plain
+from dragoman.formats.inline import Token
 
 NARROWEST = 40
 """Characters that a line has at least before it is broken."""
@@ -19,30 +20,59 @@ class Line(NamedTuple):
     start: int
     end: int
     column: int
-    said: str
+    text: str
 
     def after(self, length: int) -> "Line":
         """The line behind its first characters, which are a mark."""
-        rest = self.said[length:]
+        rest = self.text[length:]
         blanks = len(rest) - len(rest.lstrip())
         return self._replace(start=self.start + length + blanks, column=self.column + length + blanks,
-                             said=rest.lstrip())  # fmt: skip
+                             text=rest.lstrip())  # fmt: skip
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of a file. A blank one says nothing."""
+    """The lines of a file. The text of a blank line is empty."""
     lines = []
     for number, match in enumerate(re.finditer(r"[^\n]*(?:\n|\Z)", text), start=1):
         if match.end() > match.start():
-            said = match.group().strip()
-            column = len(match.group()) - len(match.group().lstrip()) if said else 0
-            start = match.start() + column if said else match.start()
-            lines.append(Line(number, start, start + len(said), column, said))
+            stripped = match.group().strip()
+            column = len(match.group()) - len(match.group().lstrip()) if stripped else 0
+            start = match.start() + column if stripped else match.start()
+            lines.append(Line(number, start, start + len(stripped), column, stripped))
     return lines
 
 
+def layout(text: str, members: Sequence[Line]) -> tuple[int, str]:
+    """The width that the lines of a paragraph are broken at, 0 for one line; and what stands between two of them."""
+    last = members[-1]
+    newline = "\r\n" if "\r\n" in text[members[0].start : last.end] else "\n"
+    width = max(line.column + len(line.text) for line in members) - last.column if len(members) > 1 else 0
+    return width, newline + " " * last.column
+
+
+def kept_lines(text: str, members: Sequence[Line], reason: str) -> Iterator[Unit]:
+    """The unit of lines that are left as they are; none where they have no letters."""
+    start, end = members[0].start, members[-1].end
+    if has_letters(text[start:end]):
+        yield Unit((text[start:end],), start, end, plain, f"line {members[0].number}", kept=reason)
+
+
+def marked_tokens(
+    text: str, start: int, end: int, inline: re.Pattern[str], tokens: Callable[[re.Match[str]], Iterator[Token]]
+) -> Iterator[Token]:
+    """The tokens of a part of a file: those of each piece of markup, and the text between two pieces."""
+    done = start
+    for match in inline.finditer(text, start, end):
+        if match.start() > done:
+            yield Token("text", done, match.start(), text[done : match.start()])
+        yield from tokens(match)
+        done = match.end()
+    if done < end:
+        yield Token("text", done, end, text[done:end])
+
+
 def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str, marked: re.Pattern[str]) -> str:
-    """The text of items.
+    """Items as text of the file.
 
     `escape`: text as it is written, by what is written before it. `apart`: what stands between a mark and a letter,
     where markup is known by what stands around it, and does not nest. `marked`: codes of which this is true.
@@ -53,9 +83,9 @@ def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str
         if isinstance(item, Code):
             item = item._replace(raw=re.sub(r"\s+", "\0", item.raw))
         if isinstance(item, str):
-            said = escape(item, out)
-            is_joined = out and marked.search(out) and not out.endswith(apart) and said[:1].isalnum()
-            out += (apart if is_joined and not is_open else "") + said
+            text = escape(item, out)
+            is_joined = out and marked.search(out) and not out.endswith(apart) and text[:1].isalnum()
+            out += (apart if is_joined and not is_open else "") + text
         elif apart and item.kind in ("alone", "protected") and is_open and marked.search(item.raw):
             held += item.raw  # markup does not nest: it follows
         else:

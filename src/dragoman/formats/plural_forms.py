@@ -21,7 +21,7 @@ class Form(NamedTuple):
     start: int
     end: int
     unit: Unit | None
-    """None for a form with nothing to translate."""
+    """The unit of the form; None if it has nothing to translate."""
 
 
 def forms_in(text: str, forms: Sequence[Form], language: str, between: str) -> Iterator[Unit]:

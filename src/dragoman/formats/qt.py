@@ -113,8 +113,8 @@ def _number_of_forms(language: str) -> int:
 def entries(text: str, options: Options) -> Iterator[Entry]:
     """The pairs of a catalogue, those that are not finished too; of a plural that for many."""
     root = re.search(r"<TS\b[^<>]*>", text)
-    said = dict(re.findall(r"(\w+)\s*=\s*[\"']([^\"']*)[\"']", root[0])) if root else {}
-    languages = (said.get("sourcelanguage", "en"), said["language"]) if said.get("language") else None
+    attributes = dict(re.findall(r"(\w+)\s*=\s*[\"']([^\"']*)[\"']", root[0])) if root else {}
+    languages = (attributes.get("sourcelanguage", "en"), attributes["language"]) if attributes.get("language") else None
     for message in _messages(text, options):
         parts = {local(part[0].name): part for part in children(message)}
         source, target = parts.get("source"), parts.get("translation", ())
@@ -133,9 +133,9 @@ def with_language(text: str, options: Options) -> str:
     root = re.search(r"<TS\b[^<>]*>", text)
     if root is None or not options.languages[1]:
         return text
-    said = re.search(r"\slanguage\s*=\s*[\"']([^\"']*)[\"']", root[0])
-    if said and language_of(said[1]) not in ("", language_of(options.languages[0])):
+    language = re.search(r"\slanguage\s*=\s*[\"']([^\"']*)[\"']", root[0])
+    if language and language_of(language[1]) not in ("", language_of(options.languages[0])):
         return text
-    tag = tag_of(options.languages[1], said[1] if said else "").replace("-", "_")
-    start, end = (root.start() + place for place in (said.span(1) if said else [len(root[0].rstrip("/>"))] * 2))
-    return spliced(text, [Edit(start, end, tag if said else f' language="{tag}"')])
+    tag = tag_of(options.languages[1], language[1] if language else "").replace("-", "_")
+    start, end = (root.start() + place for place in (language.span(1) if language else [len(root[0].rstrip("/>"))] * 2))
+    return spliced(text, [Edit(start, end, tag if language else f' language="{tag}"')])

@@ -8,9 +8,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from dragoman.formats.base import Item, Options, Unit, has_letters, plain
+from dragoman.formats.base import Item, Options, Unit, has_letters
 from dragoman.formats.inline import Token, units_of
-from dragoman.formats.paragraphs import Line, lines_of, wrapped, written
+from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
 
 COMMENTS, TABLES = "comments", "tables that are drawn with characters"
 DIRECTIVES = "directives that hold code, or that are not known"
@@ -22,14 +22,14 @@ _ADMONITIONS = frozenset({
     "pull-quote", "dropdown", "card", "grid-item-card", "tab-item", "tab", "details", "title", "footer",
     "header", "line-block", "compound",
 })  # fmt: skip
-"""Directives whose argument, or first paragraph, is text; so is what they hold."""
+"""Directives with text in their argument or first paragraph, and in their body."""
 _VERSIONS = frozenset({"versionadded", "versionchanged", "deprecated", "versionremoved", "deprecated-removed"})
 _HOLDERS = frozenset({
     "figure", "container", "class", "only", "ifconfig", "hlist", "glossary", "tabs", "tab-set", "grid", "meta",
     "option", "cmdoption", "program", "envvar", "confval", "describe", "object", "function", "data", "method", "module",
     "attribute", "exception", "setting", "templatetag", "templatefilter", "django-admin", "rst-class",
 })  # fmt: skip
-"""Directives whose argument is no text, but what they hold is."""
+"""Directives with text in their body alone."""
 _NAMED = frozenset(
     {"image", "include", "literalinclude", "code", "code-block", "sourcecode", "highlight", "raw", "math"}
 )
@@ -38,7 +38,7 @@ _TEXT_OPTIONS = frozenset({"alt", "caption", "title", "subtitle", "header"})
 _TITLED = frozenset({"ref", "doc", "term", "any", "numref", "download", "abbr", "guilabel", "sup", "sub", "emphasis",
                      "strong", "title", "title-reference", "subscript", "superscript", "dfn"})  # fmt: skip
 _TEXT_ROLES = _TITLED - {"ref", "doc", "term", "any", "numref", "download"}
-"""Roles whose text is read; that of the others is a name unless it has a title of its own."""
+"""Roles whose text people read. The text of other roles is a name, unless it has a title."""
 _TOP_FIELDS = frozenset({
     "author", "authors", "organization", "contact", "address", "version", "revision", "status", "date", "copyright",
     "orphan", "tocdepth", "nocomments", "nosearch", "id", "maintainer", "license", "home", "tags", "slug", "category",
@@ -81,7 +81,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 class _Reader:
-    """A file line by line. What stands in what is told by columns."""
+    """A file line by line; columns say which line stands in which block."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -93,46 +93,46 @@ class _Reader:
         references = _references(text)
         own = {_name(match[1] or match[2]) for match in _TARGETS.finditer(text)}
         self.referred = frozenset(name for name, url in references if not url) - own
-        """Names that are referred to and are no targets by themselves: those of titles."""
+        """Names of titles to which references go."""
         self.urls = {name: url for name, url in references if url}
         """Addresses by the text of their link, which is a name, too."""
 
     def units(self) -> Iterator[Unit]:
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            if not line.said:
+            if not line.text:
                 self.at += 1
             else:
                 yield from self._block(line, line.column)
 
     def _block(self, line: Line, base: int) -> Iterator[Unit]:
-        """The units of what begins in a line, or behind a mark in it; `base`: the column of the first mark."""
+        """The units of a block that begins in a line, or behind a mark in it; `base`: the column of the first mark."""
         if title := self._title(line):
             yield from title
-        elif _GRID.fullmatch(line.said) or _SIMPLE_TABLE.fullmatch(line.said):
+        elif _GRID.fullmatch(line.text) or _SIMPLE_TABLE.fullmatch(line.text):
             yield from self._kept(TABLES, self._end_of_table(line))
-        elif line.said.startswith(">>> "):
+        elif line.text.startswith(">>> "):
             yield from self._kept(DIRECTIVES, self._blank_after(self.at))
-        elif mark := _EXPLICIT.match(line.said):
+        elif mark := _EXPLICIT.match(line.text):
             yield from self._explicit(line.after(mark.end()), line.column)
-        elif line.said == "__" or line.said.startswith("__ "):
+        elif line.text == "__" or line.text.startswith("__ "):
             self.at += 1
-        elif mark := _ITEM.match(line.said):
+        elif mark := _ITEM.match(line.text):
             yield from self._rest(line.after(mark.end()), line.column)
-        elif mark := _FIELD.match(line.said):
+        elif mark := _FIELD.match(line.text):
             yield from self._field(line, mark)
-        elif (mark := _OPTION.match(line.said)) and mark.end() > 2:
+        elif (mark := _OPTION.match(line.text)) and mark.end() > 2:
             yield from self._rest(line.after(mark.end()), line.column)
-        elif line.said == "|" or line.said.startswith("| "):
+        elif line.text == "|" or line.text.startswith("| "):
             rest = line.after(1)
-            yield from self._paragraph([rest] if rest.said else [])
+            yield from self._paragraph([rest] if rest.text else [])
             self.at += 1
         else:
             yield from self._text(line, line.column)
 
     def _rest(self, line: Line, base: int) -> Iterator[Unit]:
         """The units of a line behind a mark; none, where its text is in the following lines."""
-        if line.said:
+        if line.text:
             yield from self._block(line, base)
         else:
             self.at += 1
@@ -141,16 +141,16 @@ class _Reader:
         """A paragraph, or a term. `hanging`: its further lines begin in a column of their own."""
         members = [first]
         end = self.at + 1
-        while end < len(self.lines) and self.lines[end].said:
+        while end < len(self.lines) and self.lines[end].text:
             following = self.lines[end]
             column = self.lines[self.at + 1].column if hanging else first.column
-            if following.column != column or (hanging and (column <= base or _FIELD.match(following.said))):
+            if following.column != column or (hanging and (column <= base or _FIELD.match(following.text))):
                 break
             members.append(following)
             end += 1
         is_term = len(members) == 1 and end < len(self.lines) and self.lines[end].column > first.column
-        is_term = is_term and bool(self.lines[end].said)
-        is_literal = members[-1].said.endswith("::")
+        is_term = is_term and bool(self.lines[end].text)
+        is_literal = members[-1].text.endswith("::")
         of_glossary = first.column == self.terms[0] and end <= self.terms[1]
         self.at = end
         self.is_top = False
@@ -162,13 +162,10 @@ class _Reader:
         if not members:
             return
         start, end = members[0].start, members[-1].end
-        said = self.text[start:end]
-        kind_of_term = re.search(r"\s+:\s.*$", said) if is_term else None
-        end -= len((re.search(r"\s*::$", said) or kind_of_term or [""])[0])
-        width = max(line.column + len(line.said) for line in members) - members[-1].column
-        newline = "\r\n" if "\r\n" in said else "\n"
-        between = newline + " " * members[-1].column
-        render = partial(_render, width if len(members) > 1 else 0, between)
+        text = self.text[start:end]
+        kind_of_term = re.search(r"\s+:\s.*$", text) if is_term else None
+        end -= len((re.search(r"\s*::$", text) or kind_of_term or [""])[0])
+        render = partial(_render, *layout(self.text, members))
         for unit in units_of(
             list(_tokens(self.text, start, end, self.urls)), f"line {members[0].number}", render, source=self.text
         ):
@@ -178,11 +175,11 @@ class _Reader:
         """The unit of a title with the lines of marks below and above it; none for such a line alone."""
         below = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else None
         last = self.lines[self.at + 2] if self.at + 2 < len(self.lines) else None
-        is_mark = _ADORNMENT.fullmatch(line.said) is not None and line.said not in ("::", "..") and not line.column
-        if is_mark and below and below.said and last and last.said == line.said and not last.column:
+        is_mark = _ADORNMENT.fullmatch(line.text) is not None and line.text not in ("::", "..") and not line.column
+        if is_mark and below and below.text and last and last.text == line.text and not last.column:
             members, over = [line, below, last], True
         elif is_mark and not (below and _is_below(line, below)):
-            if len(line.said) < 4 or (below and below.said):
+            if len(line.text) < 4 or (below and below.text):
                 return None
             members, over = [line], False
         elif below and _is_below(line, below):
@@ -193,41 +190,41 @@ class _Reader:
         if len(members) == 1:
             return []
         title, under = (members[1], members[2]) if over else (members[0], members[1])
-        name = _name(title.said)
+        name = _name(title.text)
         target = f".. _`{name}`:\n\n" if name in self.referred and name not in self.urls else ""
         render = partial(_titled, self.text, members[0].start if over else None, title, under, target)
-        found = list(
+        parts = list(
             units_of(list(_tokens(self.text, title.start, title.end, self.urls)), f"line {title.number}", render)
         )
         return [
             _with(unit, "", members[0].start, under.end)
             if (unit.start, unit.end) == (title.start, title.end)
             else _with(unit, "a title with codes around it")
-            for unit in found
+            for unit in parts
         ]
 
     def _field(self, line: Line, mark: re.Match[str]) -> Iterator[Unit]:
         name = mark[1].lower()
         rest = line.after(mark.end())
         is_left = (self.is_top and line.column == 0 and name in _TOP_FIELDS) or re.match(r"r?type\b|vartype", name)
-        if is_left or not rest.said:
-            if rest.said:
-                yield from _kept_line(rest, FIELDS)
+        if is_left or not rest.text:
+            if rest.text:
+                yield from kept_lines(self.text, [rest], FIELDS)
             self.at += 1
         else:
             yield from self._text(rest, line.column, hanging=True)
 
     def _explicit(self, line: Line, base: int) -> Iterator[Unit]:
         """A note, a target, a directive or a comment."""
-        if mark := _FOOTNOTE.match(line.said):
+        if mark := _FOOTNOTE.match(line.text):
             rest = line.after(mark.end())
-            if rest.said:
+            if rest.text:
                 yield from self._text(rest, base, hanging=True)
             else:
                 self.at += 1
-        elif _TARGET.match(line.said):
+        elif _TARGET.match(line.text):
             self.at = self._end_of_body(base)
-        elif mark := _DIRECTIVE.match(line.said):
+        elif mark := _DIRECTIVE.match(line.text):
             yield from self._directive(mark, line.after(mark.end()), base)
         else:
             yield from self._kept(COMMENTS, self._end_of_body(base))
@@ -238,24 +235,24 @@ class _Reader:
         if mark["sub"] and name == "replace":
             yield from self._text(rest, base, hanging=True)
         elif name in _ADMONITIONS or name in _VERSIONS:
-            if name in _VERSIONS and (version := re.match(r"\S+(?:\s+|$)", rest.said)):
+            if name in _VERSIONS and (version := re.match(r"\S+(?:\s+|$)", rest.text)):
                 rest = rest.after(version.end())
-            if rest.said:
+            if rest.text:
                 yield from self._text(rest, base, hanging=True)
             else:
                 self.at += 1
             yield from self._options(base)
         elif name in _HOLDERS or ":" in name:
             self.at += 1
-            while self.at < end and self.lines[self.at].said and not self.lines[self.at].said.startswith(":"):
+            while self.at < end and self.lines[self.at].text and not self.lines[self.at].text.startswith(":"):
                 self.at += 1  # a signature of several lines
             yield from self._options(base)
             if name == "glossary":
-                first = next((line for line in self.lines[self.at : end] if line.said), None)
+                first = next((line for line in self.lines[self.at : end] if line.text), None)
                 self.terms = (first.column if first else -1, end)
         else:
-            if rest.said and name not in _NAMED:
-                yield from _kept_line(rest, DIRECTIVES)
+            if rest.text and name not in _NAMED:
+                yield from kept_lines(self.text, [rest], DIRECTIVES)
             self.at += 1
             yield from self._options(base)
             yield from self._kept(DIRECTIVES, end)
@@ -263,39 +260,39 @@ class _Reader:
     def _options(self, base: int) -> Iterator[Unit]:
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            mark = _FIELD.match(line.said)
+            mark = _FIELD.match(line.text)
             if not mark or line.column <= base:
                 return
             rest = line.after(mark.end())
-            if mark[1] in _TEXT_OPTIONS and rest.said:
+            if mark[1] in _TEXT_OPTIONS and rest.text:
                 yield from self._paragraph([rest])
             self.at += 1
 
     def _end_of_body(self, base: int) -> int:
         """The line that ends what stands to the right of a column."""
         end = self.at + 1
-        while end < len(self.lines) and (not self.lines[end].said or self.lines[end].column > base):
+        while end < len(self.lines) and (not self.lines[end].text or self.lines[end].column > base):
             end += 1
-        while not self.lines[end - 1].said and end - 1 > self.at:
+        while not self.lines[end - 1].text and end - 1 > self.at:
             end -= 1
         return end
 
     def _blank_after(self, at: int) -> int:
-        return next((end for end in range(at, len(self.lines)) if not self.lines[end].said), len(self.lines))
+        return next((end for end in range(at, len(self.lines)) if not self.lines[end].text), len(self.lines))
 
     def _end_of_table(self, line: Line) -> int:
         """The line behind a table: simple ones may have blank lines in them, and end with a line of their marks."""
         end = self._blank_after(self.at)
-        if _SIMPLE_TABLE.fullmatch(line.said):
-            marks = [at for at in range(self.at, len(self.lines)) if _SIMPLE_TABLE.fullmatch(self.lines[at].said)]
-            ends = [at for at in marks[1:] if at + 1 == len(self.lines) or not self.lines[at + 1].said]
+        if _SIMPLE_TABLE.fullmatch(line.text):
+            marks = [at for at in range(self.at, len(self.lines)) if _SIMPLE_TABLE.fullmatch(self.lines[at].text)]
+            ends = [at for at in marks[1:] if at + 1 == len(self.lines) or not self.lines[at + 1].text]
             end = ends[0] + 1 if ends else end
         return end
 
     def _skip_literal(self, base: int) -> None:
         """Go behind the literal block after `::`."""
         begin = self.at
-        while begin < len(self.lines) and not self.lines[begin].said:
+        while begin < len(self.lines) and not self.lines[begin].text:
             begin += 1
         if begin == len(self.lines) or begin == self.at:
             return
@@ -303,24 +300,18 @@ class _Reader:
         if first.column > base:
             self.at = begin
             self.at = self._end_of_body(base)
-        elif re.match(r"[!-/:-@\[-`{-~]", first.said):  # a quotation, whose lines have a mark
+        elif re.match(r"[!-/:-@\[-`{-~]", first.text):  # a quotation, whose lines have a mark
             end = begin
-            while end < len(self.lines) and self.lines[end].said[:1] == first.said[0]:
+            while end < len(self.lines) and self.lines[end].text[:1] == first.text[0]:
                 end += 1
             self.at = end
 
     def _kept(self, reason: str, end: int) -> Iterator[Unit]:
         """The unit of lines that are left as they are."""
-        members = [line for line in self.lines[self.at : end] if line.said]
+        members = [line for line in self.lines[self.at : end] if line.text]
         self.at = max(end, self.at)
         if members:
-            start, stop = members[0].start, members[-1].end
-            yield from _kept_line(members[0]._replace(end=stop, said=self.text[start:stop]), reason)
-
-
-def _kept_line(line: Line, reason: str) -> Iterator[Unit]:
-    if has_letters(line.said):
-        yield Unit((line.said,), line.start, line.end, plain, f"line {line.number}", kept=reason)
+            yield from kept_lines(self.text, members, reason)
 
 
 def _with(unit: Unit, kept: str, start: int | None = None, end: int | None = None) -> Unit:
@@ -330,9 +321,9 @@ def _with(unit: Unit, kept: str, start: int | None = None, end: int | None = Non
 
 def _is_below(line: Line, below: Line) -> bool:
     """True if a line of marks stands below a title."""
-    is_mark = _ADORNMENT.fullmatch(below.said) is not None and not below.column and below.said != "::"
-    is_text = not line.column and not _EXPLICIT.match(line.said) and has_letters(line.said)
-    return is_mark and is_text and (len(below.said) >= min(_width(line.said), 4))
+    is_mark = _ADORNMENT.fullmatch(below.text) is not None and not below.column and below.text != "::"
+    is_text = not line.column and not _EXPLICIT.match(line.text) and has_letters(line.text)
+    return is_mark and is_text and (len(below.text) >= min(_width(line.text), 4))
 
 
 def _width(text: str) -> int:
@@ -343,12 +334,12 @@ def _width(text: str) -> int:
 
 
 def _titled(text: str, over: int | None, title: Line, under: Line, target: str, items: Sequence[Item]) -> str:
-    """A title with lines of marks that are as long as it is, below the target that its name was."""
-    said = _render(0, "", items)
-    own = len(under.said) if len(under.said) > _width(title.said) else 0
-    marks = under.said[0] * max(_width(said) + 2 * title.column, own)
-    above = marks + text[over + len(under.said) : title.start] if over is not None else ""
-    return target + above + said + text[title.end : under.start] + marks
+    """A title, its lines of marks as long as the title, and above it a target with the old name of the title."""
+    translation = _render(0, "", items)
+    own = len(under.text) if len(under.text) > _width(title.text) else 0
+    marks = under.text[0] * max(_width(translation) + 2 * title.column, own)
+    above = marks + text[over + len(under.text) : title.start] if over is not None else ""
+    return target + above + translation + text[title.end : under.start] + marks
 
 
 def _name(text: str) -> str:
@@ -358,36 +349,30 @@ def _name(text: str) -> str:
 
 def _references(text: str) -> list[tuple[str, str]]:
     """(name, address) of links, "" for a reference to a name."""
-    found = []
+    links = []
     for match in _INLINE.finditer(text):
         if match["name"]:
-            found.append((_name(match["name"].rstrip("_")), ""))
+            links.append((_name(match["name"].rstrip("_")), ""))
         elif (match["reference"] or "").startswith("_"):
             titled = _TITLE_AND_TARGET.fullmatch(match["of_phrase"])
             url = titled["target"].strip()[1:-1] if titled else ""
             is_alias = url.endswith("_")
             name = url[:-1] if is_alias else titled["title"] if titled else match["of_phrase"]
-            found.append((_name(name), "" if is_alias else url))
-    return found
+            links.append((_name(name), "" if is_alias else url))
+    return links
 
 
 # -- inline markup -------------------------------------------------------------------------------------------------
 
 
 def _tokens(text: str, start: int, end: int, urls: dict[str, str]) -> Iterator[Token]:
-    done = start
-    for match in _INLINE.finditer(text, start, end):
-        if match.start() > done:
-            yield Token("text", done, match.start(), text[done : match.start()])
-        yield from _token(text, match, urls)
-        done = match.end()
-    if done < end:
-        yield Token("text", done, end, text[done:end])
+    return marked_tokens(text, start, end, _INLINE, lambda match: _token(text, match, urls))
 
 
 def _token(text: str, match: re.Match[str], urls: dict[str, str]) -> Iterator[Token]:
-    """The tokens of a piece of markup. A link that is referred to by its text, which changes, is referred to by its
-    address from now on."""
+    """The tokens of a piece of markup.
+
+    A link that is referred to by its text gets its address there, as the text changes."""
     start, end = match.span()
     raw = match.group()
     if match["escape"]:
@@ -435,7 +420,7 @@ def _render(width: int, between: str, items: Sequence[Item]) -> str:
 
 
 def _escaped(text: str, before: str) -> str:
-    """Text in which nothing is read as markup that is none."""
+    """Text with a backslash before characters that would be read as markup."""
     text = re.sub(r"[\\`]|\*(?=\S)|\|(?=\S)|(?<=\w)_(?!\w)", lambda char: f"\\{char[0]}", text)
     if not before:
         text = re.sub(r"^(?=(?:[-+*•‣⁃|]|\.\.|>>>|\(?(?:\d{1,4}|[A-Za-z]|#)[.)])(?:\s|$)|:\S)", r"\\", text)

@@ -33,8 +33,8 @@ def _of_data(text: str, data: Sequence[Event]) -> Iterator[Unit]:
     if value is None:
         return
     where = f"line {line_of(text, value[0].start)}, {name}"
-    found = list(tokens(text, value[1:-1], lambda _: ("alone", "")))
-    for unit in units_of(found, where, collapse=False):
+    content = list(tokens(text, value[1:-1], lambda _: ("alone", "")))
+    for unit in units_of(content, where, collapse=False):
         comment = "".join(event.text for event in parts.get("comment", ()))
         locked = _LOCKED.search(comment)
         if name.startswith(">>"):

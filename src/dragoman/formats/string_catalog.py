@@ -60,15 +60,15 @@ def entries(text: str, options: Options) -> Iterator[Entry]:
         there = _localizations(entry).get(tgt)
         theirs = [*_texts(there)]
         is_guess = not _states(there).isdisjoint({"needs_review", "new"})
-        for said, tgt_said in zip([*_texts(source)], theirs or [""], strict=False):
+        for src_text, tgt_text in zip([*_texts(source)], theirs or [""], strict=False):
             if len(theirs) in (0, len([*_texts(source)])):
-                state: State = "untranslated" if not tgt_said else "fuzzy" if is_guess else ""
-                yield Entry(lines["strings", key], said, tgt_said, state)
+                state: State = "untranslated" if not tgt_text else "fuzzy" if is_guess else ""
+                yield Entry(lines["strings", key], src_text, tgt_text, state)
 
 
 def _localizations(entry: Any) -> Mapping[str, Any]:
-    found = entry.get("localizations") if isinstance(entry, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    localizations = entry.get("localizations") if isinstance(entry, Mapping) else None
+    return localizations if isinstance(localizations, Mapping) else {}
 
 
 def _name(code: str, names: Sequence[str]) -> str:
@@ -106,7 +106,7 @@ def _texts(node: Any) -> Iterator[str]:
     for unit in _units_in(node):
         values = unit.get("values")
         yield from (
-            said for said in (values if isinstance(values, list) else [unit.get("value")]) if isinstance(said, str)
+            value for value in (values if isinstance(values, list) else [unit.get("value")]) if isinstance(value, str)
         )
 
 
@@ -128,12 +128,12 @@ class _Layout(NamedTuple):
     """The way in which a catalogue is written, and the places of its objects."""
 
     indent: str
-    """Of one level; "" for a catalogue in one line."""
+    """Blanks of one level; "" for a catalogue in one line."""
     newline: str
     colon: str
     places: dict[tuple[str, ...], Value]
     members: dict[int, list[Value]]
-    """Of the object at a place: what stands in it."""
+    """The values of the object at each place."""
 
     @classmethod
     def of(cls, text: str) -> "_Layout":
@@ -155,16 +155,16 @@ class _Layout(NamedTuple):
     def member(self, path: tuple[str, ...], name: str, node: Any) -> tuple[int, int, str]:
         """(from, to, what takes the place) that writes a member into an object, by the order of names, as Xcode."""
         place, depth = self.places[path], len(path) + 1
-        said, gap = f"{as_json(name)}{self.colon}{self.written(node, depth)}", self.newline + self.indent * depth
+        member, gap = f"{as_json(name)}{self.colon}{self.written(node, depth)}", self.newline + self.indent * depth
         inside = sorted(self.members[place.start], key=lambda value: value.start)
         following = next((value for value in inside if value.path[-1] >= name), None)
         if following is not None and following.path[-1] == name:
             return following.start, following.end, self.written(node, depth)
         if following is not None:
-            return following.key_at, following.key_at, f"{said},{gap}"
+            return following.key_at, following.key_at, f"{member},{gap}"
         if inside:
-            return inside[-1].end, inside[-1].end, f",{gap}{said}"
-        return place.start + 1, place.end - 1, f"{gap}{said}{self.newline}{self.indent * (depth - 1)}"
+            return inside[-1].end, inside[-1].end, f",{gap}{member}"
+        return place.start + 1, place.end - 1, f"{gap}{member}{self.newline}{self.indent * (depth - 1)}"
 
 
 def _of_entry(
@@ -179,20 +179,20 @@ def _of_entry(
         kept = "not in the program any more"
     elif _states(there) - {"new"} and not options.translated_too:
         kept = "translated already"
-    texts = [said for said in _texts(made) if said.strip()]
+    sources = [source for source in _texts(made) if source.strip()]
     path = ("strings", key)
     where = f"line {line_of(text, layout.places[path].start)}, {key}"
-    if kept or not texts:
-        yield from (Unit(items_of(said), 0, 0, joined, where, kept=kept, bilingual=True) for said in texts)
+    if kept or not sources:
+        yield from (Unit(items_of(source), 0, 0, joined, where, kept=kept, bilingual=True) for source in sources)
         return
     if (*path, "localizations") in layout.places:
         start, end, written = layout.member((*path, "localizations"), language, _with_places(made))
     else:
         start, end, written = layout.member(path, "localizations", {language: _with_places(made)})
     *before, after = written.split(f'"{_HERE}"')
-    for number, (said, own) in enumerate(zip(texts, before, strict=True)):
-        render = partial(_rendered, own, after if number == len(texts) - 1 else "")
-        unit = Unit(items_of(said), end if number else start, end, render, where, bilingual=True)
+    for number, (source, own) in enumerate(zip(sources, before, strict=True)):
+        render = partial(_rendered, own, after if number == len(sources) - 1 else "")
+        unit = Unit(items_of(source), end if number else start, end, render, where, bilingual=True)
         yield with_numbered_arguments(unit)
 
 
@@ -206,7 +206,7 @@ def _with_places(node: Any) -> Any:
             if place == "value" and isinstance(of, str) and of.strip():
                 out[name][place] = _HERE
             elif place == "values" and isinstance(of, list):
-                out[name][place] = [_HERE if isinstance(said, str) and said.strip() else said for said in of]
+                out[name][place] = [_HERE if isinstance(value, str) and value.strip() else value for value in of]
     return out
 
 

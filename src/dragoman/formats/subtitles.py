@@ -34,7 +34,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 _WRITTEN_BREAK = re.compile(
     r"\\[Nn]|\[br\]|<(?:\w+:)?br\b[^<>]*>\s*</(?:\w+:)?br\s*>|</?(?:\w+:)?br\b[^<>]*>", re.IGNORECASE
 )
-"""A line end that is written as such. Where there is one in a cue, line ends of the file are blanks."""
+"""A line end that is written as a code. In a cue that has one, line ends of the file are blanks."""
 _BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
 _CODE = re.compile(
     r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});"
@@ -148,9 +148,9 @@ def _parts(text: str, cue: Cue) -> Iterator[tuple[int, int]]:
     """The texts of a cue: what blank lines part, and what each one says."""
     done = cue.start
     for match in [*_PART.finditer(text, cue.start, cue.end), None]:
-        said = text[done : match.start() if match else cue.end]
-        if said.strip():
-            yield done + len(said) - len(said.lstrip()), done + len(said.rstrip())
+        piece = text[done : match.start() if match else cue.end]
+        if piece.strip():
+            yield done + len(piece) - len(piece.lstrip()), done + len(piece.rstrip())
         done = match.end() if match else cue.end
 
 
@@ -170,8 +170,8 @@ def seconds(written: str) -> float:
 
 def _core(text: str, part: Cue) -> tuple[int, int]:
     """Where a part's text begins and ends, without the tags around it."""
-    said = text[part.start : part.end]
-    lead, trail = _LEAD.match(said), _TRAIL.search(said)
+    piece = text[part.start : part.end]
+    lead, trail = _LEAD.match(piece), _TRAIL.search(piece)
     assert lead is not None
     assert trail is not None
     return part.start + lead.end(), max(part.start + trail.start(), part.start + lead.end())
@@ -238,13 +238,13 @@ def _beside(
 ) -> Iterator[Edit]:
     """The lines of a translation below those of their source, in each cue; the mark of who speaks comes again."""
     sources = [text[start:end] for start, end in cores]
-    for (start, end), source, said in zip(cores, sources, _cues_of(sources, width, syntax, items), strict=False):
+    for (start, end), source, translation in zip(cores, sources, _cues_of(sources, width, syntax, items), strict=False):
         begin, end = max(start, unit.start), min(end, unit.end)
         lead = _LEAD.match(text, start, begin)
         mark = _MARK.match(text, lead.end() if lead else start, begin)
-        if said and said != text[begin:end]:
+        if translation and translation != text[begin:end]:
             newline = (_line_ends(source.strip()) or [syntax.newline])[0]
-            yield Edit(end, end, newline + (mark.group() if mark and mark.end() == begin else "") + said)
+            yield Edit(end, end, newline + (mark.group() if mark and mark.end() == begin else "") + translation)
 
 
 def _cues_of(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence[Item]) -> list[str]:

@@ -21,8 +21,8 @@ _OFFSET = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|f|t)")
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """Sentences over paragraphs, or one paragraph."""
-    found = list(events(text, options))
-    root = next(event for event in found if event.kind == "start")
+    every_event = list(events(text, options))
+    root = next(event for event in every_event if event.kind == "start")
     if local(root.name) != "tt":
         raise refuse(options, text, root.start, f"<{local(root.name)}>, not <tt>: no subtitles of TTML")
     rates = {
@@ -30,7 +30,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         "f": 1 / _rate(root, "frameRate", 30), "t": 1 / _rate(root, "tickRate", 10_000_000),
     }  # fmt: skip
     cues = []
-    for _, element in elements(found, ("p",)):
+    for _, element in elements(every_event, ("p",)):
         of = element[0]
         begins, ends, length = (_time(attribute(of, name), rates) for name in ("begin", "end", "dur"))
         style = " ".join(attribute(of, name) for name in ("region", "style", "agent"))

@@ -179,34 +179,34 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
     yield Unit(items_of(bare), start, end, render, where)
 
 
-def _quoted(said: str, quote: str, ascii_only: bool, is_flow: bool) -> str:
+def _quoted(value: str, quote: str, ascii_only: bool, is_flow: bool) -> str:
     """A text as YAML reads it, with the quotes that its source has, unless it needs others."""
-    is_plain = bool(said) and not _NOT_PLAIN.search(said) and not _CONTROL.search(said) and _is_string(said)
-    if not quote and is_plain and not (is_flow and re.search(r"[,\[\]{}:]", said)):
-        return said
-    if (quote == "'" or (not quote and re.search(r'["\\]', said))) and not _CONTROL.search(said):
-        return "'" + said.replace("'", "''") + "'"
-    out = json.dumps(said, ensure_ascii=ascii_only)
+    is_plain = bool(value) and not _NOT_PLAIN.search(value) and not _CONTROL.search(value) and _is_string(value)
+    if not quote and is_plain and not (is_flow and re.search(r"[,\[\]{}:]", value)):
+        return value
+    if (quote == "'" or (not quote and re.search(r'["\\]', value))) and not _CONTROL.search(value):
+        return "'" + value.replace("'", "''") + "'"
+    out = json.dumps(value, ensure_ascii=ascii_only)
     return _MUST_BE_ESCAPED.sub(lambda char: as_java_escape(char[0]), out)
 
 
 def _folded(text: str, options: Options) -> Iterator[Unit]:
     """The paragraphs of `>`: lines that begin in the same column; further lines stay by themselves."""
-    lines = list(re.finditer(r"(?P<indent> *)(?P<said>[^\r\n]*)(?P<end>\r?\n|\Z)", text))
-    column = min((len(line["indent"]) for line in lines if line["said"].strip()), default=0)
-    width = max((len(line["said"].rstrip()) for line in lines), default=0)
+    lines = list(re.finditer(r"(?P<indent> *)(?P<rest>[^\r\n]*)(?P<end>\r?\n|\Z)", text))
+    column = min((len(line["indent"]) for line in lines if line["rest"].strip()), default=0)
+    width = max((len(line["rest"].rstrip()) for line in lines), default=0)
     for is_base, group in itertools.groupby(
-        lines, lambda line: bool(line["said"].strip()) and len(line["indent"]) == column
+        lines, lambda line: bool(line["rest"].strip()) and len(line["indent"]) == column
     ):
         members = list(group)
         for paragraph in [members] if is_base else [[line] for line in members]:
-            said = " ".join(" ".join(line["said"] for line in paragraph).split())
-            if has_letters(said):
-                start, end = paragraph[0].start("said"), paragraph[-1].end("said")
-                end -= len(paragraph[-1]["said"]) - len(paragraph[-1]["said"].rstrip())
+            joined = " ".join(" ".join(line["rest"] for line in paragraph).split())
+            if has_letters(joined):
+                start, end = paragraph[0].start("rest"), paragraph[-1].end("rest")
+                end -= len(paragraph[-1]["rest"]) - len(paragraph[-1]["rest"].rstrip())
                 between = paragraph[0]["end"] + " " * column
                 render = partial(plain_text.broken, width, 0, between) if is_base and len(paragraph) > 1 else plain
-                yield Unit((said,), start, end, render, "")
+                yield Unit((joined,), start, end, render, "")
 
 
 def _forms(text: str, family: Sequence[_Value], path: Sequence[str], options: Options) -> Iterator[Unit]:
@@ -233,7 +233,7 @@ def _are_forms(family: Sequence[_Value]) -> bool:
 
 
 def with_locale(text: str, options: Options) -> str:
-    """The file with its one key at the top, where that is the source language, changed to the target's (Rails)."""
+    """The file with the target language as its only key at the top, if that key is the source language (Rails)."""
     roots: list[_Scalar] = []
     depth = 0
     src, tgt = options.languages
@@ -248,6 +248,6 @@ def with_locale(text: str, options: Options) -> str:
     [root] = roots
     if language_of(root.value) != language_of(src):
         return text
-    said = tag_of(tgt, root.value)
-    said = said.replace("-", "_") if "_" in root.value else said
-    return spliced(text, [Edit(root.start, root.end, _quoted(said, root.style, ascii_only=False, is_flow=False))])
+    tag = tag_of(tgt, root.value)
+    tag = tag.replace("-", "_") if "_" in root.value else tag
+    return spliced(text, [Edit(root.start, root.end, _quoted(tag, root.style, ascii_only=False, is_flow=False))])

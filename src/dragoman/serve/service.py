@@ -62,7 +62,7 @@ class Choices:
     warnings: bool = False
     """Translations carry what looks wrong with them."""
     tags: Tags = NO_TAGS
-    """Of a text with markup: what its tags mean."""
+    """The meaning of tags in a text with markup."""
 
 
 ANYTHING = Options()
