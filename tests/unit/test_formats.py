@@ -486,9 +486,10 @@ def test_a_sentence_goes_over_cues_without_a_pause_or_an_end() -> None:
         return [plain(unit.items) for unit in document.texts()]
 
     one, soon, late = "00:00:01,000 --> 00:00:02,000", "00:00:02,100 --> 00:00:03,000", "00:10:00,000 --> 00:10:02,000"
-    assert cues((one, "ab"), (soon, "cd")) == ["abcd"]
+    assert cues((one, "ab"), (soon, "cd")) == ["ab cd"]
+    assert cues((one, "ab\r\ncd")) == cues((one, "ab\rcd")) == ["ab cd"]
     assert cues((one, "ab"), (soon, "cd"), join=False) == ["ab", "cd"]
-    assert cues((one, "<i>ab</i>"), (soon, "<i>cd</i>")) == ["abcd"]
+    assert cues((one, "<i>ab</i>"), (soon, "<i>cd</i>")) == ["ab cd"]
     for first, second in (
         ("ab.", "cd"),
         ("ab", "- cd"),
@@ -518,6 +519,7 @@ def test_subtitles_without_times_are_refused() -> None:
 
 
 ASS = "[Events]\nFormat: Layer, Start, End, Style, Text\nDialogue: 0,0:00:01.00,0:00:02.00,Default,{}\n"
+VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
 TTML = '<tt xmlns:tts="t"><body><p begin="7304400001t" dur="1.5s">{}</p></body></tt>'
 
 
@@ -536,7 +538,10 @@ TTML = '<tt xmlns:tts="t"><body><p begin="7304400001t" dur="1.5s">{}</p></body><
         ("a.xml", TTML, "<span>ab </span><br></br>\n<span>cd</span>", "<span>ba </span><br></br><span>dc</span>"),
         ("a.ttml", TTML, "&gt;&gt; caf&#xE9; &amp; ab", "&gt;&gt; éfac &amp; ba"),
         ("a.ttml", TTML, "- ab<br/>\n- cd", "- ba<br/>\n- dc"),
-        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n", "<i>ab\ncd</i>\n<i>- ef</i>", "<i>ba\ndc</i>\n<i>- fe</i>"),
+        ("a.vtt", VTT, "ab&nbsp;cd <ruby>ef<rt>x y</rt></ruby> &amp; g", "dc&nbsp;ba <ruby>fe<rt>x y</rt></ruby> &amp; g"),
+        ("a.vtt", VTT, "<v Al Bo>ab <b>cd</b> ef.</v>\n<v Cy>gh.</v>", "<v Al Bo>ba <b>dc</b> .fe</v>\n<v Cy>.hg</v>"),
+        ("a.ttml", TTML, "<metadata><a>b c</a></metadata>ab cd", "<metadata><a>b c</a></metadata>ba dc"),
+        ("a.vtt", VTT, "<i>ab\ncd</i>\n<i>- ef</i>", "<i>ba\ndc</i>\n<i>- fe</i>"),
     ],
 )  # fmt: skip
 def test_marks_of_subtitles_stay(name: str, frame: str, before: str, after: str | None) -> None:

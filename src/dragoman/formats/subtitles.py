@@ -4,6 +4,7 @@ A sentence that goes on in the next cue, without a pause, is translated as a who
 `units_of_cues` does so for subtitles of every kind (`ass.py`, `ttml.py`).
 """
 
+import html
 import itertools
 import math
 import re
@@ -14,7 +15,8 @@ from typing import NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of
-from dragoman.formats.inline import Token, units_of
+from dragoman.formats.inline import Token, escaped, units_of
+from dragoman.languages.codes import written_without_spaces
 
 MAX_CUES = 6
 """Cues that one sentence may go over."""
@@ -30,16 +32,17 @@ _TIMES = re.compile(rf"^[ \t\ufeff]*({_TIME})[ \t]*(?:-{{1,2}}[ \t]?>|[–—→
 _SBV_TIME = r"\d{1,3}:\d\d:\d\d\.\d{1,3}"
 _SBV_TIMES = re.compile(rf"^[ \t\ufeff]*({_SBV_TIME}),({_SBV_TIME})$")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = re.compile(r"\r\n|\r(?!\n)|\n")
 _WRITTEN_BREAK = re.compile(
     r"\\[Nn]|\[br\]|<(?:\w+:)?br\b[^<>]*>\s*</(?:\w+:)?br\s*>|</?(?:\w+:)?br\b[^<>]*>", re.IGNORECASE
 )
 """A line end that is written as a code. In a cue that has one, line ends of the file are blanks."""
 _BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
 _CODE = re.compile(
-    r"</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|&(?:[A-Za-z]{2,8}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});"
-    r"|\\h"
+    r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h"
 )
+"""A tag, or the reading of a word above it."""
+_ENTITY = re.compile(r"&(?:amp|lt|gt|nbsp|quot|lrm|rlm|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _OVERRIDE = re.compile(r"\\(bord|blur|shad|be|fsp|fs|fn|alpha|[1-4][ac]|c|[ibus](?=\d*[\\}]))([^\\{}]*)")
 """Formatting of words by a tag of Advanced SubStation Alpha, which players of SubRip know, too."""
 _OPENED = r"\s|<[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\}"
@@ -47,7 +50,7 @@ _LEAD = re.compile(rf"(?:{_OPENED})*")
 _TRAIL = re.compile(r"(?:\s|</[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\})*\Z")
 _PART = re.compile(
     rf"(?:{_NEWLINE.pattern})(?:[ \t]*(?:{_NEWLINE.pattern}))+"
-    rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED})*(?:{'|'.join(DASHES)}))",
+    rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED})*(?:{'|'.join(DASHES)})|<v[ .])",
     re.IGNORECASE,
 )
 """Marks between the texts of a cue: blank lines, and the line end before the words of another speaker."""
@@ -87,7 +90,10 @@ def units(text: str, options: Options, times: re.Pattern[str] = _TIMES) -> Itera
     if not cues and text.strip() and not text.startswith("WEBVTT"):
         example = "0:00:01.000,0:00:02.000" if times is _SBV_TIMES else "00:00:01,000 --> 00:00:02,000"
         raise Error.WRONG_SHAPE("no times of subtitles", f"are they written as {example}?", file=options.name)
-    yield from units_of_cues(text, cues, options, Syntax(newline=(_NEWLINE.search(text) or ["\n"])[0]))
+    syntax = Syntax(newline=(_NEWLINE.search(text) or ["\n"])[0])
+    if text.startswith("WEBVTT") or _ENTITY.search(text):
+        syntax = syntax._replace(read=html.unescape, write=lambda said: escaped(said).replace("\u00a0", "&nbsp;"))
+    yield from units_of_cues(text, cues, options, syntax)
 
 
 sbv_units = partial(units, times=_SBV_TIMES)
@@ -118,6 +124,8 @@ def _unit(text: str, group: Sequence[Cue], width: int, syntax: Syntax, options: 
         if number:
             before = cores[number - 1][1]
             tokens.append(Token("cue", before, start, text[before:start]))
+            if not written_without_spaces(options.languages[0]):
+                tokens.append(Token("text", start, start, " "))
         tokens += _tokens(text, start, end, syntax)
     render = partial(_written, [text[start:end] for start, end in cores], width, syntax)
     beside = partial(_beside, text, cores, width, syntax) if options.bilingual else None
